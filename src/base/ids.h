@@ -1,0 +1,31 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+
+namespace gpuledger {
+
+using Pid = uint32_t;
+
+// "GPU-..." as the driver says it. The index is for showing only: it changes over reboots.
+struct GpuUuid {
+  std::string text;
+  friend auto operator<=>(const GpuUuid&, const GpuUuid&) = default;
+};
+
+struct MigId {
+  uint32_t gpu_instance = 0;
+  uint32_t compute_instance = 0;
+  friend auto operator<=>(const MigId&, const MigId&) = default;
+};
+
+// A process is its pid and its start time (clock ticks since boot): a pid alone is reused.
+// start_ticks 0: the process was gone before /proc could be read, so nothing more is known of it.
+struct ProcKey {
+  Pid pid = 0;
+  uint64_t start_ticks = 0;
+  friend auto operator<=>(const ProcKey&, const ProcKey&) = default;
+};
+
+}  // namespace gpuledger

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cassert>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace gpuledger {
+
+// What kind of failure it was, for counters and for deciding what to do next. The vendor's own number
+// or errno text stays in the message.
+enum class Code {
+  kUnavailable,   // may come back: driver reloading, socket gone, GPU lost
+  kNotSupported,  // this GPU or driver never does it
+  kNotFound,
+  kPermission,
+  kTimeout,
+  kMalformed,  // input we refuse: a file, a flag, a reply
+  kInternal,
+};
+
+inline const char* code_name(Code code) {
+  switch (code) {
+    case Code::kUnavailable: return "unavailable";
+    case Code::kNotSupported: return "not_supported";
+    case Code::kNotFound: return "not_found";
+    case Code::kPermission: return "permission";
+    case Code::kTimeout: return "timeout";
+    case Code::kMalformed: return "malformed";
+    case Code::kInternal: return "internal";
+  }
+  return "internal";
+}
+
+struct Error {
+  Code code = Code::kInternal;
+  std::string message;
+};
+
+// A value or the reason why there is none. A subset of std::expected, so it can become that one day.
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT(google-explicit-constructor)
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
+
+  bool ok() const { return state_.index() == 0; }
+  explicit operator bool() const { return ok(); }
+
+  T& value() & { assert(ok()); return *std::get_if<0>(&state_); }
+  const T& value() const& { assert(ok()); return *std::get_if<0>(&state_); }
+  T&& value() && { assert(ok()); return std::move(*std::get_if<0>(&state_)); }
+  T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
+  T&& operator*() && { return std::move(*this).value(); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+  T value_or(T fallback) const& { return ok() ? value() : std::move(fallback); }
+
+  const Error& error() const { assert(!ok()); return *std::get_if<1>(&state_); }
+
+ private:
+  std::variant<T, Error> state_;
+};
+
+struct Nothing {};
+using Status = Result<Nothing>;
+inline Status ok_status() { return Nothing{}; }
+
+}  // namespace gpuledger

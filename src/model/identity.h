@@ -1,0 +1,45 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/ids.h"
+
+namespace gpuledger {
+
+// The first that fits of pod, Slurm job, container, host: every joule of a process is booked to exactly one.
+enum class OwnerKind { kPod, kSlurmJob, kContainer, kHost };
+
+// Who pays. Equal owners share one account. Fields that do not belong to the kind are empty.
+struct Owner {
+  OwnerKind kind = OwnerKind::kHost;
+  std::string name_space;    // pod
+  std::string pod;           // pod
+  std::string container;     // pod, container: its name
+  std::string pod_uid;       // pod
+  std::string runtime;       // container: docker, podman
+  std::string container_id;  // container
+  std::string job;           // Slurm
+  std::string step;          // Slurm
+  friend auto operator<=>(const Owner&, const Owner&) = default;
+};
+
+struct ProcessIdentity {
+  ProcKey key;
+  std::string name;  // cleaned and bounded; "unknown" when the process was gone before it could be read
+  std::optional<double> start_time_seconds;  // since 1970
+  std::string container_id;                  // whatever the owner is
+  Owner owner;
+};
+
+// For every pid of a batch. A pid that no longer runs has no entry unless it was never seen before
+// (then key.start_ticks is 0).
+struct IdentityMap {
+  std::map<Pid, ProcessIdentity> by_pid;
+  // Known before and now gone or replaced: the lists the driver gave last are out of date.
+  bool rescan_wanted = false;
+  size_t without_owner = 0;  // in a container or pod cgroup, but no name was found for it
+};
+
+}  // namespace gpuledger

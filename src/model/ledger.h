@@ -1,0 +1,80 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "base/units.h"
+#include "model/identity.h"
+#include "model/sample.h"
+
+namespace gpuledger {
+
+// Why a joule belongs to no process.
+enum class Reason {
+  kIdle,          // no process held the GPU
+  kStatic,        // idle and resident watts under --static-power=separate
+  kUnseen,        // somebody worked, but the driver named nobody we may charge
+  kExporterDown,  // spent while nobody looked
+  kAnomaly,       // more than the GPU can draw: a glitch of the counter, booked but charged to nobody
+};
+inline constexpr size_t kReasonCount = 5;
+
+// Joules booked while the process was alone on the GPU are measured; the rest are estimated.
+struct Booked {
+  Energy alone;
+  Energy shared;
+  Nanoseconds gpu_time{0};
+  Energy total() const { return alone + shared; }
+};
+
+struct DeviceAccount {
+  std::shared_ptr<const DeviceDescription> description;
+  bool up = false;
+  Energy measured;  // since the ledger began; always owners + unattributed
+  std::array<Energy, kReasonCount> unattributed{};
+  std::optional<Power> idle_power;  // given or learned
+  std::map<uint64_t, uint64_t> xids;
+};
+
+struct IdleState {
+  bool evaluated = false;  // false: the GPU cannot say, so nobody is called idle
+  bool idle = false;
+  Nanoseconds idle_for{0};
+  double sm_percent = 0;  // highest since the last evaluation
+};
+
+struct ProcessAccount {
+  GpuUuid gpu;
+  uint32_t gpu_index = 0;
+  std::optional<MigInstance> mig;
+  ProcessIdentity identity;
+  bool active = true;  // false: exited and retained
+  Booked booked;
+  double standard_error_joules = 0;  // one standard deviation of booked.shared
+  std::optional<Ratio> sm;           // empty where utilisation is unknown, or after exit
+  std::optional<Ratio> memory_utilization;
+  std::optional<Bytes> memory;
+  IdleState idle;
+  std::optional<Nanoseconds> gone_for;  // since exit
+};
+
+struct OwnerAccount {
+  Owner owner;
+  GpuUuid gpu;
+  uint32_t gpu_index = 0;
+  Booked booked;  // living and gone processes alike
+  Bytes idle_memory;
+};
+
+// One immutable state of the books.
+struct Ledger {
+  std::vector<DeviceAccount> devices;     // by index
+  std::vector<ProcessAccount> processes;  // by GPU index, then pid, then start
+  std::vector<OwnerAccount> owners;       // by owner, then GPU index
+};
+
+}  // namespace gpuledger

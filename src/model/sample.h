@@ -1,0 +1,120 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/units.h"
+
+namespace gpuledger {
+
+// What the sample stage hands on: one look at the hardware, one timestamp. An empty optional means the
+// GPU could not say, never zero.
+
+enum class EnergySource { kCounter, kPowerIntegral };
+
+struct MigInstance {
+  std::string uuid;     // "MIG-..."
+  MigId id;
+  std::string profile;  // "1g.18gb"; empty where the driver gives no attributes
+  uint32_t compute_slices = 0;
+  std::optional<Bytes> memory_total;
+  std::optional<Bytes> memory_used;
+};
+
+// What changes seldom; shared between batches.
+struct DeviceDescription {
+  GpuUuid uuid;
+  uint32_t index = 0;
+  std::string model;
+  std::string pci_bus_id;
+  std::string driver;
+  EnergySource energy_source = EnergySource::kCounter;
+  std::optional<bool> mig_enabled;  // empty: a GPU that has no MIG
+  std::optional<bool> accounting_enabled;
+  std::optional<Power> power_limit;
+  std::vector<MigInstance> mig;
+};
+
+// Share of time each engine was busy for a process since the last batch.
+struct EngineUse {
+  Ratio sm;
+  Ratio memory;
+  Ratio encoder;
+  Ratio decoder;
+  Ratio jpeg;
+  Ratio ofa;
+  bool any() const {
+    return sm.value > 0 || encoder.value > 0 || decoder.value > 0 || jpeg.value > 0 || ofa.value > 0;
+  }
+};
+
+struct ProcessSample {
+  Pid pid = 0;
+  std::optional<MigId> mig;
+  bool listed = false;  // in one of the driver's process lists; false: only a utilisation sample names it
+  bool compute = false;
+  bool graphics = false;
+  bool mps_client = false;
+  std::optional<Bytes> memory;
+  EngineUse use;  // meaningful only while DeviceSample::utilization is kKnown
+};
+
+enum class UtilizationState {
+  kKnown,        // who is not named was not caught working
+  kUnsupported,  // MIG, old GPUs
+  kFailed,       // this time
+};
+
+struct DeviceSample {
+  std::shared_ptr<const DeviceDescription> description;
+  bool up = false;  // false: lost or not answering; everything below is empty
+  std::optional<Energy> energy_counter;
+  std::optional<Power> power;
+  std::optional<Ratio> gpu_utilization;
+  std::optional<Ratio> memory_utilization;
+  std::optional<Bytes> memory_used;
+  std::optional<Bytes> memory_total;
+  std::optional<double> temperature_celsius;
+  UtilizationState utilization = UtilizationState::kFailed;
+  std::vector<ProcessSample> processes;  // by pid; at most one entry per pid and MIG instance
+  std::vector<uint64_t> xids;            // seen since the last batch
+};
+
+struct SourceHealth {
+  std::string source;  // "nvml"
+  bool up = false;
+  std::string reason;  // why not
+  std::map<std::string, uint64_t> errors;  // since start, by code name
+};
+
+// Cumulative histogram of call or cycle times. Bounds are shared by all, so that they add up.
+struct DurationHistogram {
+  static constexpr double kBounds[] = {0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0};
+  static constexpr size_t kBuckets = sizeof(kBounds) / sizeof(kBounds[0]);
+  uint64_t counts[kBuckets + 1] = {};  // not cumulative; the last is +Inf
+  double sum_seconds = 0;
+
+  void observe(double seconds) {
+    size_t i = 0;
+    while (i < kBuckets && seconds > kBounds[i]) ++i;
+    ++counts[i];
+    sum_seconds += seconds;
+  }
+};
+
+struct SampleBatch {
+  Timestamp at;
+  bool processes_scanned = false;  // the process lists were read anew for this batch
+  std::vector<DeviceSample> devices;
+  SourceHealth health;
+  std::map<std::string, DurationHistogram> call_durations;  // by driver call, since start
+};
+
+}  // namespace gpuledger

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "model/identity.h"
+#include "model/ledger.h"
+#include "model/sample.h"
+
+namespace gpuledger {
+
+// The program's own use of the machine, read once a cycle.
+struct SelfStats {
+  double cpu_seconds = 0;
+  double start_time_seconds = 0;
+  uint64_t resident_bytes = 0;
+  uint64_t virtual_bytes = 0;
+  uint64_t open_fds = 0;
+  std::optional<uint64_t> max_fds;  // empty: no limit
+  uint64_t threads = 0;
+};
+
+// Everything one cycle knows. What the exposition is made from.
+struct Cycle {
+  uint64_t number = 0;
+  bool simulated = false;
+  SampleBatch batch;
+  IdentityMap identities;
+  Ledger ledger;
+  std::vector<SourceHealth> sources;
+  DurationHistogram cycle_durations;
+  SelfStats self;
+};
+
+// What readers get: a finished cycle and its bytes. Never changes once published.
+struct Snapshot {
+  std::shared_ptr<const Cycle> cycle;
+  std::string text;         // text format 0.0.4
+  std::string openmetrics;  // OpenMetrics 1.0
+  std::string json;         // /api/v1/snapshot
+};
+
+// One writer, many readers. A mutex and not std::atomic<std::shared_ptr>: g++ 12's has a race inside
+// that ThreadSanitizer reports.
+class SnapshotCell {
+ public:
+  std::shared_ptr<const Snapshot> load() const {
+    std::lock_guard lock(mutex_);
+    return snapshot_;
+  }
+  void store(std::shared_ptr<const Snapshot> snapshot) {
+    std::lock_guard lock(mutex_);
+    snapshot_.swap(snapshot);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Snapshot> snapshot_;
+};
+
+}  // namespace gpuledger

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "model/sample.h"
+
+namespace gpuledger {
+
+// The one door to GPU hardware. Used by the sampler thread alone.
+class GpuSource {
+ public:
+  virtual ~GpuSource() = default;
+
+  // One look at every GPU. Never fails as a whole: what could not be read is absent, and
+  // SampleBatch::health says why. Opens or reopens the driver itself when it is (or was) gone.
+  // scan_processes: read the process lists anew; also done when an unknown pid shows up.
+  virtual SampleBatch sample(bool scan_processes) = 0;
+
+  // Lets the driver go (for MIG changes and driver upgrades); sample() then only says so, until resume().
+  virtual void release() = 0;
+  virtual void resume() = 0;
+};
+
+}  // namespace gpuledger

@@ -1,0 +1,166 @@
+#pragma once
+
+#include <cstddef>
+
+// Our own declarations of the part of NVML we call (x86-64 and arm64 Linux), so that no NVIDIA header is
+// needed to build. Sizes, offsets and version words are asserted here and, where a real nvml.h is found,
+// compared with it by tests/abi. Names follow NVIDIA's, so that the driver's documentation applies.
+namespace gpuledger::nvml {
+
+extern "C" {
+
+struct DeviceHandle;
+struct EventSetHandle;
+using Device = DeviceHandle*;
+using EventSet = EventSetHandle*;
+
+enum Return : int {
+  kSuccess = 0,
+  kUninitialized = 1,
+  kInvalidArgument = 2,
+  kNotSupported = 3,
+  kNoPermission = 4,
+  kNotFound = 6,  // of utilisation: nobody was active, not a failure
+  kInsufficientSize = 7,
+  kDriverNotLoaded = 9,
+  kTimeout = 10,
+  kIrqIssue = 11,
+  kLibraryNotFound = 12,
+  kFunctionNotFound = 13,
+  kGpuIsLost = 15,
+  kResetRequired = 16,
+  kLibRmVersionMismatch = 18,
+  kInUse = 19,
+  kNoData = 21,
+  kArgumentVersionMismatch = 25,
+  kUnknown = 999,
+};
+
+inline constexpr unsigned kUuidBufferSize = 96;
+inline constexpr unsigned kNameBufferSize = 96;
+inline constexpr unsigned kVersionBufferSize = 80;
+inline constexpr unsigned kTemperatureGpu = 0;
+inline constexpr unsigned kFeatureEnabled = 1;
+inline constexpr unsigned kNoInstance = 0xFFFFFFFFu;  // gpuInstanceId outside MIG
+inline constexpr unsigned long long kValueNotAvailable = ~0ull;
+inline constexpr unsigned long long kEventTypeXid = 0x8;
+
+constexpr unsigned struct_version(size_t size, unsigned version) {
+  return static_cast<unsigned>(size) | version << 24;
+}
+
+struct PciInfo {
+  char busIdLegacy[16];
+  unsigned domain;
+  unsigned bus;
+  unsigned device;
+  unsigned pciDeviceId;
+  unsigned pciSubSystemId;
+  char busId[32];
+};
+static_assert(sizeof(PciInfo) == 68 && offsetof(PciInfo, busId) == 36);
+
+struct Utilization {
+  unsigned gpu;
+  unsigned memory;
+};
+static_assert(sizeof(Utilization) == 8);
+
+struct Memory {
+  unsigned long long total;
+  unsigned long long free;
+  unsigned long long used;
+};
+static_assert(sizeof(Memory) == 24);
+
+struct Memory_v2 {
+  unsigned version;
+  unsigned long long total;
+  unsigned long long reserved;
+  unsigned long long free;
+  unsigned long long used;
+};
+static_assert(sizeof(Memory_v2) == 40 && offsetof(Memory_v2, total) == 8 && offsetof(Memory_v2, used) == 32);
+inline constexpr unsigned kMemoryVersion2 = struct_version(sizeof(Memory_v2), 2);
+static_assert(kMemoryVersion2 == 0x02000028);
+
+// nvmlDeviceGetComputeRunningProcesses, the first of its name.
+struct ProcessInfo_v1 {
+  unsigned pid;
+  unsigned long long usedGpuMemory;
+};
+static_assert(sizeof(ProcessInfo_v1) == 16 && offsetof(ProcessInfo_v1, usedGpuMemory) == 8);
+
+// _v2 and _v3. Early R535 drivers wrote 32-byte entries under the same names: see nvml_processes.h.
+struct ProcessInfo {
+  unsigned pid;
+  unsigned long long usedGpuMemory;
+  unsigned gpuInstanceId;
+  unsigned computeInstanceId;
+};
+static_assert(sizeof(ProcessInfo) == 24 && offsetof(ProcessInfo, usedGpuMemory) == 8 &&
+              offsetof(ProcessInfo, gpuInstanceId) == 16 && offsetof(ProcessInfo, computeInstanceId) == 20);
+
+struct ProcessUtilizationSample {
+  unsigned pid;
+  unsigned long long timeStamp;
+  unsigned smUtil;
+  unsigned memUtil;
+  unsigned encUtil;
+  unsigned decUtil;
+};
+static_assert(sizeof(ProcessUtilizationSample) == 32 && offsetof(ProcessUtilizationSample, timeStamp) == 8 &&
+              offsetof(ProcessUtilizationSample, smUtil) == 16 && offsetof(ProcessUtilizationSample, decUtil) == 28);
+
+// The newer call's entry: not the older one's field order.
+struct ProcessUtilizationInfo {
+  unsigned long long timeStamp;
+  unsigned pid;
+  unsigned smUtil;
+  unsigned memUtil;
+  unsigned encUtil;
+  unsigned decUtil;
+  unsigned jpgUtil;
+  unsigned ofaUtil;
+};
+static_assert(sizeof(ProcessUtilizationInfo) == 40 && offsetof(ProcessUtilizationInfo, pid) == 8 &&
+              offsetof(ProcessUtilizationInfo, smUtil) == 12 && offsetof(ProcessUtilizationInfo, ofaUtil) == 32);
+
+struct ProcessesUtilizationInfo {
+  unsigned version;
+  unsigned processSamplesCount;
+  unsigned long long lastSeenTimeStamp;
+  ProcessUtilizationInfo* procUtilArray;
+};
+static_assert(sizeof(ProcessesUtilizationInfo) == 24 && offsetof(ProcessesUtilizationInfo, lastSeenTimeStamp) == 8 &&
+              offsetof(ProcessesUtilizationInfo, procUtilArray) == 16);
+inline constexpr unsigned kProcessesUtilizationInfoVersion1 = struct_version(sizeof(ProcessesUtilizationInfo), 1);
+static_assert(kProcessesUtilizationInfoVersion1 == 0x01000018);
+
+struct DeviceAttributes {
+  unsigned multiprocessorCount;
+  unsigned sharedCopyEngineCount;
+  unsigned sharedDecoderCount;
+  unsigned sharedEncoderCount;
+  unsigned sharedJpegCount;
+  unsigned sharedOfaCount;
+  unsigned gpuInstanceSliceCount;
+  unsigned computeInstanceSliceCount;
+  unsigned long long memorySizeMB;
+};
+static_assert(sizeof(DeviceAttributes) == 40 && offsetof(DeviceAttributes, gpuInstanceSliceCount) == 24 &&
+              offsetof(DeviceAttributes, memorySizeMB) == 32);
+
+struct EventData {
+  Device device;
+  unsigned long long eventType;
+  unsigned long long eventData;
+  unsigned gpuInstanceId;
+  unsigned computeInstanceId;
+};
+static_assert(sizeof(EventData) == 32 && offsetof(EventData, eventType) == 8 && offsetof(EventData, eventData) == 16 &&
+              offsetof(EventData, computeInstanceId) == 28);
+
+}  // extern "C"
+
+}  // namespace gpuledger::nvml
