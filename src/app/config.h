@@ -8,13 +8,12 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "model/policy.h"
 
 namespace gpuledger::app {
 
 enum class Command { kServe, kOnce };
 enum class Backend { kAuto, kNvml, kDcgm, kSim };
-enum class Attribution { kAdaptive, kUtilization, kMeasuredOnly };
-enum class StaticPower { kProportional, kEqual, kSeparate };
 
 // Every setting, with its default. Filled by read_config from flags, environment, config file.
 struct Config {

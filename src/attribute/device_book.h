@@ -1,0 +1,93 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "attribute/energy_meter.h"
+#include "attribute/idle_tracker.h"
+#include "attribute/power_floor.h"
+#include "attribute/shares.h"
+#include "model/identity.h"
+#include "model/ledger.h"
+#include "model/policy.h"
+#include "model/sample.h"
+
+namespace gpuledger::attribute {
+
+// The books of one GPU. Every joule that its meter gives is booked exactly once: to a process (and through
+// it to its owner) or to a reason. Nothing here is ever taken back.
+class DeviceBook {
+ public:
+  explicit DeviceBook(std::shared_ptr<const DeviceDescription> description);
+
+  void advance(const DeviceSample& sample, const SampleBatch& batch, const IdentityMap& identities,
+               const BookingRules& rules);
+  // The GPU is not in the batch at all: its gauges go, its books stay, and the next look covers the gap.
+  void mark_down();
+  void evaluate_idleness();
+  void forget_exited(Nanoseconds now, const BookingRules& rules);
+
+  void write_to(Ledger& ledger, Timestamp at, const BookingRules& rules) const;
+
+ private:
+  // A process that changes its owner (its pod became known) begins a new account: the old owner keeps what it
+  // was charged, and an owner's counter stays the sum of its processes.
+  using AccountKey = std::tuple<ProcKey, std::optional<MigId>, Owner>;
+
+  struct Account {
+    explicit Account(Nanoseconds now) : idle(now) {}
+
+    ProcessIdentity identity;
+    std::optional<MigInstance> mig;
+    Booked booked;
+    double lottery_variance = 0;  // J^2, independent from step to step
+    double intensity_error = 0;   // J, of one sign all along, so it adds up
+    IdleTracker idle;
+    std::optional<Nanoseconds> exited;
+    bool momentary = false;
+    std::optional<Ratio> sm;
+    std::optional<Ratio> memory_utilization;
+    std::optional<Bytes> memory;
+  };
+  using Accounts = std::map<AccountKey, Account>;
+
+  // Everybody who was on the GPU at some moment of the step, with what the driver said of them.
+  struct Step {
+    std::vector<Accounts::iterator> who;
+    std::vector<Tenant> tenants;
+    bool anyone_working = false;
+  };
+
+  Step gather(const DeviceSample& sample, const SampleBatch& batch, const IdentityMap& identities);
+  Accounts::iterator open_account(const ProcessSample& process, const ProcessIdentity* identity, Nanoseconds now);
+  void retire_missing(const std::set<AccountKey>& seen, Nanoseconds now);
+  bool wait_for_utilization(const DeviceSample& sample, const Step& step, Nanoseconds pending) const;
+  // False: a step that nothing can be learned from.
+  bool book(const EnergyMeter::Step& step, const Step& present, const DeviceSample& sample, const BookingRules& rules);
+  void book_to_tenants(const EnergyMeter::Step& step, const Step& present, const DeviceSample& sample,
+                       const BookingRules& rules);
+  void book_to_reason(Energy energy, Reason reason);
+  void book_shares(Energy energy, const std::vector<double>& shares, const Step& present, Nanoseconds time);
+  void book_equally(Energy energy, const Step& present);
+  void book_to(Account& account, Energy energy, bool alone);
+  void add_gpu_time(const Step& present, const std::optional<std::vector<double>>& shares, Nanoseconds time);
+  void learn_floors(const EnergyMeter::Step& step, const Step& present, const DeviceSample& sample, Nanoseconds now);
+  std::optional<Power> static_power(const BookingRules& rules) const;
+
+  std::shared_ptr<const DeviceDescription> description_;
+  bool up_ = false;
+  EnergyMeter meter_;
+  Energy measured_;
+  std::array<Energy, kReasonCount> unattributed_{};
+  std::map<Owner, Booked> owners_;
+  std::map<uint64_t, uint64_t> xids_;
+  Accounts accounts_;
+  PowerFloor idle_floor_;
+  PowerFloor resident_floor_;
+  bool was_empty_ = false;  // nobody was there in the last step
+};
+
+}  // namespace gpuledger::attribute

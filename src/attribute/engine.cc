@@ -1,0 +1,42 @@
+#include "attribute/engine.h"
+
+#include <algorithm>
+#include <set>
+
+namespace gpuledger::attribute {
+
+Ledger Engine::advance(const SampleBatch& batch, const IdentityMap& identities) {
+  const Nanoseconds now = batch.at.steady;
+  std::set<GpuUuid> present;
+  for (const DeviceSample& sample : batch.devices) {
+    const GpuUuid& uuid = sample.description->uuid;
+    if (!present.insert(uuid).second) continue;
+    books_.try_emplace(uuid, sample.description).first->second.advance(sample, batch, identities, rules_);
+  }
+  for (auto& [uuid, book] : books_) {
+    if (!present.contains(uuid)) book.mark_down();
+  }
+
+  if (!last_idle_evaluation_) last_idle_evaluation_ = now;
+  if (now - *last_idle_evaluation_ >= rules_.idle_interval) {
+    last_idle_evaluation_ = now;
+    for (auto& [uuid, book] : books_) book.evaluate_idleness();
+  }
+
+  Ledger ledger;
+  for (auto& [uuid, book] : books_) {
+    book.forget_exited(now, rules_);
+    book.write_to(ledger, batch.at, rules_);
+  }
+  std::stable_sort(ledger.devices.begin(), ledger.devices.end(),
+                   [](const auto& a, const auto& b) { return a.description->index < b.description->index; });
+  std::stable_sort(ledger.processes.begin(), ledger.processes.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.gpu_index, a.identity.key) < std::tie(b.gpu_index, b.identity.key);
+  });
+  std::stable_sort(ledger.owners.begin(), ledger.owners.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.owner, a.gpu_index) < std::tie(b.owner, b.gpu_index);
+  });
+  return ledger;
+}
+
+}  // namespace gpuledger::attribute

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <optional>
+
+#include "base/clock.h"
+#include "model/ledger.h"
+#include "model/sample.h"
+
+namespace gpuledger::attribute {
+
+// Is this process holding a GPU without working? Idle after two evaluations in a row that saw no engine
+// busy; the idle time then counts from its last activity.
+class IdleTracker {
+ public:
+  explicit IdleTracker(Nanoseconds now) : last_active_(now) {}
+
+  void observe(const DeviceSample& device, const EngineUse& use, Nanoseconds now);
+  // Once every idle interval.
+  void evaluate();
+  IdleState state(Nanoseconds now) const;
+
+ private:
+  Nanoseconds last_active_;
+  bool blind_ = false;  // somewhere since the last evaluation the GPU could not say
+  bool busy_ = false;
+  double highest_sm_ = 0;
+  int quiet_evaluations_ = 0;
+  bool evaluated_ = false;
+  double evaluated_sm_ = 0;
+};
+
+}  // namespace gpuledger::attribute
