@@ -1,0 +1,131 @@
+#include "identity/resolver.h"
+
+#include <algorithm>
+
+#include "identity/cgroup_path.h"
+
+namespace gpuledger::identity {
+namespace {
+
+struct OwnerFound {
+  Owner owner;
+  bool unnamed = false;  // in a pod whose name nobody could tell
+};
+
+OwnerFound owner_of(const CgroupHome& home, const PodView& pods) {
+  Owner owner;
+  if (!home.pod_uid.empty()) {
+    owner.kind = OwnerKind::kPod;
+    owner.pod_uid = home.pod_uid;
+    const auto container = pods.by_container_id.find(home.container_id);
+    if (container != pods.by_container_id.end()) {
+      const auto& [pod, name] = container->second;
+      owner = {.kind = OwnerKind::kPod,
+               .name_space = pod.name_space,
+               .pod = pod.pod,
+               .container = name,
+               .pod_uid = pod.uid,
+               .runtime = {},
+               .container_id = {},
+               .job = {},
+               .step = {}};
+      return {owner, false};
+    }
+    const auto pod = pods.by_uid.find(home.pod_uid);
+    if (pod == pods.by_uid.end()) return {owner, true};
+    owner.name_space = pod->second.name_space;
+    owner.pod = pod->second.pod;
+    owner.pod_uid = pod->second.uid;
+    return {owner, false};
+  }
+  if (!home.slurm_job.empty()) {
+    owner.kind = OwnerKind::kSlurmJob;
+    owner.job = home.slurm_job;
+    owner.step = home.slurm_step;
+  } else if (!home.container_id.empty()) {
+    owner.kind = OwnerKind::kContainer;
+    owner.runtime = home.runtime;
+    owner.container_id = home.container_id;
+  }
+  return {owner, false};
+}
+
+}  // namespace
+
+std::optional<ProcessIdentity> Resolver::read_identity(Pid pid, const PodView& pods, bool& without_owner) {
+  constexpr int kTries = 2;  // a pid that changes hands twice in a row is not worth a third look
+  for (int attempt = 0; attempt < kTries; ++attempt) {
+    const auto before = proc_.read_start_ticks(pid);
+    if (!before.ok()) return std::nullopt;
+    const auto name = proc_.read_name(pid);
+    const auto cgroup = proc_.read_cgroup(pid);
+    const auto after = proc_.read_start_ticks(pid);
+    if (!after.ok()) return std::nullopt;
+    if (*before != *after) continue;
+
+    ProcessIdentity identity;
+    identity.key = {pid, *before};
+    identity.name = name.ok() ? *name : "unknown";
+    identity.start_time_seconds = proc_.start_time_seconds(*before);
+    const CgroupHome home = cgroup.ok() ? parse_cgroup(*cgroup) : CgroupHome{};
+    identity.container_id = home.container_id;
+    OwnerFound found = owner_of(home, pods);
+    identity.owner = std::move(found.owner);
+    without_owner = found.unnamed;
+    return identity;
+  }
+  return std::nullopt;
+}
+
+// True: the process is there and map holds it.
+bool Resolver::refresh(Pid pid, bool scanned, const PodView& pods, IdentityMap& map) {
+  const auto known = known_.find(pid);
+  if (known != known_.end() && !scanned && proc_.exists(pid)) {
+    map.by_pid[pid] = known->second.identity;
+    return true;
+  }
+  bool without_owner = false;
+  auto identity = read_identity(pid, pods, without_owner);
+  if (!identity) {
+    if (known != known_.end()) {
+      known_.erase(known);
+      gone_.insert(pid);
+      map.rescan_wanted = true;
+    }
+    return false;
+  }
+  gone_.erase(pid);
+  map.by_pid[pid] = *identity;
+  known_[pid] = {std::move(*identity), without_owner};
+  return true;
+}
+
+IdentityMap Resolver::resolve(const SampleBatch& batch) {
+  static const auto no_pods = std::make_shared<const PodView>();
+  IdentityMap map;
+  std::set<Pid> pids;
+  for (const DeviceSample& device : batch.devices) {
+    for (const ProcessSample& process : device.processes) pids.insert(process.pid);
+  }
+  const bool unknown_pid = std::any_of(pids.begin(), pids.end(), [&](Pid pid) { return !known_.contains(pid); });
+  const auto pods = directory_ && (batch.processes_scanned || unknown_pid) ? directory_->view() : no_pods;
+
+  for (Pid pid : pids) {
+    if (refresh(pid, batch.processes_scanned, *pods, map) || gone_.contains(pid)) continue;
+    ProcessIdentity unknown;
+    unknown.key.pid = pid;
+    unknown.name = "unknown";
+    map.by_pid[pid] = std::move(unknown);
+  }
+  for (const auto& [pid, known] : known_) {
+    if (known.without_owner && pids.contains(pid)) ++map.without_owner;
+  }
+  // A batch without GPUs (driver away) says nothing of who is gone.
+  if (batch.processes_scanned) {
+    std::erase_if(known_, [&](const auto& entry) { return !pids.contains(entry.first); });
+    std::erase_if(gone_, [&](Pid pid) { return !pids.contains(pid); });
+  }
+  return map;
+}
+
+}  // namespace gpuledger::identity
