@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace gpuledger {
+
+// A shared library opened at run time; closed with the object. Empty by default.
+class DynLib {
+ public:
+  DynLib() = default;
+  DynLib(DynLib&& other) noexcept;
+  DynLib& operator=(DynLib&& other) noexcept;
+  ~DynLib();
+
+  static Result<DynLib> open(const std::string& path);
+
+  // nullptr when the library has no such symbol.
+  void* symbol(const char* name) const;
+
+ private:
+  explicit DynLib(void* handle) : handle_(handle) {}
+  void* handle_ = nullptr;
+};
+
+}  // namespace gpuledger

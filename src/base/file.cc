@@ -1,0 +1,101 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+
+namespace gpuledger {
+namespace {
+
+Code code_of_errno(int number) {
+  switch (number) {
+    case ENOENT:
+    case ENOTDIR:
+    case ESRCH: return Code::kNotFound;
+    case EACCES:
+    case EPERM:
+    case EROFS: return Code::kPermission;
+    case EISDIR:
+    case ENAMETOOLONG:
+    case ELOOP: return Code::kMalformed;
+    default: return Code::kUnavailable;
+  }
+}
+
+// 0, or the errno of the failure.
+int write_all(int fd, std::string_view contents) {
+  while (!contents.empty()) {
+    const ssize_t written = ::write(fd, contents.data(), contents.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return errno;
+    }
+    contents.remove_prefix(static_cast<size_t>(written));
+  }
+  return 0;
+}
+
+int fill_and_close(UniqueFd fd, std::string_view contents, mode_t mode) {
+  if (const int failed = write_all(fd.get(), contents)) return failed;
+  if (::fchmod(fd.get(), mode) != 0) return errno;  // not through the umask, which would hide it from other users
+  if (::fsync(fd.get()) != 0) return errno;         // else a crash after the rename may leave an empty file
+  if (::close(fd.release()) != 0) return errno;     // NFS reports a full disk only here
+  return 0;
+}
+
+}  // namespace
+
+void UniqueFd::reset(int fd) {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = fd;
+}
+
+Error errno_error(std::string_view what, std::string_view path, int number) {
+  std::string message(what);
+  message.append(" ").append(path).append(": ").append(std::generic_category().message(number));
+  return {code_of_errno(number), std::move(message)};
+}
+
+Result<std::string> read_file(const std::string& path, size_t max_bytes) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return errno_error("cannot read", path, errno);
+  std::string contents;
+  std::array<char, 16384> chunk;
+  while (true) {
+    // One byte more than allowed is asked for, so that "exactly max_bytes" and "too long" differ.
+    const size_t wanted = std::min(chunk.size(), max_bytes - contents.size() + 1);
+    const ssize_t got = ::read(fd.get(), chunk.data(), wanted);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno_error("cannot read", path, errno);
+    if (got == 0) return contents;
+    contents.append(chunk.data(), static_cast<size_t>(got));
+    if (contents.size() > max_bytes) {
+      return Error{Code::kMalformed, "cannot read " + path + ": larger than " + std::to_string(max_bytes) + " bytes"};
+    }
+  }
+}
+
+Status write_file_atomically(const std::string& path, std::string_view contents, mode_t mode) {
+  const size_t slash = path.rfind('/');
+  const size_t name_at = slash == std::string::npos ? 0 : slash + 1;
+  if (name_at == path.size()) return Error{Code::kMalformed, "cannot write " + path + ": not the name of a file"};
+  std::string temporary = path.substr(0, name_at) + "." + path.substr(name_at) + ".XXXXXX";
+
+  UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (!fd) return errno_error("cannot write", path, errno);
+  int failed = fill_and_close(std::move(fd), contents, mode);
+  if (failed == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) failed = errno;
+  if (failed != 0) {
+    ::unlink(temporary.c_str());
+    return errno_error("cannot write", path, failed);
+  }
+  return ok_status();
+}
+
+}  // namespace gpuledger

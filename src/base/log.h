@@ -1,0 +1,67 @@
+#pragma once
+
+#include <concepts>
+#include <initializer_list>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "base/result.h"
+
+namespace gpuledger {
+
+enum class LogLevel { kDebug, kInfo, kWarn, kError };
+
+// Keys are names from our own code; values may hold anything.
+struct LogField {
+  LogField(std::string_view k, std::string_view v) : key(k), value(v) {}
+  LogField(std::string_view k, const char* v) : key(k), value(v) {}
+  LogField(std::string_view k, const std::string& v) : key(k), value(v) {}
+  LogField(std::string_view k, bool v) : key(k), value(v ? "true" : "false"), bare(true) {}
+  template <typename T>
+  requires std::is_arithmetic_v<T> LogField(std::string_view k, T v) : key(k), value(std::to_string(v)), bare(true) {}
+
+  std::string_view key;
+  std::string value;
+  bool bare = false;  // a number or a bool: without quotes in JSON
+};
+using LogFields = std::initializer_list<LogField>;
+
+// Lines go to stderr, one write each, from any thread.
+//   text: ts=2026-01-31T12:00:00.000Z level=info msg="listening" address=:9400
+//   json: {"ts":"2026-01-31T12:00:00.000Z","level":"info","msg":"listening","address":":9400"}
+// level: debug, info, warn, error; format: text, json. Anything else changes nothing and is an error.
+// May be called again at any time, for SIGHUP. Before the first call: info, text.
+Status configure_log(std::string_view level, std::string_view format);
+
+void log_line(LogLevel level, std::string_view message, LogFields fields = {});
+inline void log_debug(std::string_view message, LogFields fields = {}) {
+  log_line(LogLevel::kDebug, message, fields);
+}
+inline void log_info(std::string_view message, LogFields fields = {}) {
+  log_line(LogLevel::kInfo, message, fields);
+}
+inline void log_warn(std::string_view message, LogFields fields = {}) {
+  log_line(LogLevel::kWarn, message, fields);
+}
+inline void log_error(std::string_view message, LogFields fields = {}) {
+  log_line(LogLevel::kError, message, fields);
+}
+
+// Logs a thing's state when it changes, not on every cycle. Keeps one short string per name for ever, so names are
+// things of the machine (a GPU, a socket), never pids. Any thread.
+class StateLog {
+ public:
+  // True, and one line with the fields `name` and `state`, when the state is not the one of the call before; the
+  // first call for a name always speaks.
+  bool update(const std::string& name, std::string_view state, std::string_view message,
+              LogLevel level = LogLevel::kInfo);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::string> states_;
+};
+
+}  // namespace gpuledger

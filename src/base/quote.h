@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace gpuledger {
+
+// `text` as a JSON string, quotes included: always valid UTF-8 on one line, whatever the bytes were. Also used for
+// log lines and error messages, because process names, environment and files may hold anything: what could start a
+// new line, move a terminal's cursor or turn the direction of writing is escaped, bytes that are no UTF-8 become
+// \ufffd.
+void append_quoted(std::string& out, std::string_view text);
+std::string in_quotes(std::string_view text);
+
+}  // namespace gpuledger
