@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# What the release promises about itself: it needs nothing but glibc, it is small, and it starts.
+set -euo pipefail
+program=${1:?usage: tools/check_release.sh PROGRAM}
+limit=$((15 * 1000 * 1000))
+
+fail() { echo "release: $*" >&2; exit 1; }
+
+foreign=$(ldd "$program" | grep -vE 'linux-vdso\.so|ld-linux[-a-z0-9_]*\.so|lib(c|m|dl|rt|pthread|resolv)\.so' || true)
+[ -z "$foreign" ] || fail "$program needs libraries that are not glibc's: $foreign"
+
+stripped=$(mktemp)
+trap 'rm -f "$stripped"' EXIT
+strip -o "$stripped" "$program"
+size=$(stat -c %s "$stripped")
+[ "$size" -lt "$limit" ] || fail "$program is $size bytes stripped, the limit is $limit"
+
+version=$("$program" --version) || fail "$program --version failed"
+newest=$(objdump -T "$program" | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1)
+echo "release: $version, $((size / 1000)) kB stripped, needs glibc ${newest#GLIBC_} and nothing else"

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# Installs the Debian or Ubuntu packages that are missing, and touches nothing when none is.
+#   tools/setup.sh --run    what a release build needs
+#   tools/setup.sh --test   that, and what the tests run against
+#   tools/setup.sh --ci     that, and the formatter
+set -euo pipefail
+
+say() { echo "setup: $*" >&2; }
+die() { say "$*"; exit 1; }
+
+# Alternatives are separated by |, the preferred one first. Debian's default Boost (1.74) is too old and
+# its newer one excludes it, hence the version in the name.
+run_packages=(g++ cmake ninja-build "libboost1.83-dev|libboost1.81-dev|libboost1.88-dev" libssl-dev libcli11-dev
+  libspdlog-dev libfmt-dev nlohmann-json3-dev libyaml-cpp-dev zlib1g-dev libcrypt-dev)
+test_packages=(libgtest-dev libgmock-dev prometheus prometheus-node-exporter python3 python3-pip openssl curl
+  procps ca-certificates)
+ci_packages=(clang-format-14)
+
+mode=${1:---run}
+case $mode in
+  --run) wanted=("${run_packages[@]}") ;;
+  --test) wanted=("${run_packages[@]}" "${test_packages[@]}") ;;
+  --ci) wanted=("${run_packages[@]}" "${test_packages[@]}" "${ci_packages[@]}") ;;
+  *) say "unknown argument \"$mode\" (write --run, --test or --ci)"; exit 2 ;;
+esac
+
+if ! command -v apt-get >/dev/null; then
+  die "this is not Debian or Ubuntu; install what these packages hold and try again: ${wanted[*]}"
+fi
+
+installed=" $(dpkg-query -W -f='${db:Status-Status} ${Package}\n' 2>/dev/null | sed -n 's/^installed //p' | tr '\n' ' ')"
+missing=()
+for package in "${wanted[@]}"; do
+  found=no
+  for name in ${package//|/ }; do
+    if [[ $installed == *" $name "* ]]; then found=yes; fi
+  done
+  if [ $found = no ]; then missing+=("$package"); fi
+done
+if [ ${#missing[@]} -eq 0 ]; then exit 0; fi
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || die "not root and no sudo; as root run: apt-get install ${missing[*]%%|*}"
+  as_root=(sudo)
+fi
+
+work=$(mktemp -d)
+made_policy=no
+finish() {
+  if [ $made_policy = yes ]; then "${as_root[@]}" rm -f /usr/sbin/policy-rc.d; fi
+  rm -rf "$work"
+}
+trap finish EXIT
+
+apt_get() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Dpkg::Use-Pty=0 "$@" >>"$work/log" 2>&1 && return
+  tail -n 15 "$work/log" >&2
+  die "apt-get $1 failed (see above); mend it, or install by hand: ${missing[*]%%|*}"
+}
+
+say "reading the package lists"
+apt_get update
+
+chosen=()
+for package in "${missing[@]}"; do
+  pick=
+  for name in ${package//|/ }; do
+    if [ -z "$pick" ] && [ -n "$(apt-cache madison "$name" 2>/dev/null)" ]; then pick=$name; fi
+  done
+  [ -n "$pick" ] || die "no package ${package//|/ or } in the package lists (Ubuntu: enable \"universe\"; needed: Debian 12, Ubuntu 24.04 or newer)"
+  chosen+=("$pick")
+done
+
+# Prometheus comes with a service. The tests start their own on a loopback port, so keep the package's from
+# starting now and at the next boot, unless somebody installed and set it up before us.
+if [ ! -e /usr/sbin/policy-rc.d ]; then
+  printf '#!/bin/sh\nexit 101\n' >"$work/policy-rc.d"
+  "${as_root[@]}" install -m 0755 "$work/policy-rc.d" /usr/sbin/policy-rc.d
+  made_policy=yes
+fi
+say "installing ${chosen[*]}"
+# --no-remove: never take away what this machine's owner put there (an older Boost, say).
+apt_get install --no-install-recommends --no-remove "${chosen[@]}"
+for service in prometheus prometheus-node-exporter; do
+  if [[ " ${chosen[*]} " == *" $service "* ]]; then
+    "${as_root[@]}" deb-systemd-helper disable "$service.service" >/dev/null 2>&1 || true
+  fi
+done
+say "done"
