@@ -84,7 +84,7 @@ say "installing ${chosen[*]}"
 apt_get install --no-install-recommends --no-remove "${chosen[@]}"
 for service in prometheus prometheus-node-exporter; do
   if [[ " ${chosen[*]} " == *" $service "* ]]; then
-    "${as_root[@]}" deb-systemd-helper disable "$service.service" >/dev/null 2>&1 || true
+    "${as_root[@]}" rm -f "/etc/systemd/system/multi-user.target.wants/$service.service"  # systemctl disable
   fi
 done
 say "done"
