@@ -1,0 +1,124 @@
+"""Wrong use and a world that does not play along: one clear line, the right exit code, nothing half-written."""
+
+import os
+import re
+import socket
+import subprocess
+import unittest
+
+import harness
+
+SIM = "--backend=sim"
+LOG_LINE = re.compile(r"^ts=\S+ level=(debug|info|warn) ")
+
+
+class BadInputTest(harness.Case):
+    def refuse(self, code, *arguments, says=(), environment=None, commands=("serve", "once")):
+        """Every command ends with that code and one line that names the given words."""
+        for command in commands:
+            flags = [command, *(str(argument) for argument in arguments)]
+            if command == "serve" and not any("listen-address" in flag for flag in flags):
+                flags.append("--listen-address=127.0.0.1:0")
+            with self.subTest(arguments=flags):
+                done = subprocess.run([harness.BINARY, *flags], capture_output=True, text=True,
+                                      timeout=20 * harness.SLOW, env=harness.clean_environment(environment))
+                lines = [line for line in done.stderr.splitlines() if not LOG_LINE.match(line)]
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertEqual(len(lines), 1, done.stderr)
+                self.assertTrue(lines[0].startswith("gpu-ledger: "), lines[0])
+                self.assertLess(len(lines[0]), 400, lines[0])
+                for word in says:
+                    self.assertIn(str(word), lines[0])
+                self.assertEqual(done.stdout, "")
+
+    def test_wrong_use(self):
+        self.refuse(2, "--sampel-interval=1s", says=["--sampel-interval", "--sample-interval"])
+        self.refuse(2, "--sample-interval=5", says=["--sample-interval", '"5"', "500ms"])
+        self.refuse(2, "--sample-interval=-1s", says=["--sample-interval"])
+        self.refuse(2, "--log-level=loud", says=["--log-level", "loud", "debug"])
+        self.refuse(2, "--backend=magic", says=["--backend", "magic", "nvml"])
+        self.refuse(2, "--backend=dcgm", says=["DCGM"])
+        self.refuse(2, "--metrics-path=metrics", says=["--metrics-path"])
+        self.refuse(2, "--metric-prefix=1x", says=["--metric-prefix"])
+        self.refuse(2, "--listen-address=nonsense", says=["--listen-address", "nonsense"], commands=["serve"])
+        self.refuse(2, says=["frobnicate", "serve", "once"], commands=["frobnicate"])
+        self.refuse(2, says=["GPU_LEDGER_SAMPLE_INTERVAL", "soon"],
+                    environment={"GPU_LEDGER_SAMPLE_INTERVAL": "soon"})
+        self.refuse(2, says=["POLL_INTERVAL"], environment={"POLL_INTERVAL": "often"})
+
+    def test_broken_config_file(self):
+        unknown = self.write("unknown.yaml", "sample-interval: 1s\nsampel: 1\n")
+        self.refuse(2, f"--config={unknown}", says=[unknown, "sampel"])
+        broken = self.write("broken.yaml", "sample-interval: [\n")
+        self.refuse(2, f"--config={broken}", says=[broken])
+        self.refuse(2, f"--config={self.folder}/missing.yaml", says=["missing.yaml"])
+
+    def test_port_in_use(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            self.refuse(1, SIM, f"--listen-address={address}", says=[address], commands=["serve"])
+
+    def test_no_driver(self):
+        self.refuse(1, "--backend=nvml", f"--nvml-library={self.folder}/libnvidia-ml.so.1",
+                    says=[f"{self.folder}/libnvidia-ml.so.1"])
+
+    def test_a_file_that_is_no_library(self):
+        library = self.write("libnvidia-ml.so.1", "not a library\n")
+        self.refuse(1, "--backend=nvml", f"--nvml-library={library}", says=[library])
+
+    def test_library_without_symbols(self):
+        library = harness.SIM / "broken" / "libnvidia-ml.so.1"
+        self.assertTrue(library.exists(), f"{library} was not built")
+        self.refuse(1, "--backend=nvml", f"--nvml-library={library}", says=[library, "nvml"])
+
+    def test_unreadable_proc(self):
+        library = harness.SIM / "libnvidia-ml.so.1"
+        self.refuse(1, "--backend=nvml", f"--nvml-library={library}", f"--proc-root={self.folder}/nothing",
+                    says=["--proc-root", f"{self.folder}/nothing"])
+
+    def test_no_gpu(self):
+        scenario = self.write("none.yaml", "gpus: []\n")
+        self.refuse(1, SIM, f"--sim-scenario={scenario}", says=["GPU"])
+        self.refuse(1, SIM, "--gpu-devices=77", says=["77"])
+
+    def test_unwritable_textfile(self):
+        self.refuse(1, SIM, f"--textfile={self.folder}/missing/gpu.prom", says=[f"{self.folder}/missing"])
+        self.refuse(1, SIM, f"--textfile={self.folder}", says=[self.folder])
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_broken_scenario(self):
+        bad = self.write("bad.yaml", "gpus:\n  - model: H9000\n")
+        self.refuse(1, SIM, f"--sim-scenario={bad}", says=[f"{bad}:2", "H200"])
+        not_yaml = self.write("worse.yaml", "gpus: [\n")
+        self.refuse(1, SIM, f"--sim-scenario={not_yaml}", says=[not_yaml])
+        self.refuse(1, SIM, f"--sim-scenario={self.folder}/missing.yaml", says=["missing.yaml"])
+
+    def test_broken_trace(self):
+        trace = self.write("cut.jsonl", '{"format": ')
+        self.refuse(1, SIM, f"--sim-scenario={trace}", says=[trace])
+        packed = self.folder / "cut.jsonl.gz"
+        whole = (harness.SOURCE / "tests/data/h200/holders.jsonl.gz").read_bytes()
+        packed.write_bytes(whole[:len(whole) // 2])
+        self.refuse(1, SIM, f"--sim-scenario={packed}", says=[packed])
+
+    def test_broken_web_config(self):
+        web = self.write("web.yml", "tls_server_config:\n  cert_fil: x\n")
+        self.refuse(1, SIM, f"--web-config-file={web}", says=[web, "cert_fil"], commands=["serve"])
+
+    def test_nothing_is_left_behind(self):
+        environment = {"TMPDIR": str(self.folder)}
+        bad = self.write("bad.yaml", "gpus:\n  - model: H9000\n")
+        self.refuse(1, SIM, f"--sim-scenario={bad}", environment=environment)
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            self.refuse(1, SIM, f"--listen-address={address}", f"--textfile={self.folder}/gpu.prom",
+                        commands=["serve"], environment=environment)
+        self.assertEqual(os.listdir(self.folder), ["bad.yaml"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,228 @@
+"""Runs the real program on loopback and reads what it serves. Standard library only.
+
+The environment names the parts: GPU_LEDGER_BINARY the program, GPU_LEDGER_SIM the folder with the simulated
+driver, GPU_LEDGER_SOURCE the source tree. CMake sets all three. GPU_LEDGER_SLOW is a factor on deadlines, for
+builds with sanitizers.
+"""
+
+import contextlib
+import http.client
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+BINARY = pathlib.Path(os.environ["GPU_LEDGER_BINARY"])
+SIM = pathlib.Path(os.environ["GPU_LEDGER_SIM"])
+SOURCE = pathlib.Path(os.environ["GPU_LEDGER_SOURCE"])
+SLOW = float(os.environ.get("GPU_LEDGER_SLOW", "1"))
+FAST = ("--sample-interval=200ms", "--process-scan-interval=200ms", "--idle-interval=200ms")
+
+
+def clean_environment(extra=None):
+    """Without the settings that whoever runs the tests may have exported."""
+    older = {"HTTP_PORT", "POLL_INTERVAL", "NODE_NAME", "POD_NAME", "POD_NAMESPACE"}
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("GPU_LEDGER_") and k not in older}
+    return {**kept, **(extra or {})}
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_until(condition, seconds, what):
+    """The condition's first truthy value, or a test failure."""
+    deadline = time.monotonic() + seconds * SLOW
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {seconds * SLOW:.0f} s for {what}")
+        time.sleep(0.05)
+
+
+class Answer:
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, headers, body
+        self.text = body.decode("utf-8", errors="replace")
+
+
+def get(port, path="/metrics", headers=None, method="GET"):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10 * SLOW)
+    try:
+        connection.request(method, path, headers=headers or {})
+        reply = connection.getresponse()
+        return Answer(reply.status, dict(reply.getheaders()), reply.read())
+    finally:
+        connection.close()
+
+
+class Program:
+    """A child that is always ended and waited for, with its stderr in a file."""
+
+    def __init__(self, command, environment=None):
+        self.errors = tempfile.TemporaryFile(mode="w+")
+        self.child = subprocess.Popen(
+            [str(part) for part in command], stdin=subprocess.DEVNULL, stdout=self.errors, stderr=self.errors,
+            env=clean_environment(environment))
+
+    def signal(self, number):
+        self.child.send_signal(number)
+
+    def alive(self):
+        return self.child.poll() is None
+
+    def stop(self, number=signal.SIGTERM, seconds=5):
+        """The exit code and how long it took to end."""
+        begin = time.monotonic()
+        if self.alive():
+            self.child.send_signal(number)
+        try:
+            self.child.wait(seconds * SLOW)
+        except subprocess.TimeoutExpired:
+            self.child.kill()
+            self.child.wait()
+            raise AssertionError(f"did not end within {seconds * SLOW:.0f} s:\n{self.log()}") from None
+        return self.child.returncode, time.monotonic() - begin
+
+    def log(self):
+        self.errors.flush()
+        self.errors.seek(0)
+        return self.errors.read()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.alive():
+            self.child.kill()
+        self.child.wait()
+        self.errors.close()
+
+
+class Ledger(Program):
+    """`gpu-ledger serve` on the simulated node, once its first snapshot is there."""
+
+    def __init__(self, *arguments, scenario=None, environment=None, ready=True):
+        self.port = free_port()
+        command = [BINARY, "serve", "--backend=sim", f"--listen-address=127.0.0.1:{self.port}", *arguments]
+        if scenario:
+            command.append(f"--sim-scenario={scenario}")
+        super().__init__(command, environment)
+        if ready:
+            try:
+                wait_until(self.is_ready, 15, "a first snapshot")
+            except AssertionError as error:
+                raise AssertionError(f"{error}; it said:\n{self.log()}") from None
+
+    def is_ready(self):
+        if not self.alive():
+            raise AssertionError(f"ended with {self.child.returncode}")
+        with contextlib.suppress(OSError):
+            return self.get("/readyz").status == 200
+        return False
+
+    def get(self, path="/metrics", headers=None, method="GET"):
+        return get(self.port, path, headers, method)
+
+    def metrics(self):
+        answer = self.get("/metrics")
+        if answer.status != 200:
+            raise AssertionError(f"/metrics answered {answer.status}: {answer.text}")
+        return Metrics(answer.text)
+
+
+LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"(?:,|$)')
+SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$")
+ESCAPES = {r"\\": "\\", r"\"": '"', r"\n": "\n"}
+
+
+class Metrics:
+    """One exposition in the text format: {(name, labels): value}, labels as a sorted tuple of pairs."""
+
+    def __init__(self, text):
+        self.series, self.types = {}, {}
+        for line in text.splitlines():
+            if line.startswith("# TYPE "):
+                _, _, name, kind = line.split(" ")
+                self.types[name] = kind
+            if not line or line.startswith("#"):
+                continue
+            match = SAMPLE.match(line)
+            if not match:
+                raise AssertionError(f"not a sample: {line!r}")
+            name, labels, value = match.groups()
+            pairs = LABEL.findall(labels or "")
+            unescape = lambda text: re.sub(r"\\.", lambda m: ESCAPES[m[0]], text)
+            key = (name, tuple(sorted((k, unescape(v)) for k, v in pairs)))
+            if key in self.series:
+                raise AssertionError(f"the series {key} is there twice")
+            self.series[key] = float(value)
+
+    def find(self, name, **labels):
+        """Every (labels, value) of a name whose labels include the given ones."""
+        return [(dict(pairs), value) for (series, pairs), value in self.series.items()
+                if series == name and labels.items() <= dict(pairs).items()]
+
+    def value(self, name, **labels):
+        found = self.find(name, **labels)
+        if len(found) != 1:
+            raise AssertionError(f"{len(found)} series {name} {labels}, expected one")
+        return found[0][1]
+
+    def total(self, name, **labels):
+        return sum(value for _, value in self.find(name, **labels))
+
+    def counters(self):
+        def is_counter(name):
+            base = re.sub(r"_(bucket|sum|count)$", "", name)
+            return self.types.get(name) == "counter" or self.types.get(base) == "histogram"
+
+        return {key: value for key, value in self.series.items() if is_counter(key[0])}
+
+    def imbalance(self):
+        """For every GPU: joules of the device minus those of owners and reasons. Zero, if the books balance."""
+        owners = [f"gpu_ledger_{kind}_energy_joules_total" for kind in ("pod", "slurm_job", "container", "host")]
+        rest = {}
+        for labels, value in self.find("gpu_ledger_device_energy_joules_total"):
+            gpu = labels["gpu"]
+            booked = sum(self.total(name, gpu=gpu) for name in owners)
+            rest[gpu] = value - booked - self.total("gpu_ledger_device_unattributed_joules_total", gpu=gpu)
+        return rest
+
+
+class Case(unittest.TestCase):
+    """With the checks that several tests make."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def assert_balanced(self, metrics):
+        rest = metrics.imbalance()
+        self.assertTrue(rest, "no GPU")
+        for gpu, joules in rest.items():
+            self.assertLess(abs(joules), 0.001, f"the books of GPU {gpu} do not balance")
+
+    def assert_never_fell(self, before, after, gone_allowed=()):
+        """No counter fell, and none vanished but those with the given name prefixes."""
+        then, now = before.counters(), after.counters()
+        for key, value in then.items():
+            if key in now:
+                self.assertGreaterEqual(now[key], value, f"{key} fell")
+            elif not key[0].startswith(tuple(gone_allowed)):
+                self.fail(f"{key} vanished")

@@ -1,0 +1,172 @@
+"""A real Prometheus scrapes the program and answers the queries that people have."""
+
+import http.server
+import json
+import re
+import shutil
+import subprocess
+import threading
+import time
+import unittest
+import urllib.parse
+
+import harness
+
+PROMETHEUS = shutil.which("prometheus")
+PROMTOOL = shutil.which("promtool")
+
+# The queries that the older exporters gave their users, by today's names where those changed.
+OLDER_QUERIES = """
+rate(my_gpu_process_energy_joules_total[1m])
+increase(my_gpu_process_energy_joules_total{pod!=""}[1h])
+increase(my_gpu_process_energy_joules_total{pod!=""}[1h]) / 3600000
+(increase(my_gpu_process_energy_joules_total[1h]) / 3600000) * 0.10
+sum(rate(my_gpu_process_energy_joules_total[1m]))
+sum by (namespace) (rate(my_gpu_process_energy_joules_total[5m]))
+my_gpu_process_sm_utilization_ratio / ignoring(energy_estimated) sum without (energy_estimated) (rate(my_gpu_process_energy_joules_total[1m]))
+topk(10, rate(my_gpu_process_energy_joules_total[5m]))
+sum(my_gpu_process_active)
+sum by (namespace) (my_gpu_process_active)
+sum(gpu_idle_memory_total_bytes)
+gpu_idle_process_idle_seconds > 1
+topk(10, gpu_idle_process_idle_memory_bytes > 0)
+sum(gpu_idle_memory_total_bytes) by (gpu) / sum(gpu_idle_device_memory_total_bytes) by (gpu) * 100
+gpu_idle_process_idle_seconds > 1 and gpu_idle_process_idle_memory_bytes > 1e9
+gpu_process_count
+gpu_total_processes
+gpu_process_info
+gpu_process_utilization
+gpu_process_memory_utilization
+""".strip().splitlines()
+
+BALANCE = """
+sum by (gpu) (gpu_ledger_device_energy_joules_total{job="direct"})
+- sum by (gpu) ({__name__=~"gpu_ledger_(pod|slurm_job|container|host)_energy_joules_total|gpu_ledger_device_unattributed_joules_total", job="direct"})
+"""
+
+
+def readme_queries():
+    """Every query in README's ```promql blocks; a comment or an empty line ends a query."""
+    text = (harness.SOURCE / "README.md").read_text(encoding="utf-8")
+    queries = []
+    for block in re.findall(r"^```promql\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        for part in re.split(r"^#.*$|^\s*$", block, flags=re.MULTILINE):
+            if part.strip():
+                queries.append(" ".join(part.split()))
+    return queries
+
+
+class TextRelay(http.server.ThreadingHTTPServer):
+    """Stands between Prometheus and the program and takes the Accept header away, which leaves the text format."""
+
+    daemon_threads = True
+
+    def __init__(self, port):
+        self.upstream, self.accepts, self.types = port, set(), set()
+        super().__init__(("127.0.0.1", 0), RelayHandler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class RelayHandler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.server.accepts.add(self.headers.get("Accept", ""))
+        answer = harness.get(self.server.upstream, self.path)
+        self.server.types.add(answer.headers["Content-Type"])
+        self.send_response(answer.status)
+        self.send_header("Content-Type", answer.headers["Content-Type"])
+        self.end_headers()
+        self.wfile.write(answer.body)
+
+    def log_message(self, *_):
+        pass
+
+
+class Prometheus(harness.Program):
+    def __init__(self, folder, targets):
+        jobs = [{"job_name": name, "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}
+                for name, port in targets.items()]
+        config = folder / "prometheus.yml"
+        config.write_text(json.dumps({  # JSON is YAML
+            "global": {"scrape_interval": "1s", "scrape_timeout": "1s"}, "scrape_configs": jobs}), encoding="utf-8")
+        self.port = harness.free_port()
+        super().__init__([
+            PROMETHEUS, f"--config.file={config}", f"--storage.tsdb.path={folder}/tsdb",
+            f"--web.listen-address=127.0.0.1:{self.port}", "--log.level=info"])
+        harness.wait_until(self.answers, 20, "Prometheus")
+
+    def answers(self):
+        try:
+            return harness.get(self.port, "/-/ready").status == 200
+        except OSError:
+            return False
+
+    def query(self, text):
+        answer = json.loads(harness.get(self.port, "/api/v1/query?" + urllib.parse.urlencode({"query": text})).text)
+        if answer["status"] != "success":
+            raise AssertionError(f"{text}: {answer.get('error')}")
+        return answer["data"]["result"]
+
+    def targets(self):
+        return json.loads(harness.get(self.port, "/api/v1/targets").text)["data"]["activeTargets"]
+
+
+class PrometheusTest(harness.Case):
+    @classmethod
+    def setUpClass(cls):
+        if not PROMETHEUS or not PROMTOOL:
+            raise AssertionError("prometheus and promtool are missing; tools/setup.sh --test installs them")
+
+    def test_prometheus_scrapes_both_formats_and_answers(self):
+        with harness.Ledger("--idle-interval=1s") as ledger:
+            relay = TextRelay(ledger.port)
+            self.addCleanup(relay.server_close)
+            self.addCleanup(relay.shutdown)
+            with Prometheus(self.folder, {"direct": ledger.port, "text": relay.server_address[1]}) as prometheus:
+                # Some queries need a process that has been idle for a while, others a short job that came.
+                time.sleep(12)
+                self.check_targets(prometheus)
+                self.check_formats(ledger, relay)
+                queries = readme_queries()
+                self.assertGreaterEqual(len(queries), 5, "README has lost its examples")
+                for query in queries + OLDER_QUERIES:
+                    # Minutes of idleness are more than a test can wait for.
+                    quick = re.sub(r"(idle_seconds[^>]*> )\d+", r"\g<1>1", query)
+                    with self.subTest(query=query):
+                        self.assertTrue(prometheus.query(quick), "no data")
+                self.check_balance(prometheus)
+                problems = [line for line in prometheus.log().splitlines() if re.search(r"level=(warn|error)", line)]
+                self.assertEqual(problems, [])
+
+    def check_targets(self, prometheus):
+        for target in prometheus.targets():
+            self.assertEqual(target["health"], "up", target["lastError"])
+        for result in prometheus.query("min_over_time(up[10s])"):
+            self.assertEqual(result["value"][1], "1", result["metric"])
+        self.assertEqual(len(prometheus.query("up")), 2)
+
+    def check_formats(self, ledger, relay):
+        self.assertEqual({kind.split(";")[0] for kind in relay.types}, {"text/plain"})
+        (accept,) = relay.accepts  # what Prometheus asks for when it asks directly
+        direct = ledger.get("/metrics", {"Accept": accept})
+        self.assertTrue(direct.headers["Content-Type"].startswith("application/openmetrics-text"), accept)
+
+    def check_balance(self, prometheus):
+        gpus = prometheus.query(BALANCE)
+        self.assertEqual(len(gpus), len(prometheus.query('gpu_ledger_device_info{job="direct"}')))
+        for result in gpus:
+            self.assertLess(abs(float(result["value"][1])), 0.001, result["metric"])
+
+    def test_promtool_has_no_complaint(self):
+        with harness.Ledger(*harness.FAST) as ledger:
+            time.sleep(1)
+            done = subprocess.run([PROMTOOL, "check", "metrics"], input=ledger.get("/metrics").body,
+                                  capture_output=True, timeout=30 * harness.SLOW)
+        said = (done.stdout + done.stderr).decode()
+        # These names are promises to users of the older exporters.
+        fixed = ("gpu_process_count ", "gpu_total_processes ")
+        complaints = [line for line in said.splitlines() if line and not line.startswith(fixed)]
+        self.assertEqual(complaints, [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,80 @@
+"""Ending, reading settings again, letting the GPU go and taking it back."""
+
+import signal
+import socket
+import time
+import unittest
+
+import harness
+
+DEVICE_GAUGES = ("gpu_ledger_device_power_watts", "gpu_idle_device_temperature_celsius")
+
+
+class SignalsTest(harness.Case):
+    def test_sigterm_ends_at_once_also_with_a_slow_client(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with harness.Ledger() as ledger, socket.create_connection(("127.0.0.1", ledger.port)) as slow:
+                slow.sendall(b"GET /metrics HTTP/1.1\r\nHost: ")
+                idle = socket.create_connection(("127.0.0.1", ledger.port))
+                self.addCleanup(idle.close)
+                code, seconds = ledger.stop(number)
+                self.assertEqual(code, 0, ledger.log())
+                self.assertLess(seconds, 2 * harness.SLOW)
+
+    def test_sigterm_right_after_the_start(self):
+        with harness.Ledger(ready=False) as ledger:
+            time.sleep(0.05)
+            code, seconds = ledger.stop()
+            # Before main() has set its handler the signal's own effect is the answer.
+            self.assertIn(code, (0, -signal.SIGTERM), ledger.log())
+            self.assertLess(seconds, 2 * harness.SLOW)
+
+    def test_sighup_reads_the_config_file_again(self):
+        config = self.write("config.yaml", "metric-retention: 5m\nlog-level: info\n")
+        with harness.Ledger(f"--config={config}", *harness.FAST) as ledger:
+            self.assertTrue(ledger.metrics().find("gpu_ledger_build_info"))
+            before = ledger.metrics()
+            config.write_text("metric-retention: 5m\nlog-level: debug\ncollector.idle: false\n", encoding="utf-8")
+            ledger.signal(signal.SIGHUP)
+            harness.wait_until(lambda: not ledger.metrics().find("gpu_idle_memory_total_bytes"), 5,
+                               "the idle collector to go")
+            self.assert_never_fell(before, ledger.metrics(), gone_allowed=("my_gpu_process", ))
+
+    def test_sighup_with_a_broken_file_keeps_the_old_settings(self):
+        config = self.write("config.yaml", "collector.idle: false\n")
+        with harness.Ledger(f"--config={config}", *harness.FAST) as ledger:
+            config.write_text("collector.idle: [\n", encoding="utf-8")
+            ledger.signal(signal.SIGHUP)
+            harness.wait_until(lambda: str(config) in ledger.log(), 5, "a line about the broken file")
+            time.sleep(0.5)
+            self.assertTrue(ledger.alive())
+            self.assertFalse(ledger.metrics().find("gpu_idle_memory_total_bytes"))
+
+    def test_sigusr1_lets_the_gpu_go_and_sigusr2_takes_it_back(self):
+        with harness.Ledger(*harness.FAST) as ledger:
+            time.sleep(1)
+            before = ledger.metrics()
+            for name in DEVICE_GAUGES:
+                self.assertTrue(before.find(name), name)
+            ledger.signal(signal.SIGUSR1)
+            harness.wait_until(lambda: ledger.get("/readyz").status == 503, 5, "/readyz to say 503")
+            released = ledger.metrics()
+            self.assertEqual(released.value("gpu_ledger_source_up", source="nvml"), 0)
+            for name in DEVICE_GAUGES:
+                self.assertFalse(released.find(name), name)
+            self.assert_never_fell(before, released)
+            self.assert_balanced(released)
+            mapped = open(f"/proc/{ledger.child.pid}/maps", encoding="utf-8").read()
+            self.assertNotIn("libnvidia-ml", mapped, "the driver's library is still loaded")
+
+            ledger.signal(signal.SIGUSR2)
+            harness.wait_until(lambda: ledger.get("/readyz").status == 200, 10, "/readyz to say 200")
+            after = ledger.metrics()
+            self.assertEqual(after.value("gpu_ledger_source_up", source="nvml"), 1)
+            self.assertTrue(after.find("gpu_ledger_device_power_watts"))
+            self.assert_never_fell(released, after)
+            self.assert_balanced(after)
+
+
+if __name__ == "__main__":
+    unittest.main()
