@@ -1,0 +1,121 @@
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+#include "attribute/engine.h"
+#include "support/batch_builder.h"
+#include "support/laws.h"
+
+// Random histories of a node: processes that come, go, share, exec into a pod, reuse pids; counters that restart;
+// GPUs that get lost, drivers that go away, utilisation that fails. After every step the books must balance.
+namespace gpuledger {
+namespace {
+
+using testing::BatchBuilder;
+
+struct SimpleProcess {
+  Pid pid;
+  uint64_t start;
+  std::string pod;
+};
+
+class RandomNode {
+ public:
+  explicit RandomNode(uint64_t seed) : random_(seed) {}
+
+  BatchBuilder next() {
+    // Mostly a second, sometimes a hiccup, seldom a suspended machine.
+    now_ += one_in(50) ? 0.02 : one_in(200) ? 60.0 : 0.9 + 0.2 * fraction();
+    BatchBuilder builder(now_);
+    if (one_in(60)) return builder;  // the driver is away
+    for (uint32_t gpu = 0; gpu < kGpus; ++gpu) add_gpu(builder, gpu);
+    return builder;
+  }
+
+ private:
+  static constexpr uint32_t kGpus = 3;
+
+  void add_gpu(BatchBuilder& builder, uint32_t index) {
+    if (one_in(300)) counters_[index] = 0;
+    counters_[index] += one_in(500) ? 50'000'000 : static_cast<int64_t>(fraction() * 700'000);
+    builder.gpu(index, counters_[index]);
+    DeviceSample& device = builder.device();
+    if (one_in(80)) {
+      device.up = false;
+      device.energy_counter.reset();
+      return;
+    }
+    if (one_in(30)) device.energy_counter.reset();
+    auto& processes = processes_[index];
+    if (one_in(4) && processes.size() < 12) processes.push_back({static_cast<Pid>(1 + random_() % 40), ++starts_, ""});
+    if (one_in(5) && !processes.empty())
+      processes.erase(processes.begin() + static_cast<long>(random_() % processes.size()));
+    std::set<Pid> used;
+    for (SimpleProcess& process : processes) {
+      if (!used.insert(process.pid).second) continue;
+      if (process.pod.empty() && one_in(20)) process.pod = "pod-" + std::to_string(random_() % 6);
+      const Owner owner = process.pod.empty() ? Owner{} : testing::pod_owner(process.pod);
+      builder.process(process.pid, one_in(2) ? 0 : fraction(), process.start, owner);
+      if (one_in(25)) builder.last().mps_client = true;
+    }
+    if (one_in(40)) builder.gone_process(static_cast<Pid>(1000 + random_() % 5), fraction());
+    if (one_in(25)) device.utilization = UtilizationState::kFailed;
+    if (one_in(100)) device.utilization = UtilizationState::kUnsupported;
+  }
+
+  bool one_in(uint64_t n) { return random_() % n == 0; }
+  double fraction() { return static_cast<double>(random_() >> 11) / 9007199254740992.0; }
+
+  std::mt19937_64 random_;
+  double now_ = 0;
+  int64_t counters_[kGpus] = {1'000'000, 0, 900'000'000};
+  uint64_t starts_ = 1000;
+  std::vector<SimpleProcess> processes_[kGpus];
+};
+
+class LedgerLaws : public ::testing::TestWithParam<std::tuple<Attribution, StaticPower>> {};
+
+TEST_P(LedgerLaws, BooksBalanceAndNothingFallsInAnyHistory) {
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    BookingRules rules;
+    std::tie(rules.attribution, rules.static_power) = GetParam();
+    rules.retention = std::chrono::seconds(20);
+    attribute::Engine engine(rules);
+    RandomNode node(seed);
+    testing::NeverFalls counters;
+    for (int step = 0; step < 1500; ++step) {
+      const BatchBuilder batch = node.next();
+      const Ledger ledger = engine.advance(batch.batch(), batch.identities());
+      testing::expect_balanced(ledger);
+      counters.check(ledger);
+      if (HasFatalFailure()) FAIL() << "seed " << seed << ", step " << step;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(AllRules, LedgerLaws,
+                         ::testing::Combine(::testing::Values(Attribution::kUtilization, Attribution::kMeasuredOnly),
+                                            ::testing::Values(StaticPower::kProportional, StaticPower::kEqual,
+                                                              StaticPower::kSeparate)));
+
+TEST(LedgerLaws, SwappingTwoProcessesSwapsTheirEnergy) {
+  const auto run = [](double first, double second) {
+    attribute::Engine engine(BookingRules{});
+    Ledger ledger;
+    for (int i = 0; i <= 5; ++i) {
+      BatchBuilder batch(i);
+      batch.gpu(0, i * 123'456).process(1, first).process(2, second);
+      ledger = engine.advance(batch.batch(), batch.identities());
+    }
+    return std::pair(ledger.processes[0].booked.shared, ledger.processes[1].booked.shared);
+  };
+  const auto [a, b] = run(0.7, 0.2);
+  const auto [c, d] = run(0.2, 0.7);
+  EXPECT_NEAR(static_cast<double>(a.microjoules()), static_cast<double>(d.microjoules()), 5);
+  EXPECT_NEAR(static_cast<double>(b.microjoules()), static_cast<double>(c.microjoules()), 5);
+  EXPECT_EQ(a + b, c + d);
+}
+
+}  // namespace
+}  // namespace gpuledger

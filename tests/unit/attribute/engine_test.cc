@@ -1,0 +1,322 @@
+#include "attribute/engine.h"
+
+#include <gtest/gtest.h>
+
+#include "support/batch_builder.h"
+#include "support/laws.h"
+
+namespace gpuledger::attribute {
+namespace {
+
+using testing::BatchBuilder;
+using testing::expect_balanced;
+using testing::pod_owner;
+
+BookingRules rules(Attribution attribution = Attribution::kUtilization,
+                   StaticPower static_power = StaticPower::kProportional) {
+  BookingRules rules;
+  rules.attribution = attribution;
+  rules.static_power = static_power;
+  return rules;
+}
+
+Ledger step(Engine& engine, const BatchBuilder& builder) {
+  Ledger ledger = engine.advance(builder.batch(), builder.identities());
+  expect_balanced(ledger);
+  return ledger;
+}
+
+const ProcessAccount& process(const Ledger& ledger, Pid pid) {
+  for (const ProcessAccount& account : ledger.processes) {
+    if (account.identity.key.pid == pid) return account;
+  }
+  ADD_FAILURE() << "no process " << pid;
+  return ledger.processes.front();
+}
+
+Energy reason(const Ledger& ledger, Reason why) {
+  return ledger.devices[0].unattributed[static_cast<size_t>(why)];
+}
+
+TEST(Engine, ExampleOfTheContract) {
+  // 70 W for 10 s, A at 80 %, B at 20 %: A 560 J, B 140 J.
+  Engine engine(rules());
+  int64_t mj = 1'000'000;
+  step(engine, BatchBuilder(0).gpu(0, mj).process(1, 0.8).process(2, 0.2));
+  Ledger ledger;
+  for (int second = 1; second <= 10; ++second) {
+    mj += 70'000;
+    ledger = step(engine, BatchBuilder(second).gpu(0, mj).process(1, 0.8).process(2, 0.2));
+  }
+  EXPECT_EQ(process(ledger, 1).booked.shared, Energy::millijoules(560'000));
+  EXPECT_EQ(process(ledger, 2).booked.shared, Energy::millijoules(140'000));
+  EXPECT_EQ(process(ledger, 1).booked.alone, Energy());
+  EXPECT_EQ(process(ledger, 1).booked.gpu_time, std::chrono::seconds(8));
+  EXPECT_EQ(process(ledger, 2).booked.gpu_time, std::chrono::seconds(2));
+  EXPECT_EQ(ledger.devices[0].measured, Energy::millijoules(700'000));
+}
+
+TEST(Engine, AloneIsMeasuredSharedIsEstimatedAndBothOnlyGrow) {
+  Engine engine(rules());
+  step(engine, BatchBuilder(0).gpu(0, 0).process(1, 0.5));
+  step(engine, BatchBuilder(1).gpu(0, 100'000).process(1, 0.5));
+  step(engine, BatchBuilder(2).gpu(0, 200'000).process(1, 0.5).process(2, 0.5));
+  const Ledger ledger = step(engine, BatchBuilder(3).gpu(0, 300'000).process(1, 0.5));  // 2 was there for a part
+  EXPECT_EQ(process(ledger, 1).booked.alone, Energy::millijoules(100'000));
+  EXPECT_EQ(process(ledger, 1).booked.shared, Energy::millijoules(150'000));
+  const Ledger after = step(engine, BatchBuilder(4).gpu(0, 400'000).process(1, 0.5));
+  EXPECT_EQ(process(after, 1).booked.alone, Energy::millijoules(200'000));
+  EXPECT_EQ(process(after, 1).booked.shared, Energy::millijoules(150'000));
+}
+
+TEST(Engine, StandardErrorIsZeroAloneAndWideWhenShared) {
+  Engine engine(rules());
+  step(engine, BatchBuilder(0).gpu(0, 0).process(1, 0.5));
+  const Ledger alone = step(engine, BatchBuilder(1).gpu(0, 100'000).process(1, 0.5));
+  EXPECT_EQ(process(alone, 1).standard_error_joules, 0);
+  Ledger shared;
+  for (int second = 2; second <= 101; ++second) {
+    shared = step(engine, BatchBuilder(second).gpu(0, second * 100'000).process(1, 0.5).process(2, 0.5));
+  }
+  // The truth may be all or nothing of the 10 kJ they shared: 5 kJ away from the books, within two errors.
+  EXPECT_GT(2 * process(shared, 1).standard_error_joules, 5000);
+  EXPECT_LT(process(shared, 1).standard_error_joules, 5000);
+}
+
+TEST(Engine, NobodyThereIsIdle) {
+  Engine engine(rules());
+  step(engine, BatchBuilder(0).gpu(0, 0));
+  step(engine, BatchBuilder(1).gpu(0, 79'000));
+  const Ledger ledger = step(engine, BatchBuilder(2).gpu(0, 158'000));
+  EXPECT_EQ(reason(ledger, Reason::kIdle), Energy::millijoules(158'000));
+  ASSERT_TRUE(ledger.devices[0].idle_power);
+  EXPECT_EQ(*ledger.devices[0].idle_power, Power::watts(79));
+}
+
+TEST(Engine, WorkWithoutAWorkerIsUnseen) {
+  Engine engine(rules());
+  for (int second = 0; second < 3; ++second) {
+    BatchBuilder builder(second);
+    builder.gpu(0, second * 300'000).device().gpu_utilization = Ratio{0.9};
+    const Ledger ledger = step(engine, builder);
+    EXPECT_EQ(reason(ledger, Reason::kUnseen), Energy::millijoules(second == 2 ? 300'000 : 0));
+  }
+}
+
+TEST(Engine, HoldersPayTogetherWhenNobodyWorks) {
+  Engine engine(rules());
+  step(engine, BatchBuilder(0).gpu(0, 0).process(1, 0).process(2, 0));
+  const Ledger ledger = step(engine, BatchBuilder(1).gpu(0, 124'000).process(1, 0).process(2, 0));
+  EXPECT_EQ(process(ledger, 1).booked.shared, Energy::millijoules(62'000));
+  EXPECT_EQ(process(ledger, 2).booked.shared, Energy::millijoules(62'000));
+}
+
+TEST(Engine, StaticPowerSeparate) {
+  BookingRules separate = rules(Attribution::kUtilization, StaticPower::kSeparate);
+  separate.idle_power = Power::watts(80);
+  Engine engine(separate);
+  step(engine, BatchBuilder(0).gpu(0, 0).process(1, 0.9).process(2, 0.1));
+  const Ledger ledger = step(engine, BatchBuilder(1).gpu(0, 480'000).process(1, 0.9).process(2, 0.1));
+  EXPECT_EQ(reason(ledger, Reason::kStatic), Energy::millijoules(80'000));
+  EXPECT_EQ(process(ledger, 1).booked.shared, Energy::millijoules(360'000));
+  EXPECT_EQ(process(ledger, 2).booked.shared, Energy::millijoules(40'000));
+}
+
+TEST(Engine, StaticPowerEqual) {
+  BookingRules equal = rules(Attribution::kUtilization, StaticPower::kEqual);
+  equal.idle_power = Power::watts(80);
+  Engine engine(equal);
+  step(engine, BatchBuilder(0).gpu(0, 0).process(1, 0.9).process(2, 0.1));
+  const Ledger ledger = step(engine, BatchBuilder(1).gpu(0, 480'000).process(1, 0.9).process(2, 0.1));
+  EXPECT_EQ(process(ledger, 1).booked.shared, Energy::millijoules(400'000));
+  EXPECT_EQ(process(ledger, 2).booked.shared, Energy::millijoules(80'000));
+}
+
+TEST(Engine, MeasuredOnlyChargesNobodyForSharedTime) {
+  Engine engine(rules(Attribution::kMeasuredOnly));
+  step(engine, BatchBuilder(0).gpu(0, 0).process(1, 0.5));
+  step(engine, BatchBuilder(1).gpu(0, 100'000).process(1, 0.5));
+  const Ledger ledger = step(engine, BatchBuilder(2).gpu(0, 300'000).process(1, 0.5).process(2, 0.5));
+  EXPECT_EQ(process(ledger, 1).booked.total(), Energy::millijoules(100'000));
+  EXPECT_EQ(process(ledger, 2).booked.total(), Energy());
+  EXPECT_EQ(reason(ledger, Reason::kUnseen), Energy::millijoules(200'000));
+}
+
+TEST(Engine, PidReuseIsAnotherProcess) {
+  Engine engine(rules());
+  step(engine, BatchBuilder(0).gpu(0, 0).process(7, 0.5, 100));
+  step(engine, BatchBuilder(1).gpu(0, 100'000).process(7, 0.5, 100));
+  const Ledger ledger = step(engine, BatchBuilder(2).gpu(0, 200'000).process(7, 0.5, 900));
+  ASSERT_EQ(ledger.processes.size(), 2u);
+  EXPECT_FALSE(ledger.processes[0].active);
+  EXPECT_TRUE(ledger.processes[1].active);
+  EXPECT_EQ(ledger.processes[1].identity.key.start_ticks, 900u);
+  EXPECT_EQ(ledger.processes[1].booked.total(), Energy::millijoules(100'000)) << "its tickets are its own";
+}
+
+TEST(Engine, TicketOfOneJustGoneIsBookedToIt) {
+  Engine engine(rules());
+  step(engine, BatchBuilder(0).gpu(0, 0).process(1, 0).process(2, 1));
+  const Ledger ledger = step(engine, BatchBuilder(1).gpu(0, 100'000).process(1, 0).gone_process(2, 0.8));
+  EXPECT_EQ(process(ledger, 2).booked.shared, Energy::millijoules(100'000));
+  EXPECT_FALSE(process(step(engine, BatchBuilder(2).gpu(0, 200'000).process(1, 0)), 2).active);
+}
+
+TEST(Engine, ShortLifeBetweenTwoLooksIsBookedToItsPid) {
+  Engine engine(rules());
+  step(engine, BatchBuilder(0).gpu(0, 0));
+  const Ledger ledger = step(engine, BatchBuilder(1).gpu(0, 100'000).gone_process(99, 0.4));
+  EXPECT_EQ(process(ledger, 99).booked.alone, Energy::millijoules(100'000));
+  EXPECT_FALSE(process(ledger, 99).active);
+  EXPECT_EQ(process(ledger, 99).identity.name, "unknown");
+}
+
+TEST(Engine, ForgottenAfterRetentionButTheOwnerKeepsTheEnergy) {
+  BookingRules short_memory = rules();
+  short_memory.retention = std::chrono::seconds(5);
+  Engine engine(short_memory);
+  step(engine, BatchBuilder(0).gpu(0, 0).process(1, 1, 0, pod_owner("train")));
+  step(engine, BatchBuilder(1).gpu(0, 100'000).process(1, 1, 0, pod_owner("train")));
+  const Ledger retained = step(engine, BatchBuilder(6).gpu(0, 500'000));
+  EXPECT_FALSE(process(retained, 1).active);
+  EXPECT_FALSE(process(retained, 1).sm) << "gauges of the dead are absent";
+  const Ledger after = step(engine, BatchBuilder(12).gpu(0, 600'000));
+  EXPECT_TRUE(after.processes.empty());
+  ASSERT_EQ(after.owners.size(), 1u);
+  EXPECT_EQ(after.owners[0].owner.pod, "train");
+  EXPECT_EQ(after.owners[0].booked.alone, Energy::millijoules(500'000));
+}
+
+TEST(Engine, ANameThatComesLaterOpensANewAccount) {
+  Engine engine(rules());
+  step(engine, BatchBuilder(0).gpu(0, 0).process(1, 1));
+  step(engine, BatchBuilder(1).gpu(0, 100'000).process(1, 1));
+  const Ledger ledger = step(engine, BatchBuilder(2).gpu(0, 300'000).process(1, 1, 0, pod_owner("train")));
+  ASSERT_EQ(ledger.processes.size(), 2u);
+  ASSERT_EQ(ledger.owners.size(), 2u);
+  EXPECT_EQ(ledger.owners[0].owner.kind, OwnerKind::kPod);
+  EXPECT_EQ(ledger.owners[0].booked.alone, Energy::millijoules(200'000)) << "alone all the time";
+  EXPECT_EQ(ledger.owners[1].booked.alone, Energy::millijoules(100'000));
+}
+
+TEST(Engine, DriverReloadKeepsTheBooksAndCountsOn) {
+  Engine engine(rules());
+  step(engine, BatchBuilder(0).gpu(0, 9'000'000).process(1, 1));
+  step(engine, BatchBuilder(1).gpu(0, 9'100'000).process(1, 1));
+  step(engine, BatchBuilder(2));  // driver away
+  const Ledger ledger = step(engine, BatchBuilder(3).gpu(0, 50'000));
+  EXPECT_EQ(ledger.devices[0].measured, Energy::millijoules(150'000));
+}
+
+TEST(Engine, LostGpuKeepsItsBooksAndTheGapIsNobodys) {
+  Engine engine(rules());
+  step(engine, BatchBuilder(0).gpu(0, 0).process(1, 1));
+  step(engine, BatchBuilder(1).gpu(0, 100'000).process(1, 1));
+  BatchBuilder lost(2);
+  lost.gpu(0, 0);
+  lost.device().up = false;
+  lost.device().energy_counter.reset();
+  const Ledger down = step(engine, lost);
+  EXPECT_FALSE(down.devices[0].up);
+  EXPECT_EQ(down.devices[0].measured, Energy::millijoules(100'000));
+  EXPECT_TRUE(process(down, 1).active);
+  EXPECT_FALSE(process(down, 1).memory);
+  const Ledger back = step(engine, BatchBuilder(40).gpu(0, 4'000'000).process(1, 1));
+  EXPECT_EQ(reason(back, Reason::kExporterDown), Energy::millijoules(3'900'000));
+}
+
+TEST(Engine, MoreThanTheGpuCanDrawIsAnAnomaly) {
+  Engine engine(rules());
+  step(engine, BatchBuilder(0).gpu(0, 0).process(1, 1));
+  const Ledger ledger = step(engine, BatchBuilder(1).gpu(0, 5'000'000).process(1, 1));
+  EXPECT_EQ(reason(ledger, Reason::kAnomaly), Energy::millijoules(5'000'000));
+  EXPECT_EQ(process(ledger, 1).booked.total(), Energy());
+}
+
+TEST(Engine, FailedUtilisationWaitsForTheNextOne) {
+  Engine engine(rules());
+  step(engine, BatchBuilder(0).gpu(0, 0).process(1, 0.5).process(2, 0.5));
+  BatchBuilder failed(1);
+  failed.gpu(0, 100'000).process(1, 0).process(2, 0).device().utilization = UtilizationState::kFailed;
+  EXPECT_EQ(step(engine, failed).devices[0].measured, Energy());
+  const Ledger ledger = step(engine, BatchBuilder(2).gpu(0, 200'000).process(1, 0.9).process(2, 0.1));
+  EXPECT_EQ(process(ledger, 1).booked.shared, Energy::millijoules(180'000));
+}
+
+TEST(Engine, FailedUtilisationForLongIsUnseen) {
+  Engine engine(rules());
+  step(engine, BatchBuilder(0).gpu(0, 0).process(1, 0.5).process(2, 0.5));
+  Ledger ledger;
+  for (int second = 1; second <= 10; ++second) {
+    BatchBuilder failed(second);
+    failed.gpu(0, second * 100'000).process(1, 0).process(2, 0).device().utilization = UtilizationState::kFailed;
+    ledger = step(engine, failed);
+  }
+  EXPECT_EQ(reason(ledger, Reason::kUnseen), Energy::millijoules(1'000'000));
+}
+
+TEST(Engine, IdleHolderIsFoundByTimeAndWeighsOnItsOwner) {
+  Engine engine(rules());
+  Ledger ledger;
+  for (int second = 0; second <= 30; ++second) {
+    ledger = step(engine, BatchBuilder(second)
+                              .gpu(0, second * 124'000)
+                              .process(1, second < 3 ? 0.5 : 0, 0, pod_owner("notebook"))
+                              .process(2, 0.5));
+  }
+  EXPECT_TRUE(process(ledger, 1).idle.idle);
+  EXPECT_EQ(process(ledger, 1).idle.idle_for, std::chrono::seconds(28));
+  EXPECT_FALSE(process(ledger, 2).idle.idle);
+  EXPECT_EQ(ledger.owners[0].idle_memory.count, 1u << 30);
+}
+
+TEST(Engine, MigProcessesPayByTheirSlices) {
+  Engine engine(rules());
+  const auto batch = [](double at, int64_t mj) {
+    BatchBuilder builder(at);
+    builder.gpu(0, mj);
+    MigInstance small;
+    small.uuid = "MIG-a";
+    small.id = {7, 0};
+    small.compute_slices = 1;
+    MigInstance large = small;
+    large.uuid = "MIG-b";
+    large.id = {2, 0};
+    large.compute_slices = 3;
+    builder.description().mig = {small, large};
+    builder.device().utilization = UtilizationState::kUnsupported;
+    builder.device().gpu_utilization.reset();
+    builder.process(1, 0).last().mig = small.id;
+    builder.process(2, 0).last().mig = large.id;
+    return builder;
+  };
+  step(engine, batch(0, 0));
+  const Ledger ledger = step(engine, batch(1, 200'000));
+  EXPECT_EQ(process(ledger, 1).booked.shared, Energy::millijoules(50'000));
+  EXPECT_EQ(process(ledger, 2).booked.shared, Energy::millijoules(150'000));
+  EXPECT_EQ(process(ledger, 2).booked.gpu_time.count(), 0) << "nobody says how long it worked";
+  EXPECT_EQ(process(ledger, 2).mig->uuid, "MIG-b");
+  EXPECT_FALSE(process(ledger, 1).sm);
+  EXPECT_FALSE(process(ledger, 1).idle.evaluated);
+}
+
+TEST(Engine, ProcessOnTwoGpusHasTwoAccounts) {
+  Engine engine(rules());
+  step(engine, BatchBuilder(0).gpu(0, 0).process(1, 1).gpu(1, 0).process(1, 1));
+  const Ledger ledger = step(engine, BatchBuilder(1).gpu(0, 100'000).process(1, 1).gpu(1, 300'000).process(1, 1));
+  ASSERT_EQ(ledger.processes.size(), 2u);
+  EXPECT_EQ(ledger.processes[0].booked.alone, Energy::millijoules(100'000));
+  EXPECT_EQ(ledger.processes[1].booked.alone, Energy::millijoules(300'000));
+}
+
+TEST(Engine, XidsAreCounted) {
+  Engine engine(rules());
+  BatchBuilder builder(0);
+  builder.gpu(0, 0).device().xids = {79, 48, 79};
+  const Ledger ledger = step(engine, builder);
+  EXPECT_EQ(ledger.devices[0].xids.at(79), 2u);
+  EXPECT_EQ(ledger.devices[0].xids.at(48), 1u);
+}
+
+}  // namespace
+}  // namespace gpuledger::attribute
