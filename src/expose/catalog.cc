@@ -1,0 +1,189 @@
+#include "expose/catalog.h"
+
+#include <set>
+
+#include "expose/emit.h"
+#include "expose/escape.h"
+
+namespace gpuledger::expose {
+namespace {
+
+constexpr std::string_view kProcess =
+    "pid gpu process_name pod namespace container pod_uid container_id mig_uuid mig_profile";
+constexpr std::string_view kIdleProcess = "gpu pid process pod namespace container";
+constexpr std::string_view kIdleDevice = "gpu model uuid";
+constexpr std::string_view kListed = "gpu pid command pod namespace gi_id ci_id";
+
+constexpr Family kCatalog[] = {
+    {"process", "_energy_joules_total", MetricType::kCounter, "joules",
+     "pid gpu process_name pod namespace container pod_uid container_id mig_uuid mig_profile energy_estimated",
+     "Energy the process used on the GPU: booked while it was alone on it (energy_estimated false) and "
+     "while it shared it (true). The sum of both is the process's energy.",
+     emit_process_energy},
+    {"process", "_energy_standard_error_joules", MetricType::kGauge, "joules", kProcess,
+     "One standard deviation of the estimated part of the process's energy.", emit_process_energy_error},
+    {"process", "_gpu_seconds_total", MetricType::kCounter, "seconds", kProcess, "Time the process kept the GPU busy.",
+     emit_process_gpu_seconds},
+    {"process", "_sm_utilization_ratio", MetricType::kGauge, "ratio", kProcess,
+     "Share of time the process kept the streaming multiprocessors busy, 0 to 1.", emit_process_sm},
+    {"process", "_memory_utilization_ratio", MetricType::kGauge, "ratio", kProcess,
+     "Share of time the process kept the GPU's memory interface busy, 0 to 1.", emit_process_memory_utilization},
+    {"process", "_memory_used_bytes", MetricType::kGauge, "bytes", kProcess, "GPU memory the process holds.",
+     emit_process_memory_used},
+    {"process", "_start_time_seconds", MetricType::kGauge, "seconds", kProcess,
+     "When the process started, in seconds since 1970.", emit_process_start_time},
+    {"process", "_active", MetricType::kGauge, "", kProcess,
+     "1 while the process runs, 0 once it has exited and until --metric-retention is over.", emit_process_active},
+    {"idle", "gpu_idle_process_compute_utilization_percent", MetricType::kGauge, "percent", kIdleProcess,
+     "Highest SM utilization of the process since the last evaluation of idleness, 0 to 100.",
+     emit_idle_process_utilization},
+    {"idle", "gpu_idle_process_memory_used_bytes", MetricType::kGauge, "bytes", kIdleProcess,
+     "GPU memory the process holds.", emit_idle_process_memory_used},
+    {"idle", "gpu_idle_process_idle_seconds", MetricType::kGauge, "seconds", kIdleProcess,
+     "Time since the process last worked while it holds GPU memory; 0 while it works.", emit_idle_process_seconds},
+    {"idle", "gpu_idle_process_idle_memory_bytes", MetricType::kGauge, "bytes", kIdleProcess,
+     "GPU memory the process holds while idle; 0 while it works.", emit_idle_process_memory},
+    {"idle", "gpu_idle_device_utilization_percent", MetricType::kGauge, "percent", kIdleDevice,
+     "Share of time any kernel ran on the GPU, 0 to 100.", emit_idle_device_utilization},
+    {"idle", "gpu_idle_device_memory_used_bytes", MetricType::kGauge, "bytes", kIdleDevice, "GPU memory in use.",
+     emit_idle_device_memory_used},
+    {"idle", "gpu_idle_device_memory_total_bytes", MetricType::kGauge, "bytes", kIdleDevice, "GPU memory there is.",
+     emit_idle_device_memory_total},
+    {"idle", "gpu_idle_device_power_watts", MetricType::kGauge, "watts", kIdleDevice, "Power the GPU draws.",
+     emit_idle_device_power},
+    {"idle", "gpu_idle_device_temperature_celsius", MetricType::kGauge, "celsius", kIdleDevice,
+     "Temperature of the GPU.", emit_idle_device_temperature},
+    {"idle", "gpu_idle_memory_total_bytes", MetricType::kGauge, "bytes", "gpu",
+     "GPU memory held by all idle processes of the GPU. Absent where the GPU cannot say who works.",
+     emit_idle_memory_total},
+    {"processlist", "gpu_process_count", MetricType::kGauge, "", "gpu", "Processes on the GPU.", emit_list_count},
+    {"processlist", "gpu_total_processes", MetricType::kGauge, "", "",
+     "Processes on all GPUs; one that uses two GPUs counts twice.", emit_list_total},
+    {"processlist", "gpu_process_info", MetricType::kGauge, "",
+     "gpu pid command pod namespace gi_id ci_id container status gpu_memory",
+     "A process on a GPU, always 1. The pid label names GPU and pid, as in gpu1_12345; status is active or idle; "
+     "gpu_memory is in MiB.",
+     emit_list_info},
+    {"processlist", "gpu_process_utilization", MetricType::kGauge, "", kListed,
+     "SM utilization of the process in percent, 0 to 100.", emit_list_utilization},
+    {"processlist", "gpu_process_memory_utilization", MetricType::kGauge, "", kListed,
+     "GPU memory the process holds, in percent of the GPU's memory (on MIG of the instance's).",
+     emit_list_memory_utilization},
+    {"device", "gpu_ledger_device_info", MetricType::kGauge, "",
+     "gpu uuid model pci_bus_id driver mig_mode energy_source accounting_mode",
+     "A GPU, always 1. mig_mode is enabled, disabled or unsupported; energy_source is counter or "
+     "power_integral.",
+     emit_device_info},
+    {"device", "gpu_ledger_device_up", MetricType::kGauge, "", "gpu uuid",
+     "1 while the GPU answers, 0 while it is lost.", emit_device_up},
+    {"device", "gpu_ledger_device_energy_joules_total", MetricType::kCounter, "joules", "gpu uuid",
+     "Energy the GPU used since the ledger began. Equals the owners' counters of this GPU plus the "
+     "unattributed energy.",
+     emit_device_energy},
+    {"device", "gpu_ledger_device_unattributed_joules_total", MetricType::kCounter, "joules", "gpu uuid reason",
+     "Energy that belongs to no process: idle (nobody held the GPU), static (idle watts under --static-"
+     "power=separate), unseen (the driver named nobody to charge), exporter_down (spent while nobody "
+     "looked), anomaly (more than the GPU can draw).",
+     emit_device_unattributed},
+    {"device", "gpu_ledger_device_power_watts", MetricType::kGauge, "watts", "gpu uuid", "Power the GPU draws.",
+     emit_device_power},
+    {"device", "gpu_ledger_device_idle_power_watts", MetricType::kGauge, "watts", "gpu uuid",
+     "Power the GPU draws when nobody uses it, learned or given by --gpu-idle-power.", emit_device_idle_power},
+    {"device", "gpu_ledger_xid_errors_total", MetricType::kCounter, "", "gpu uuid xid",
+     "Xid errors the driver reported.", emit_device_xids},
+    {"pod", "gpu_ledger_pod_energy_joules_total", MetricType::kCounter, "joules",
+     "namespace pod container pod_uid gpu energy_estimated",
+     "Energy of all processes of a Kubernetes container, living and gone.", emit_pod_energy},
+    {"pod", "gpu_ledger_pod_gpu_seconds_total", MetricType::kCounter, "seconds", "namespace pod container pod_uid gpu",
+     "Time all processes of a Kubernetes container, living and gone, kept the GPU busy.", emit_pod_gpu_seconds},
+    {"pod", "gpu_ledger_pod_idle_memory_bytes", MetricType::kGauge, "bytes", "namespace pod container pod_uid gpu",
+     "GPU memory held by idle processes of a Kubernetes container. Absent where the GPU cannot say who "
+     "works.",
+     emit_pod_idle_memory},
+    {"pod", "gpu_ledger_slurm_job_energy_joules_total", MetricType::kCounter, "joules", "job step gpu energy_estimated",
+     "Energy of all processes of a Slurm job step, living and gone.", emit_slurm_energy},
+    {"pod", "gpu_ledger_slurm_job_gpu_seconds_total", MetricType::kCounter, "seconds", "job step gpu",
+     "Time all processes of a Slurm job step, living and gone, kept the GPU busy.", emit_slurm_gpu_seconds},
+    {"pod", "gpu_ledger_container_energy_joules_total", MetricType::kCounter, "joules",
+     "runtime container_id container gpu energy_estimated",
+     "Energy of all processes of a container outside Kubernetes, living and gone.", emit_container_energy},
+    {"pod", "gpu_ledger_container_gpu_seconds_total", MetricType::kCounter, "seconds",
+     "runtime container_id container gpu",
+     "Time all processes of a container outside Kubernetes, living and gone, kept the GPU busy.",
+     emit_container_gpu_seconds},
+    {"pod", "gpu_ledger_host_energy_joules_total", MetricType::kCounter, "joules", "gpu energy_estimated",
+     "Energy of all processes, living and gone, that belong to no pod, Slurm job or container.", emit_host_energy},
+    {"self", "gpu_ledger_build_info", MetricType::kGauge, "", "version", "The running program, always 1.", emit_build},
+    {"self", "gpu_ledger_simulated", MetricType::kGauge, "", "",
+     "1 while the numbers come from the simulated node; absent on real GPUs.", emit_simulated},
+    {"self", "gpu_ledger_source_up", MetricType::kGauge, "", "source",
+     "1 while the source answers, 0 while it does not.", emit_source_up},
+    {"self", "gpu_ledger_source_errors_total", MetricType::kCounter, "", "source code",
+     "Failures of the source since the program started.", emit_source_errors},
+    {"self", "gpu_ledger_sample_duration_seconds", MetricType::kHistogram, "seconds", "",
+     "Time one whole cycle took, from the driver to the finished exposition.", emit_sample_duration},
+    {"self", "gpu_ledger_driver_call_duration_seconds", MetricType::kHistogram, "seconds", "call",
+     "Time spent inside a driver call.", emit_call_duration},
+    {"self", "gpu_ledger_snapshot_timestamp_seconds", MetricType::kGauge, "seconds", "",
+     "When the GPUs were sampled for this exposition, in seconds since 1970.", emit_snapshot_time},
+    {"self", "gpu_ledger_processes_without_owner", MetricType::kGauge, "", "",
+     "Processes that run in a container or pod whose name was not found.", emit_without_owner},
+    {"self", "process_cpu_seconds_total", MetricType::kCounter, "seconds", "",
+     "User and system CPU time of the exporter.", emit_own_cpu},
+    {"self", "process_start_time_seconds", MetricType::kGauge, "seconds", "",
+     "When the exporter started, in seconds since 1970.", emit_own_start_time},
+    {"self", "process_resident_memory_bytes", MetricType::kGauge, "bytes", "", "Resident memory of the exporter.",
+     emit_own_resident},
+    {"self", "process_virtual_memory_bytes", MetricType::kGauge, "bytes", "", "Virtual memory of the exporter.",
+     emit_own_virtual},
+    {"self", "process_open_fds", MetricType::kGauge, "", "", "Open file descriptors of the exporter.",
+     emit_own_open_fds},
+    {"self", "process_max_fds", MetricType::kGauge, "", "",
+     "Most file descriptors the exporter may open; absent when there is no limit.", emit_own_max_fds},
+    {"self", "process_threads", MetricType::kGauge, "", "", "Threads of the exporter.", emit_own_threads},
+    {"self", "gpu_ledger_series", MetricType::kGauge, "", "", "Samples in this exposition, this one included.",
+     emit_series},
+};
+
+std::string write(const Cycle& cycle, const ExposeOptions& options, Format format) {
+  const View view(cycle, options);
+  TextWriter out(format, view.expected_bytes());
+  for (const Family& family : kCatalog) {
+    if (!options.collectors.contains(std::string(family.collector))) continue;
+    out.begin_family(full_name(family, options.process_prefix), family.type, family.unit, family.help);
+    family.emit(view, out);
+  }
+  return out.take();
+}
+
+}  // namespace
+
+std::span<const Family> catalog() {
+  return kCatalog;
+}
+
+std::string full_name(const Family& family, std::string_view process_prefix) {
+  return family.name.starts_with('_') ? std::string(process_prefix).append(family.name) : std::string(family.name);
+}
+
+std::string write_text(const Cycle& cycle, const ExposeOptions& options) {
+  return write(cycle, options, Format::kText);
+}
+
+std::string write_openmetrics(const Cycle& cycle, const ExposeOptions& options) {
+  return write(cycle, options, Format::kOpenMetrics);
+}
+
+Status check_process_prefix(const std::string& prefix) {
+  if (!is_metric_name(prefix)) return Error{Code::kMalformed, "\"" + prefix + "\" is no metric name"};
+  std::set<std::string> names;
+  for (const Family& family : kCatalog) {
+    const std::string name = full_name(family, prefix);
+    if (!names.insert(name).second) {
+      return Error{Code::kMalformed, "with the prefix \"" + prefix + "\" two metrics would be called " + name};
+    }
+  }
+  return ok_status();
+}
+
+}  // namespace gpuledger::expose

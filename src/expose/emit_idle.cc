@@ -1,0 +1,88 @@
+#include "expose/emit.h"
+
+namespace gpuledger::expose {
+
+void emit_idle_process_utilization(const View& view, TextWriter& out) {
+  for (const auto& series : view.holders) {
+    const ProcessAccount& process = *series.newest;
+    if (process.idle.evaluated) {
+      out.add(series.labels, percent_of(process.idle.sm_percent / 100));
+    } else if (process.sm) {
+      out.add(series.labels, percent_of(process.sm->value));
+    }
+  }
+}
+
+void emit_idle_process_memory_used(const View& view, TextWriter& out) {
+  for (const auto& series : view.holders) {
+    if (series.memory) out.add(series.labels, *series.memory);
+  }
+}
+
+void emit_idle_process_seconds(const View& view, TextWriter& out) {
+  for (const auto& series : view.holders) {
+    const IdleState& state = series.newest->idle;
+    if (state.evaluated) out.add(series.labels, state.idle ? state.idle_for : Nanoseconds(0));
+  }
+}
+
+void emit_idle_process_memory(const View& view, TextWriter& out) {
+  for (const auto& series : view.holders) {
+    const IdleState& state = series.newest->idle;
+    if (state.evaluated && series.memory) out.add(series.labels, state.idle ? *series.memory : Bytes{});
+  }
+}
+
+void emit_idle_device_utilization(const View& view, TextWriter& out) {
+  for (const auto& device : view.devices) {
+    if (device.sample != nullptr && device.sample->gpu_utilization) {
+      out.add(device.idle_labels, percent_of(device.sample->gpu_utilization->value));
+    }
+  }
+}
+
+void emit_idle_device_memory_used(const View& view, TextWriter& out) {
+  for (const auto& device : view.devices) {
+    if (device.sample != nullptr && device.sample->memory_used) {
+      out.add(device.idle_labels, *device.sample->memory_used);
+    }
+  }
+}
+
+void emit_idle_device_memory_total(const View& view, TextWriter& out) {
+  for (const auto& device : view.devices) {
+    if (device.sample != nullptr && device.sample->memory_total) {
+      out.add(device.idle_labels, *device.sample->memory_total);
+    }
+  }
+}
+
+void emit_idle_device_power(const View& view, TextWriter& out) {
+  for (const auto& device : view.devices) {
+    if (device.sample != nullptr && device.sample->power) out.add(device.idle_labels, *device.sample->power);
+  }
+}
+
+void emit_idle_device_temperature(const View& view, TextWriter& out) {
+  for (const auto& device : view.devices) {
+    if (device.sample != nullptr && device.sample->temperature_celsius) {
+      out.add(device.idle_labels, *device.sample->temperature_celsius);
+    }
+  }
+}
+
+void emit_idle_memory_total(const View& view, TextWriter& out) {
+  for (const auto& device : view.devices) {
+    if (!device.idle_known) continue;
+    const DeviceDescription& description = *device.account->description;
+    Bytes total;
+    for (const auto& series : view.holders) {
+      const ProcessAccount& process = *series.newest;
+      const bool idle = process.active && process.idle.evaluated && process.idle.idle;
+      if (idle && series.memory && process.gpu == description.uuid) total.count += series.memory->count;
+    }
+    out.add(view.idle_labels().add("gpu", description.index).take(), total);
+  }
+}
+
+}  // namespace gpuledger::expose

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace gpuledger::expose {
+
+// Both make anything a valid part of one line: what is not UTF-8 and control characters become U+FFFD,
+// the rest is escaped. Process and container names come from strangers.
+void append_label_value(std::string& out, std::string_view value);
+void append_help(std::string& out, std::string_view help, bool escape_quotes);
+
+bool is_metric_name(std::string_view name);
+
+}  // namespace gpuledger::expose

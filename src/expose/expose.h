@@ -1,0 +1,33 @@
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "base/result.h"
+#include "model/snapshot.h"
+
+namespace gpuledger::expose {
+
+struct ExposeOptions {
+  std::string process_prefix = "my_gpu_process";
+  std::set<std::string> collectors = {"process", "idle", "processlist", "device", "pod", "self"};
+  // Constant labels, left out when empty; a series' own label of that name wins.
+  std::string node;        // on every series
+  std::string pod;         // on the gpu_idle_* families only: a sidecar's pod
+  std::string name_space;  // likewise
+  std::string version;
+  // False for textfiles: node_exporter, which reads them, has process_* series of its own and refuses a file
+  // that brings them again.
+  bool own_process_metrics = true;
+};
+
+// Pure functions of one cycle: same input, same bytes. They read nothing else and keep nothing.
+std::string write_text(const Cycle& cycle, const ExposeOptions& options);         // text format 0.0.4
+std::string write_openmetrics(const Cycle& cycle, const ExposeOptions& options);  // OpenMetrics 1.0
+std::string write_json(const Cycle& cycle, const ExposeOptions& options);         // /api/v1/snapshot
+
+// A prefix that is no metric name, or that would make two families of one name ("process" does),
+// is refused: Prometheus would drop the whole scrape.
+Status check_process_prefix(const std::string& prefix);
+
+}  // namespace gpuledger::expose

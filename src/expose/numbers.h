@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/clock.h"
+#include "base/units.h"
+
+namespace gpuledger::expose {
+
+// Decimals without going through a double where the value is an integer of small units, so that the
+// printed books balance as exactly as the ledger's. Never an exponent for those.
+void append_number(std::string& out, Energy value);       // joules
+void append_number(std::string& out, Power value);        // watts
+void append_number(std::string& out, Nanoseconds value);  // seconds
+void append_number(std::string& out, Bytes value);
+void append_number(std::string& out, uint64_t value);
+void append_number(std::string& out, double value);  // shortest that reads back as the same; must be finite
+
+// A bucket's bound the way OpenMetrics wants it ("1.0", not "1"), in both formats: a scraper that changes
+// the format must find the same series again.
+void append_bound(std::string& out, double value);
+
+// 0.07 * 100 is 7.000000000000001; a percentage is rounded to a millionth.
+double percent_of(double ratio);
+
+}  // namespace gpuledger::expose

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string_view>
+
+#include "model/ledger.h"
+
+// Words that are label values in the metrics and also stand in the JSON.
+namespace gpuledger::expose {
+
+inline std::string_view reason_name(Reason reason) {
+  switch (reason) {
+    case Reason::kIdle: return "idle";
+    case Reason::kStatic: return "static";
+    case Reason::kUnseen: return "unseen";
+    case Reason::kExporterDown: return "exporter_down";
+    case Reason::kAnomaly: return "anomaly";
+  }
+  return "unseen";
+}
+
+inline std::string_view energy_source_name(EnergySource source) {
+  return source == EnergySource::kCounter ? "counter" : "power_integral";
+}
+
+inline std::string_view owner_kind_name(OwnerKind kind) {
+  switch (kind) {
+    case OwnerKind::kPod: return "pod";
+    case OwnerKind::kSlurmJob: return "slurm_job";
+    case OwnerKind::kContainer: return "container";
+    case OwnerKind::kHost: return "host";
+  }
+  return "host";
+}
+
+inline std::string_view mig_mode_name(const DeviceDescription& description) {
+  if (!description.mig_enabled) return "unsupported";
+  return *description.mig_enabled ? "enabled" : "disabled";
+}
+
+}  // namespace gpuledger::expose

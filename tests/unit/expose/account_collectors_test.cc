@@ -1,0 +1,153 @@
+#include <gtest/gtest.h>
+
+#include "expose/expose.h"
+#include "exposition_parser.h"
+#include "node_example.h"
+
+namespace gpuledger::expose {
+namespace {
+
+using Value = std::optional<std::string>;
+
+Exposition expose(const Cycle& cycle, const ExposeOptions& options = example_options()) {
+  auto parsed = parse_exposition(write_text(cycle, options), Format::kText);
+  EXPECT_TRUE(parsed.ok()) << parsed.error().message;
+  return parsed.value_or({});
+}
+
+TEST(DeviceCollector, InfoSaysWhatTheGpuIs) {
+  const Exposition out = expose(node_example());
+  const auto found = out.find("gpu_ledger_device_info", {{"gpu", "0"}});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0]->value, "1");
+  EXPECT_EQ(found[0]->labels, (Labels{{"gpu", "0"},
+                                      {"uuid", "GPU-0000"},
+                                      {"model", "NVIDIA H200"},
+                                      {"pci_bus_id", "00000000:00:00.0"},
+                                      {"driver", "570.133.20"},
+                                      {"mig_mode", "disabled"},
+                                      {"energy_source", "counter"},
+                                      {"accounting_mode", "enabled"}}));
+  EXPECT_EQ(out.find("gpu_ledger_device_info", {{"gpu", "1"}, {"mig_mode", "enabled"}}).size(), 1u);
+  const Labels t4{{"gpu", "3"}, {"mig_mode", "unsupported"}, {"energy_source", "power_integral"}};
+  ASSERT_EQ(out.find("gpu_ledger_device_info", t4).size(), 1u);
+  EXPECT_FALSE(out.find("gpu_ledger_device_info", t4)[0]->labels.contains("accounting_mode"));
+}
+
+TEST(DeviceCollector, EnergyPowerAndXids) {
+  const Exposition out = expose(node_example());
+  const Labels h200{{"gpu", "0"}, {"uuid", "GPU-0000"}};
+  EXPECT_EQ(out.value("gpu_ledger_device_up", h200), Value("1"));
+  EXPECT_EQ(out.value("gpu_ledger_device_energy_joules_total", h200), Value("6000.000123"));
+  EXPECT_EQ(out.value("gpu_ledger_device_power_watts", h200), Value("312.5"));
+  EXPECT_EQ(out.value("gpu_ledger_device_idle_power_watts", h200), Value("75.5"));
+  EXPECT_EQ(out.value("gpu_ledger_xid_errors_total", {{"gpu", "0"}, {"xid", "31"}}), Value("2"));
+  EXPECT_EQ(out.find("gpu_ledger_xid_errors_total").size(), 2u);
+}
+
+TEST(DeviceCollector, EveryReasonIsAlwaysThere) {
+  const Exposition out = expose(node_example());
+  for (const char* reason : {"idle", "static", "unseen", "exporter_down", "anomaly"}) {
+    EXPECT_EQ(out.find("gpu_ledger_device_unattributed_joules_total", {{"reason", reason}}).size(), 4u) << reason;
+  }
+  EXPECT_EQ(out.value("gpu_ledger_device_unattributed_joules_total", {{"gpu", "0"}, {"reason", "idle"}}),
+            Value("1000.000001"));
+  EXPECT_EQ(out.value("gpu_ledger_device_unattributed_joules_total", {{"gpu", "0"}, {"reason", "static"}}), Value("0"));
+}
+
+TEST(DeviceCollector, LostGpuKeepsItsCountersOnly) {
+  const Exposition out = expose(node_example());
+  const Labels lost{{"gpu", "2"}};
+  EXPECT_EQ(out.find("gpu_ledger_device_info", lost).size(), 1u);
+  EXPECT_EQ(out.value("gpu_ledger_device_up", lost), Value("0"));
+  EXPECT_EQ(out.value("gpu_ledger_device_energy_joules_total", lost), Value("0.5"));
+  for (const char* name : {"gpu_ledger_device_power_watts", "gpu_ledger_device_idle_power_watts",
+                           "gpu_idle_memory_total_bytes", "gpu_process_info", "my_gpu_process_sm_utilization_ratio"}) {
+    EXPECT_TRUE(out.find(name, lost).empty()) << name;
+  }
+}
+
+TEST(PodCollector, OneFamilyPerKindOfOwner) {
+  const Exposition out = expose(node_example());
+  const Labels pod{{"namespace", "ml"},
+                   {"pod", "train-0"},
+                   {"container", "pytorch"},
+                   {"pod_uid", "0b6f1c52-91ab-4c2c-8a0f-0d5a4d6a1f10"},
+                   {"gpu", "0"}};
+  EXPECT_EQ(out.micro_sum("gpu_ledger_pod_energy_joules_total", pod), 3'000'000'000);
+  EXPECT_EQ(out.find("gpu_ledger_pod_energy_joules_total", pod).size(), 2u);
+  EXPECT_EQ(out.value("gpu_ledger_pod_gpu_seconds_total", pod), Value("20"));
+  EXPECT_EQ(out.value("gpu_ledger_pod_idle_memory_bytes", pod), Value("0"));
+  EXPECT_EQ(out.find("gpu_ledger_slurm_job_energy_joules_total")[0]->labels,
+            (Labels{{"job", "4711"}, {"step", "0"}, {"gpu", "1"}, {"energy_estimated", "false"}}));
+  EXPECT_EQ(out.value("gpu_ledger_slurm_job_gpu_seconds_total"), Value("9"));
+  EXPECT_EQ(out.find("gpu_ledger_container_energy_joules_total")[0]->labels, (Labels{{"runtime", "docker"},
+                                                                                     {"container_id", "9f3c"},
+                                                                                     {"container", "jupyter"},
+                                                                                     {"gpu", "2"},
+                                                                                     {"energy_estimated", "false"}}));
+  EXPECT_EQ(out.value("gpu_ledger_host_energy_joules_total", {{"gpu", "0"}}), Value("1500.0001"));
+  EXPECT_EQ(out.value("gpu_ledger_host_energy_joules_total", {{"gpu", "1"}}), Value("60"));
+}
+
+TEST(PodCollector, IdleMemoryIsAbsentWhereTheGpuCannotSay) {
+  Cycle cycle = node_example();
+  cycle.batch.devices[0].utilization = UtilizationState::kFailed;
+  for (ProcessAccount& process : cycle.ledger.processes) process.idle = {};
+  EXPECT_FALSE(expose(cycle).has("gpu_ledger_pod_idle_memory_bytes"));
+}
+
+TEST(PodCollector, SwappedCardOfTheSameIndexAddsUp) {
+  Cycle cycle = node_example();
+  OwnerAccount other = cycle.ledger.owners[0];
+  other.gpu.text = "GPU-before";
+  other.booked = {Energy::millijoules(1), Energy(), {}};
+  cycle.ledger.owners.push_back(other);
+  EXPECT_EQ(expose(cycle).micro_sum("gpu_ledger_pod_energy_joules_total"), 3'000'001'000);
+}
+
+TEST(SelfCollector, SaysHowTheProgramFares) {
+  const Exposition out = expose(node_example());
+  EXPECT_EQ(out.value("gpu_ledger_build_info", {{"version", "1.2.3"}}), Value("1"));
+  EXPECT_EQ(out.value("gpu_ledger_simulated"), Value("1"));
+  EXPECT_EQ(out.value("gpu_ledger_source_up", {{"source", "nvml"}}), Value("1"));
+  EXPECT_EQ(out.value("gpu_ledger_source_up", {{"source", "pod-resources"}}), Value("0"));
+  EXPECT_EQ(out.value("gpu_ledger_source_errors_total", {{"source", "nvml"}, {"code", "timeout"}}), Value("3"));
+  EXPECT_EQ(out.value("gpu_ledger_sample_duration_seconds_count"), Value("2"));
+  EXPECT_EQ(out.value("gpu_ledger_sample_duration_seconds_bucket", {{"le", "1.0"}}), Value("2"));
+  const Labels call{{"call", "nvmlDeviceGetProcessUtilization"}};
+  EXPECT_EQ(out.value("gpu_ledger_driver_call_duration_seconds_sum", call), Value("5"));
+  EXPECT_EQ(out.value("gpu_ledger_snapshot_timestamp_seconds"), Value("1700000100.25"));
+  EXPECT_EQ(out.value("gpu_ledger_processes_without_owner"), Value("1"));
+  EXPECT_EQ(out.value("process_cpu_seconds_total"), Value("12.5"));
+  EXPECT_EQ(out.value("process_start_time_seconds"), Value("1700000000.5"));
+  EXPECT_EQ(out.value("process_resident_memory_bytes"), Value("20971520"));
+  EXPECT_EQ(out.value("process_virtual_memory_bytes"), Value("209715200"));
+  EXPECT_EQ(out.value("process_open_fds"), Value("12"));
+  EXPECT_EQ(out.value("process_max_fds"), Value("1024"));
+  EXPECT_EQ(out.value("process_threads"), Value("5"));
+}
+
+TEST(SelfCollector, CountsTheSeriesItselfIncluded) {
+  for (const Format format : {Format::kText, Format::kOpenMetrics}) {
+    const auto text = format == Format::kText ? write_text(node_example(), example_options())
+                                              : write_openmetrics(node_example(), example_options());
+    const auto out = parse_exposition(text, format);
+    ASSERT_TRUE(out.ok()) << out.error().message;
+    EXPECT_EQ(out->value("gpu_ledger_series"), Value(std::to_string(out->samples.size())));
+  }
+}
+
+TEST(SelfCollector, AbsentIsAbsent) {
+  Cycle cycle = node_example();
+  cycle.simulated = false;
+  cycle.self.max_fds.reset();
+  cycle.sources.clear();
+  const Exposition out = expose(cycle);
+  EXPECT_FALSE(out.has("gpu_ledger_simulated"));
+  EXPECT_FALSE(out.has("process_max_fds"));
+  EXPECT_EQ(out.value("gpu_ledger_source_up"), Value("1"));  // the batch's own word remains
+}
+
+}  // namespace
+}  // namespace gpuledger::expose

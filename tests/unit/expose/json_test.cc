@@ -1,0 +1,85 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "expose/expose.h"
+#include "node_example.h"
+
+namespace gpuledger::expose {
+namespace {
+
+using nlohmann::json;
+
+json snapshot(const Cycle& cycle) {
+  return json::parse(write_json(cycle, example_options()));
+}
+
+TEST(Json, SaysWhenAndWhere) {
+  const json document = snapshot(node_example());
+  EXPECT_EQ(document["at"], 1700000100.25);
+  EXPECT_EQ(document["cycle"], 42);
+  EXPECT_EQ(document["simulated"], true);
+  EXPECT_EQ(document["version"], "1.2.3");
+  EXPECT_FALSE(document.contains("node"));
+  EXPECT_EQ(document["sources"][1], (json{{"source", "pod-resources"}, {"up", false}, {"reason", "no socket"}}));
+}
+
+TEST(Json, Gpus) {
+  const json gpus = snapshot(node_example())["gpus"];
+  ASSERT_EQ(gpus.size(), 4u);
+  EXPECT_EQ(gpus[0]["model"], "NVIDIA H200");
+  EXPECT_EQ(gpus[0]["energy_joules"], 6000.000123);
+  EXPECT_EQ(gpus[0]["unattributed_joules"]["idle"], 1000.000001);
+  EXPECT_EQ(gpus[0]["unattributed_joules"].size(), 5u);
+  EXPECT_EQ(gpus[0]["power_watts"], 312.5);
+  EXPECT_EQ(gpus[0]["memory_total_bytes"], 85899345920);
+  EXPECT_EQ(gpus[0]["xid_errors"]["79"], 1);
+  EXPECT_EQ(gpus[1]["mig"][0]["profile"], "1g.10gb");
+  EXPECT_EQ(gpus[2]["up"], false);
+  EXPECT_FALSE(gpus[2].contains("power_watts"));
+  EXPECT_FALSE(gpus[2].contains("idle_power_watts"));
+  EXPECT_FALSE(gpus[3].contains("temperature_celsius"));
+}
+
+TEST(Json, Processes) {
+  const json processes = snapshot(node_example())["processes"];
+  ASSERT_EQ(processes.size(), 5u);
+  EXPECT_EQ(processes[0]["active"], false);
+  EXPECT_EQ(processes[0]["gone_seconds"], 45);
+  EXPECT_FALSE(processes[0].contains("sm_utilization_ratio"));
+  EXPECT_FALSE(processes[0].contains("energy_standard_error_joules"));
+  EXPECT_EQ(processes[1]["pid"], 100);
+  EXPECT_EQ(processes[1]["pod"], "train-0");
+  EXPECT_EQ(processes[1]["container_id"], "c0ffee");
+  EXPECT_EQ(processes[1]["energy_joules"], (json{{"alone", 1234.567891}, {"shared", 700.0}, {"total", 1934.567891}}));
+  EXPECT_EQ(processes[1]["energy_standard_error_joules"], 3.5);
+  EXPECT_EQ(processes[1]["idle"], false);
+  EXPECT_EQ(processes[2]["idle_seconds"], 700.0);
+  EXPECT_EQ(processes[2]["owner"], "host");
+  EXPECT_FALSE(processes[2].contains("pod"));
+  EXPECT_FALSE(processes[3].contains("idle"));  // its GPU cannot say
+}
+
+TEST(Json, Owners) {
+  const json owners = snapshot(node_example())["owners"];
+  ASSERT_EQ(owners.size(), 5u);
+  EXPECT_EQ(owners[0]["owner"], "pod");
+  EXPECT_EQ(owners[0]["energy_joules"]["total"], 3000.0);
+  EXPECT_EQ(owners[0]["idle_memory_bytes"], 0);
+  EXPECT_EQ(owners[3]["job"], "4711");
+  EXPECT_FALSE(owners[3].contains("idle_memory_bytes"));
+}
+
+TEST(Json, NamesThatAreNoTextDoNotThrow) {
+  Cycle cycle = node_example();
+  process_of(cycle, 100).identity.name = "\xff\"\n\x01";
+  EXPECT_EQ(snapshot(cycle)["processes"][1]["name"], "\xEF\xBF\xBD\"\n\x01");
+}
+
+TEST(Json, EmptyCycleHasEmptyLists) {
+  const json document = snapshot(Cycle{});
+  for (const char* list : {"gpus", "processes", "owners", "sources"}) EXPECT_EQ(document[list], json::array()) << list;
+}
+
+}  // namespace
+}  // namespace gpuledger::expose

@@ -1,0 +1,209 @@
+#include "node_example.h"
+
+#include <stdexcept>
+
+namespace gpuledger::expose {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr uint64_t kMiB = 1 << 20;
+constexpr uint64_t kGiB = 1 << 30;
+
+Owner trainer_pod() {
+  Owner owner;
+  owner.kind = OwnerKind::kPod;
+  owner.name_space = "ml";
+  owner.pod = "train-0";
+  owner.container = "pytorch";
+  owner.pod_uid = "0b6f1c52-91ab-4c2c-8a0f-0d5a4d6a1f10";
+  return owner;
+}
+
+Owner docker_container() {
+  Owner owner;
+  owner.kind = OwnerKind::kContainer;
+  owner.container = "jupyter";
+  owner.runtime = "docker";
+  owner.container_id = "9f3c";
+  return owner;
+}
+
+Owner slurm_job() {
+  Owner owner;
+  owner.kind = OwnerKind::kSlurmJob;
+  owner.job = "4711";
+  owner.step = "0";
+  return owner;
+}
+
+std::shared_ptr<DeviceDescription> describe(uint32_t index, const std::string& model) {
+  auto description = std::make_shared<DeviceDescription>();
+  description->index = index;
+  description->uuid.text = "GPU-000" + std::to_string(index);
+  description->model = model;
+  description->pci_bus_id = "00000000:0" + std::to_string(index) + ":00.0";
+  description->driver = "570.133.20";
+  description->accounting_enabled = true;
+  return description;
+}
+
+ProcessAccount account(uint32_t gpu, Pid pid, const std::string& name, const Owner& owner) {
+  ProcessAccount process;
+  process.gpu.text = "GPU-000" + std::to_string(gpu);
+  process.gpu_index = gpu;
+  process.identity.key = {pid, pid * 10};
+  process.identity.name = name;
+  process.identity.start_time_seconds = 1700000000.25;
+  process.identity.container_id = owner.container_id;
+  process.identity.owner = owner;
+  return process;
+}
+
+DeviceAccount& add_device(Cycle& cycle, std::shared_ptr<DeviceDescription> description, bool up) {
+  DeviceSample sample;
+  sample.description = description;
+  sample.up = up;
+  if (up) {
+    sample.power = Power::milliwatts(312'500);
+    sample.gpu_utilization = Ratio{0.93};
+    sample.memory_used = Bytes{40 * kGiB};
+    sample.memory_total = Bytes{80 * kGiB};
+    sample.temperature_celsius = 61;
+    sample.utilization = UtilizationState::kKnown;
+  }
+  cycle.batch.devices.push_back(sample);
+  DeviceAccount device;
+  device.description = std::move(description);
+  device.up = up;
+  return cycle.ledger.devices.emplace_back(device);
+}
+
+void add_h200(Cycle& cycle) {
+  auto description = describe(0, "NVIDIA H200");
+  description->mig_enabled = false;
+  DeviceAccount& device = add_device(cycle, description, true);
+  device.measured = Energy::microjoules(6'000'000'123);
+  device.unattributed[static_cast<size_t>(Reason::kIdle)] = Energy::microjoules(1'000'000'001);
+  device.unattributed[static_cast<size_t>(Reason::kUnseen)] = Energy::microjoules(500'000'022);
+  device.idle_power = Power::watts(75.5);
+  device.xids = {{31, 2}, {79, 1}};
+
+  ProcessAccount trainer = account(0, 100, "python3", trainer_pod());
+  trainer.identity.container_id = "c0ffee";
+  trainer.booked = {Energy::microjoules(1'234'567'891), Energy::microjoules(700'000'000), milliseconds(12'345)};
+  trainer.standard_error_joules = 3.5;
+  trainer.sm = Ratio{0.85};
+  trainer.memory_utilization = Ratio{0.07};
+  trainer.memory = Bytes{2048 * kMiB};
+  trainer.idle = {true, false, Nanoseconds(0), 85};
+  ProcessAccount exited = trainer;
+  exited.identity.key = {90, 900};
+  exited.active = false;
+  exited.booked = {Energy::microjoules(65'432'109), Energy(), seconds(1)};
+  exited.standard_error_joules = 0;
+  exited.sm.reset();
+  exited.memory_utilization.reset();
+  exited.memory.reset();
+  exited.idle = {};
+  exited.gone_for = seconds(45);
+  ProcessAccount holder = account(0, 200, "notebook", {});
+  holder.booked = {Energy(), Energy::microjoules(1'500'000'100), seconds(2)};
+  holder.standard_error_joules = 1.25;
+  holder.sm = Ratio{0};
+  holder.memory_utilization = Ratio{0};
+  holder.memory = Bytes{20 * kGiB};
+  holder.idle = {true, true, seconds(700), 0};
+  cycle.ledger.processes.insert(cycle.ledger.processes.end(), {exited, trainer, holder});
+
+  const Booked pod{Energy::microjoules(2'300'000'000), Energy::microjoules(700'000'000), seconds(20)};
+  cycle.ledger.owners.push_back({trainer_pod(), {"GPU-0000"}, 0, pod, {}});
+  cycle.ledger.owners.push_back({Owner{}, {"GPU-0000"}, 0, holder.booked, Bytes{20 * kGiB}});
+}
+
+void add_mig(Cycle& cycle) {
+  auto description = describe(1, "NVIDIA A100-SXM4-80GB");
+  description->mig_enabled = true;
+  MigInstance slice;
+  slice.uuid = "MIG-0001";
+  slice.id = {7, 0};
+  slice.profile = "1g.10gb";
+  slice.memory_total = Bytes{10 * kGiB};
+  description->mig.push_back(slice);
+  DeviceAccount& device = add_device(cycle, description, true);
+  device.measured = Energy::millijoules(90'001);
+  device.unattributed[static_cast<size_t>(Reason::kExporterDown)] = Energy::millijoules(1);
+  DeviceSample& sample = cycle.batch.devices.back();
+  sample.utilization = UtilizationState::kUnsupported;
+  sample.gpu_utilization.reset();
+
+  ProcessAccount process = account(1, 300, "tritonserver", {});
+  process.mig = slice;
+  process.booked = {Energy(), Energy::millijoules(60'000), seconds(30)};
+  process.standard_error_joules = 9;
+  process.memory = Bytes{5 * kGiB};
+  cycle.ledger.processes.push_back(process);
+  cycle.ledger.owners.push_back({Owner{}, {"GPU-0001"}, 1, process.booked, {}});
+  cycle.ledger.owners.push_back({slurm_job(), {"GPU-0001"}, 1, {Energy::millijoules(30'000), {}, seconds(9)}, {}});
+}
+
+void add_lost(Cycle& cycle) {
+  DeviceAccount& device = add_device(cycle, describe(2, "NVIDIA L40S"), false);
+  device.measured = Energy::millijoules(500);
+  device.idle_power = Power::watts(30);
+  device.unattributed[static_cast<size_t>(Reason::kAnomaly)] = Energy::millijoules(100);
+  ProcessAccount process = account(2, 400, "jupyter", docker_container());
+  process.booked = {Energy::millijoules(400), Energy(), seconds(1)};
+  cycle.ledger.processes.push_back(process);
+  cycle.ledger.owners.push_back({docker_container(), {"GPU-0002"}, 2, process.booked, {}});
+}
+
+void add_t4(Cycle& cycle) {
+  auto description = describe(3, "Tesla T4");
+  description->energy_source = EnergySource::kPowerIntegral;
+  description->accounting_enabled.reset();
+  DeviceAccount& device = add_device(cycle, description, true);
+  device.measured = Energy::microjoules(7);
+  device.unattributed[static_cast<size_t>(Reason::kIdle)] = Energy::microjoules(7);
+  cycle.batch.devices.back().temperature_celsius.reset();
+  cycle.batch.devices.back().power.reset();
+}
+
+}  // namespace
+
+Cycle node_example() {
+  Cycle cycle;
+  cycle.number = 42;
+  cycle.batch.at.wall = Nanoseconds(1'700'000'100'250'000'000);
+  cycle.batch.health = {"nvml", true, "", {{"timeout", 3}}};
+  cycle.batch.call_durations["nvmlDeviceGetTotalEnergyConsumption"].observe(0.0002);
+  cycle.batch.call_durations["nvmlDeviceGetProcessUtilization"].observe(5);
+  cycle.cycle_durations.observe(0.002);
+  cycle.cycle_durations.observe(0.9);
+  cycle.sources.push_back(cycle.batch.health);
+  cycle.sources.push_back({"pod-resources", false, "no socket", {}});
+  cycle.identities.without_owner = 1;
+  cycle.self = {12.5, 1700000000.5, 20 * kMiB, 200 * kMiB, 12, 1024, 5};
+  cycle.simulated = true;
+  add_h200(cycle);
+  add_mig(cycle);
+  add_lost(cycle);
+  add_t4(cycle);
+  return cycle;
+}
+
+ExposeOptions example_options() {
+  ExposeOptions options;
+  options.version = "1.2.3";
+  return options;
+}
+
+ProcessAccount& process_of(Cycle& cycle, Pid pid) {
+  for (ProcessAccount& process : cycle.ledger.processes) {
+    if (process.identity.key.pid == pid) return process;
+  }
+  throw std::out_of_range("no such process in the example");
+}
+
+}  // namespace gpuledger::expose
