@@ -1,12 +1,15 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/result.h"
 #include "base/units.h"
 #include "model/policy.h"
 
@@ -30,8 +33,8 @@ struct Config {
   StaticPower static_power = StaticPower::kProportional;
   std::optional<Power> gpu_idle_power;
   Backend backend = Backend::kAuto;
-  std::string nvml_library;  // empty: libnvidia-ml.so.1 as the loader finds it
-  std::string sim_scenario;  // empty: the built-in mixed node
+  std::string nvml_library;              // empty: libnvidia-ml.so.1 as the loader finds it
+  std::string sim_scenario;              // empty: the built-in mixed node
   std::vector<std::string> gpu_devices;  // indexes or UUIDs; empty: all
   std::string proc_root = "/proc";
   std::string textfile;
@@ -42,8 +45,38 @@ struct Config {
   std::string config_file;
   std::string log_level = "info";
   std::string log_format = "text";
-  // Settings given that this version reads but does not act on yet; each gets one warning at start.
+  // Settings given that this version reads but does not act on yet; each gets one warning at start. As the user
+  // wrote them: "--state-file", "GPU_LEDGER_STATE_FILE", "/etc/gpu-ledger.yaml:3: state-file".
   std::vector<std::string> without_effect;
+  // Variables named GPU_LEDGER_... that are no setting: probably misspelt, so each gets a warning, but never an
+  // error, because Kubernetes invents such variables for a Service called gpu-ledger.
+  std::vector<std::string> unknown_environment;
 };
+
+// Kept by the program, so that SIGHUP can read the same flags and environment over a changed config file.
+struct ConfigSources {
+  std::vector<std::string> arguments;  // without the program's name
+  std::map<std::string, std::string> environment;
+};
+ConfigSources read_sources(int argc, const char* const* argv);
+
+// Answer of --help and --version: to be printed on stdout, exit 0.
+struct PrintAndExit {
+  std::string text;
+};
+using ParseOutcome = std::variant<Config, PrintAndExit>;
+
+// Flag, else GPU_LEDGER_<FLAG>, else the older environment name, else the config file, else the default. Only the
+// value that wins is checked, so that an odd variable of somebody else's does no harm next to a flag. A variable that
+// is set but empty counts as not set. The error's message is one line for stderr, without the program's name; exit 2.
+Result<ParseOutcome> read_config(const ConfigSources& sources);
+
+// The same for SIGHUP: a config file that is wrong now is an error, and the program goes on with what it has.
+Result<Config> reread_config(const ConfigSources& sources);
+
+// Names of the settings that differ and take a restart. The others may change while it runs: the intervals,
+// --metric-retention, collectors, --gpu-idle-power, --log-level, --log-format, and the contents (not the place) of
+// the web config file.
+std::vector<std::string> changes_needing_restart(const Config& old, const Config& fresh);
 
 }  // namespace gpuledger::app

@@ -1,0 +1,164 @@
+#include "app/config.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "app/config_given.h"
+#include "app/config_help.h"
+#include "app/config_values.h"
+#include "app/duration.h"
+#include "base/file.h"
+#include "base/version.h"
+
+namespace gpuledger::app {
+namespace {
+
+constexpr size_t kLargestConfigFile = 1 << 20;
+
+Error wrong(std::string message) {
+  return {Code::kMalformed, std::move(message)};
+}
+
+// Where the user set it, or empty: the default stands.
+std::string origin_of(std::string_view name, const GivenSettings& given) {
+  const auto found = given.find(find_setting(name));
+  return found == given.end() ? std::string() : found->second.origin;
+}
+
+bool asks_for_nothing(const Setting& setting, const Given& given) {
+  if (given.values.empty()) return true;
+  const std::string& value = given.values.front();
+  if (setting.form == SettingForm::kSwitch) return !parse_bool(value).value_or(true);
+  return value == setting.off_value;
+}
+
+Status apply_one(const Setting& setting, const Given& given, Config& config) {
+  if (Status status = setting.apply(given.values, config); !status.ok()) {
+    return Error{status.error().code, given.origin + ": " + status.error().message};
+  }
+  if (!setting.acts && !asks_for_nothing(setting, given)) config.without_effect.push_back(given.origin);
+  return ok_status();
+}
+
+// Every look at processes or idleness is made of samples, so their intervals cannot be shorter. A default gives way
+// to what was given, so that POLL_INTERVAL=500ms or --dcgm-update-frequency=30s alone go on working; two wishes that
+// contradict each other are an error.
+Status reconcile_intervals(const GivenSettings& given, Config& config) {
+  struct Follower {
+    std::string_view name;
+    Nanoseconds Config::*value;
+  };
+  constexpr Follower kFollowers[] = {{"process-scan-interval", &Config::process_scan_interval},
+                                     {"idle-interval", &Config::idle_interval}};
+  const std::string sample_origin = origin_of("sample-interval", given);
+  for (const Follower& follower : kFollowers) {
+    const std::string origin = origin_of(follower.name, given);
+    if (config.*follower.value >= config.sample_interval) continue;
+    if (origin.empty()) {
+      config.*follower.value = config.sample_interval;
+    } else if (sample_origin.empty()) {
+      config.sample_interval = config.*follower.value;
+    } else {
+      return wrong(origin + ": " + write_duration(config.*follower.value) + " is shorter than " + sample_origin + " (" +
+                   write_duration(config.sample_interval) + ")");
+    }
+  }
+  return ok_status();
+}
+
+Status check_together(const GivenSettings& given, Config& config) {
+  if (!config.sim_scenario.empty() && config.backend != Backend::kSim) {
+    return wrong(origin_of("sim-scenario", given) + ": needs --backend=sim");
+  }
+  return reconcile_intervals(given, config);
+}
+
+Status add_config_file(const std::string& path, GivenSettings& given) {
+  const Result<std::string> text = read_file(path, kLargestConfigFile);
+  if (!text.ok()) return Error{text.error().code, origin_of("config", given) + ": " + text.error().message};
+  Result<GivenSettings> from_file = parse_yaml_settings(*text, path);
+  if (!from_file.ok()) return from_file.error();
+  given.merge(*from_file);  // keeps what is there already
+  return ok_status();
+}
+
+Result<Config> resolve_config(Arguments arguments, const std::map<std::string, std::string>& environment) {
+  GivenSettings given = std::move(arguments.given);
+  add_environment(environment, given);
+  if (Status status = add_older_environment(environment, given); !status.ok()) return status.error();
+  if (const auto file = given.find(find_setting("config")); file != given.end()) {
+    const std::string path = file->second.values.front();
+    if (path.empty()) return wrong(file->second.origin + ": needs a path");
+    if (Status status = add_config_file(path, given); !status.ok()) return status.error();
+  }
+  Config config;
+  config.command = arguments.command;
+  for (const Setting& setting : settings()) {  // in the table's order, so that the first of several errors is stable
+    const auto found = given.find(&setting);
+    if (found == given.end()) continue;
+    if (Status status = apply_one(setting, found->second, config); !status.ok()) return status.error();
+  }
+  if (Status status = check_together(given, config); !status.ok()) return status.error();
+  config.unknown_environment = unknown_environment(environment);
+  return config;
+}
+
+}  // namespace
+
+ConfigSources read_sources(int argc, const char* const* argv) {
+  ConfigSources sources;
+  for (int i = 1; i < argc; ++i) sources.arguments.emplace_back(argv[i]);
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+    const std::string_view text(*variable);
+    const size_t equals = text.find('=');
+    if (equals == text.npos) continue;
+    sources.environment.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return sources;
+}
+
+Result<ParseOutcome> read_config(const ConfigSources& sources) {
+  Result<Arguments> arguments = parse_arguments(sources.arguments);
+  if (!arguments.ok()) return arguments.error();
+  if (arguments->help) return ParseOutcome(PrintAndExit{write_help()});
+  if (arguments->version) return ParseOutcome(PrintAndExit{std::string("gpu-ledger ") + version() + "\n"});
+  Result<Config> config = resolve_config(std::move(arguments).value(), sources.environment);
+  if (!config.ok()) return config.error();
+  return ParseOutcome(std::move(config).value());
+}
+
+Result<Config> reread_config(const ConfigSources& sources) {
+  Result<ParseOutcome> outcome = read_config(sources);
+  if (!outcome.ok()) return outcome.error();
+  Config* config = std::get_if<Config>(&outcome.value());
+  if (config == nullptr) return Error{Code::kInternal, "--help and --version have nothing to read again"};
+  return std::move(*config);
+}
+
+std::vector<std::string> changes_needing_restart(const Config& old, const Config& fresh) {
+  const std::pair<const char*, bool> same[] = {
+      {"listen-address", old.listen_addresses == fresh.listen_addresses},
+      {"metrics-path", old.metrics_path == fresh.metrics_path},
+      {"metric-prefix", old.metric_prefix == fresh.metric_prefix},
+      {"textfile", old.textfile == fresh.textfile},
+      {"web-config-file", old.web_config_file == fresh.web_config_file},
+      {"node-name", old.node_name == fresh.node_name},
+      {"pod-name", old.pod_name == fresh.pod_name},
+      {"pod-namespace", old.pod_namespace == fresh.pod_namespace},
+      {"attribution", old.attribution == fresh.attribution},
+      {"static-power", old.static_power == fresh.static_power},
+      {"backend", old.backend == fresh.backend},
+      {"nvml-library", old.nvml_library == fresh.nvml_library},
+      {"sim-scenario", old.sim_scenario == fresh.sim_scenario},
+      {"gpu-devices", old.gpu_devices == fresh.gpu_devices},
+      {"proc-root", old.proc_root == fresh.proc_root},
+  };
+  std::vector<std::string> changed;
+  for (const auto& [name, equal] : same) {
+    if (!equal) changed.emplace_back(name);
+  }
+  return changed;
+}
+
+}  // namespace gpuledger::app

@@ -1,0 +1,275 @@
+#include "app/config_settings.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "app/config_values.h"
+#include "app/duration.h"
+#include "base/quote.h"
+
+namespace gpuledger::app {
+namespace {
+
+using Values = std::vector<std::string>;
+using std::chrono::hours;
+using std::chrono::milliseconds;
+
+// The driver's energy counter moves every 100 ms: sampling faster sees nothing new.
+constexpr int64_t kShortestIntervalMs = 100;
+constexpr Nanoseconds kLongestInterval = hours(24);
+constexpr Nanoseconds kLongestRetention = hours(24 * 365);
+
+template <typename T>
+Status store(Result<T> parsed, T& place) {
+  if (!parsed.ok()) return parsed.error();
+  place = std::move(parsed).value();
+  return ok_status();
+}
+
+template <auto kMember>
+Status set_text(const Values& values, Config& config) {
+  config.*kMember = values.front();
+  return ok_status();
+}
+
+template <auto kMember>
+Status set_path(const Values& values, Config& config) {
+  if (values.front().empty()) return Error{Code::kMalformed, "needs a path"};
+  return set_text<kMember>(values, config);
+}
+
+template <auto kMember, auto kParse>
+Status set_parsed(const Values& values, Config& config) {
+  return store(kParse(values.front()), config.*kMember);
+}
+
+template <auto kMember, int64_t kShortestMs, const Nanoseconds& kLongest>
+Status set_duration(const Values& values, Config& config) {
+  const Result<Nanoseconds> parsed = parse_duration(values.front());
+  if (!parsed.ok()) return parsed.error();
+  if (*parsed < milliseconds(kShortestMs) || *parsed > kLongest) {
+    return Error{Code::kMalformed, in_quotes(values.front()) + " is not between " +
+                                       write_duration(milliseconds(kShortestMs)) + " and " + write_duration(kLongest)};
+  }
+  config.*kMember = *parsed;
+  return ok_status();
+}
+
+// The words stand in the order of the enum, or the setting is kept as the word itself.
+template <auto kMember, const auto& kWords>
+Status set_choice(const Values& values, Config& config) {
+  const Result<size_t> place = parse_choice(values.front(), kWords);
+  if (!place.ok()) return place.error();
+  using Member = std::remove_reference_t<decltype(config.*kMember)>;
+  if constexpr (std::is_enum_v<Member>) {
+    config.*kMember = static_cast<Member>(*place);
+  } else {
+    config.*kMember = values.front();
+  }
+  return ok_status();
+}
+
+using Words = std::span<const std::string_view>;
+constexpr std::array<std::string_view, 3> kAttributions = {"adaptive", "utilization", "measured-only"};
+constexpr std::array<std::string_view, 3> kStaticPowers = {"proportional", "equal", "separate"};
+constexpr std::array<std::string_view, 6> kPodSources = {"auto", "pods-api", "apiserver", "kubelet", "cri", "none"};
+constexpr std::array<std::string_view, 4> kLogLevels = {"debug", "info", "warn", "error"};
+constexpr std::array<std::string_view, 2> kLogFormats = {"text", "json"};
+
+Status set_backend(const Values& values, Config& config) {
+  if (values.front() == "dcgm") {
+    return Error{Code::kNotSupported, "this version has no DCGM backend; use --backend=nvml"};
+  }
+  constexpr std::array<std::string_view, 3> kWords = {"auto", "nvml", "sim"};
+  constexpr std::array<Backend, 3> kBackends = {Backend::kAuto, Backend::kNvml, Backend::kSim};
+  const Result<size_t> place = parse_choice(values.front(), kWords);
+  if (!place.ok()) return place.error();
+  config.backend = kBackends[*place];
+  return ok_status();
+}
+
+Status set_listen_addresses(const Values& values, Config& config) {
+  std::vector<std::string> addresses;
+  for (const std::string& value : values) {
+    Result<std::string> address = parse_listen_address(value);
+    if (!address.ok()) return address.error();
+    addresses.push_back(std::move(address).value());
+  }
+  if (addresses.empty()) return Error{Code::kMalformed, "needs at least one address (write :9400)"};
+  config.listen_addresses = std::move(addresses);
+  return ok_status();
+}
+
+Status set_gpu_devices(const Values& values, Config& config) {
+  std::vector<std::string> devices;
+  for (const std::string& value : values) {
+    if (value == "all" && values.size() == 1) break;
+    Result<std::string> device = parse_gpu_device(value);
+    if (!device.ok()) return device.error();
+    devices.push_back(std::move(device).value());
+  }
+  config.gpu_devices = std::move(devices);
+  return ok_status();
+}
+
+Status set_collector(std::string_view name, const Values& values, Config& config) {
+  const Result<bool> on = parse_bool(values.front());
+  if (!on.ok()) return on.error();
+  if (*on) {
+    config.collectors.emplace(name);
+  } else {
+    config.collectors.erase(std::string(name));
+  }
+  return ok_status();
+}
+
+// Settings without effect yet: the value is checked all the same, so that a file that is right stays right.
+Status check_nothing(const Values&, Config&) {
+  return ok_status();
+}
+Status check_pod_source(const Values& values, Config&) {
+  const Result<size_t> place = parse_choice(values.front(), kPodSources);
+  return place.ok() ? ok_status() : Status(place.error());
+}
+Status check_auto_or_bool(const Values& values, Config&) {
+  if (values.front() == "auto" || parse_bool(values.front()).ok()) return ok_status();
+  return Error{Code::kMalformed, in_quotes(values.front()) + " is not one of auto, true or false"};
+}
+Status check_url(const Values& values, Config&) {
+  const std::string& url = values.front();
+  if (url.starts_with("http://") || url.starts_with("https://")) return ok_status();
+  return Error{Code::kMalformed, in_quotes(url) + " is not a URL (write http://127.0.0.1:9400/metrics)"};
+}
+
+#define GL_COLLECTOR(NAME, DEFAULT, ACTS, HELP)                                                        \
+  {                                                                                                    \
+    "collector." NAME, SettingGroup::kCollectors, SettingForm::kSwitch, "", DEFAULT, HELP,             \
+        [](const Values& values, Config& config) { return set_collector(NAME, values, config); }, ACTS \
+  }
+
+using G = SettingGroup;
+using F = SettingForm;
+
+const Setting kSettings[] = {
+    {"listen-address", G::kServing, F::kList, "ADDRESS", ":9400",
+     "where to serve HTTP: :PORT, HOST:PORT, [IPV6]:PORT or unix:/PATH; may be given several times",
+     set_listen_addresses},
+    {"metrics-path", G::kServing, F::kValue, "PATH", "/metrics", "path of the metrics",
+     set_parsed<&Config::metrics_path, parse_metrics_path>},
+    {"metric-prefix", G::kServing, F::kValue, "PREFIX", "my_gpu_process", "prefix of the process metrics",
+     set_parsed<&Config::metric_prefix, parse_metric_prefix>},
+    {"textfile", G::kServing, F::kValue, "FILE", "",
+     "also write the metrics to this file, for node_exporter's textfile collector (name it *.prom)",
+     set_text<&Config::textfile>},
+    {"web-config-file", G::kServing, F::kValue, "FILE", "",
+     "TLS and basic authentication, in the format of Prometheus' exporter-toolkit", set_text<&Config::web_config_file>},
+    {"node-name", G::kServing, F::kValue, "NAME", "", "constant label node on every series",
+     set_text<&Config::node_name>},
+    {"pod-name", G::kServing, F::kValue, "NAME", "", "constant label pod on the gpu_idle_* series",
+     set_text<&Config::pod_name>},
+    {"pod-namespace", G::kServing, F::kValue, "NAME", "", "constant label namespace on the gpu_idle_* series",
+     set_text<&Config::pod_namespace>},
+
+    {"sample-interval", G::kSampling, F::kValue, "DURATION", "1s",
+     "how often energy and utilisation are read, 100ms or more; when not given, it is never longer than the two "
+     "intervals below",
+     set_duration<&Config::sample_interval, kShortestIntervalMs, kLongestInterval>},
+    {"process-scan-interval", G::kSampling, F::kValue, "DURATION", "10s",
+     "how often to search for processes and their owners; a new pid in a utilisation sample is looked up at once",
+     set_duration<&Config::process_scan_interval, kShortestIntervalMs, kLongestInterval>},
+    {"idle-interval", G::kSampling, F::kValue, "DURATION", "5s", "how often idleness is judged",
+     set_duration<&Config::idle_interval, kShortestIntervalMs, kLongestInterval>},
+    {"metric-retention", G::kSampling, F::kValue, "DURATION", "5m",
+     "how long an exited process stays in the metrics, with active 0",
+     set_duration<&Config::metric_retention, 0, kLongestRetention>},
+
+    {"attribution", G::kLedger, F::kValue, "RULE", "adaptive",
+     "who pays for shared time: adaptive, utilization (the plain formula) or measured-only (nobody: it goes to "
+     "unattributed)",
+     set_choice<&Config::attribution, kAttributions>},
+    {"static-power", G::kLedger, F::kValue, "RULE", "proportional",
+     "who pays for the idle watts while processes exist: proportional, equal or separate",
+     set_choice<&Config::static_power, kStaticPowers>},
+    {"gpu-idle-power", G::kLedger, F::kValue, "WATTS", "learned", "fixes the idle floor of every GPU; 0: learned",
+     set_parsed<&Config::gpu_idle_power, parse_idle_power>},
+    {"state-file", G::kLedger, F::kValue, "FILE", "", "the ledger's memory across restarts", check_nothing, false},
+
+    {"backend", G::kSource, F::kValue, "NAME", "auto", "auto, nvml or sim (a simulated node)", set_backend},
+    {"nvml-library", G::kSource, F::kValue, "FILE", "",
+     "the driver's library, where it is not the loader's libnvidia-ml.so.1", set_text<&Config::nvml_library>},
+    {"sim-scenario", G::kSource, F::kValue, "FILE", "",
+     "with --backend=sim: a scenario or a recorded trace; without it a mixed node that shows every feature",
+     set_text<&Config::sim_scenario>},
+    {"gpu-devices", G::kSource, F::kList, "LIST", "all", "the GPUs to watch: indexes or UUIDs, with commas",
+     set_gpu_devices},
+    {"proc-root", G::kSource, F::kValue, "DIR", "/proc", "where the processes of the host are seen",
+     set_path<&Config::proc_root>},
+    {"dcgm-library", G::kSource, F::kValue, "FILE", "", "DCGM's library", check_nothing, false},
+    {"dcgm-address", G::kSource, F::kValue, "ADDRESS", "", "a running nv-hostengine", check_nothing, false},
+    {"dcgm-exporter-url", G::kSource, F::kValue, "URL", "",
+     "serve the metrics of this dcgm-exporter on /gpu/metrics with pod labels", check_url, false},
+    {"dcgm-exporter-file", G::kSource, F::kValue, "FILE", "", "the same from a file that dcgm-exporter writes",
+     check_nothing, false},
+
+    {"kubernetes-enabled", G::kKubernetes, F::kSwitch, "", "auto", "find pods: auto, true or false", check_auto_or_bool,
+     false},
+    {"pod-resources-socket", G::kKubernetes, F::kValue, "FILE", "/var/lib/kubelet/pod-resources/kubelet.sock",
+     "the kubelet's socket that tells which pod was given which GPU", check_nothing, false},
+    {"pod-source", G::kKubernetes, F::kValue, "NAME", "auto",
+     "where pod names come from: auto, pods-api, apiserver, kubelet, cri or none", check_pod_source, false, "none"},
+    {"pod-labels", G::kKubernetes, F::kList, "LIST", "", "pod labels to put on gpu_ledger_pod_info", check_nothing,
+     false},
+
+    GL_COLLECTOR("process", "true", true, "energy, time, utilisation and memory of each process"),
+    GL_COLLECTOR("idle", "true", true, "gpu_idle_*: who holds memory without working"),
+    GL_COLLECTOR("processlist", "true", true, "gpu_process_*: the list of processes"),
+    GL_COLLECTOR("device", "true", true, "gpu_ledger_device_*: the GPUs and the books' other side"),
+    GL_COLLECTOR("dcgm", "true", false, "dcgm_* on /gpu/metrics"),
+    GL_COLLECTOR("pod", "true", true, "gpu_ledger_pod_* and the other owners"),
+    GL_COLLECTOR("self", "true", true, "gpu_ledger_build_info and the program's own state"),
+    GL_COLLECTOR("dcgm-modern", "false", false, "DCGM_FI_* on /gpu/metrics"),
+
+    {"config", G::kProgram, F::kValue, "FILE", "", "YAML with the same names; SIGHUP reads it again",
+     set_text<&Config::config_file>},
+    {"log-level", G::kProgram, F::kValue, "LEVEL", "info", "debug, info, warn or error",
+     set_choice<&Config::log_level, kLogLevels>},
+    {"log-format", G::kProgram, F::kValue, "FORMAT", "text", "text or json",
+     set_choice<&Config::log_format, kLogFormats>},
+};
+#undef GL_COLLECTOR
+
+}  // namespace
+
+std::span<const Setting> settings() {
+  return kSettings;
+}
+
+std::string_view group_title(SettingGroup group) {
+  switch (group) {
+    case SettingGroup::kServing: return "What is served, and where";
+    case SettingGroup::kSampling: return "How often";
+    case SettingGroup::kLedger: return "Who pays";
+    case SettingGroup::kSource: return "Where the numbers come from";
+    case SettingGroup::kKubernetes: return "Kubernetes";
+    case SettingGroup::kCollectors: return "Collectors";
+    case SettingGroup::kProgram: return "The program";
+  }
+  return "";
+}
+
+const Setting* find_setting(std::string_view name) {
+  const auto found = std::find_if(std::begin(kSettings), std::end(kSettings),
+                                  [&](const Setting& setting) { return setting.name == name; });
+  return found == std::end(kSettings) ? nullptr : &*found;
+}
+
+std::string environment_name(std::string_view setting_name) {
+  std::string name = "GPU_LEDGER_";
+  for (const unsigned char c : setting_name) {
+    name += c == '-' || c == '.' ? '_' : static_cast<char>(std::toupper(c));
+  }
+  return name;
+}
+
+}  // namespace gpuledger::app
