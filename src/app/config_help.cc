@@ -135,7 +135,7 @@ void append_roff_entry(std::string& out, std::string_view left, std::string_view
 }  // namespace
 
 std::string write_help() {
-  std::string out = "gpu-ledger: ";
+  std::string out = "gpu-ledger:";
   append_wrapped(out, kSummary, 0, out.size());
   out += "\nUsage: gpu-ledger [COMMAND] [FLAGS]\n\nCommands:\n";
   for (const Line& line : kCommands) append_entry(out, line.left, line.right);

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "app/config.h"
+#include "base/result.h"
+
+namespace gpuledger::app {
+
+// Each runs to its end. An error is one line for stderr; the program then exits with 1.
+Status serve(const Config& config, const ConfigSources& sources);
+Status once(const Config& config);
+
+}  // namespace gpuledger::app

@@ -1,0 +1,42 @@
+#include <cstdio>
+#include <exception>
+
+#include "app/commands.h"
+#include "app/config.h"
+#include "base/log.h"
+
+namespace {
+
+constexpr int kWorkFailed = 1;
+constexpr int kWrongUse = 2;
+
+int fail(const std::string& message, int code) {
+  std::fprintf(stderr, "gpu-ledger: %s\n", message.c_str());
+  return code;
+}
+
+int run(int argc, char** argv) {
+  using namespace gpuledger;
+  const app::ConfigSources sources = app::read_sources(argc, argv);
+  auto outcome = app::read_config(sources);
+  if (!outcome.ok()) return fail(outcome.error().message, kWrongUse);
+  if (const auto* answer = std::get_if<app::PrintAndExit>(&*outcome)) {
+    std::fputs(answer->text.c_str(), stdout);
+    return 0;
+  }
+  const auto& config = std::get<app::Config>(*outcome);
+  if (const Status log = configure_log(config.log_level, config.log_format); !log.ok()) {
+    return fail(log.error().message, kWrongUse);
+  }
+  const Status done = config.command == app::Command::kOnce ? app::once(config) : app::serve(config, sources);
+  return done.ok() ? 0 : fail(done.error().message, kWorkFailed);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // The last wall: libraries may throw, we never do.
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) { return fail(error.what(), kWorkFailed); }
+}

@@ -1,0 +1,32 @@
+#include <cstdio>
+#include <thread>
+
+#include "app/commands.h"
+#include "app/wiring.h"
+#include "base/file.h"
+
+namespace gpuledger::app {
+
+// For CronJobs: two looks, so that there are rates and a first step in the books, then the numbers.
+Status once(const Config& config) {
+  const SystemClock clock;
+  Config quiet = config;
+  quiet.textfile.clear();  // written below, from the second look alone
+  auto node = open_node(quiet, clock);
+  if (!node.ok()) return node.error();
+
+  (void)node->pipeline->run_cycle();
+  std::this_thread::sleep_for(config.sample_interval);
+  const auto snapshot = node->pipeline->run_cycle();
+  if (!snapshot->cycle->batch.health.up) return Error{Code::kUnavailable, snapshot->cycle->batch.health.reason};
+
+  if (!config.textfile.empty())
+    return write_textfile(config.textfile, *snapshot->cycle, pipeline_options(config).expose);
+  const size_t written = std::fwrite(snapshot->text.data(), 1, snapshot->text.size(), stdout);
+  if (written != snapshot->text.size() || std::fflush(stdout) != 0) {
+    return Error{Code::kUnavailable, "cannot write to standard output"};
+  }
+  return ok_status();
+}
+
+}  // namespace gpuledger::app

@@ -1,0 +1,104 @@
+#include "app/pipeline.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "app/self_stats.h"
+#include "base/file.h"
+
+namespace gpuledger::app {
+
+Status write_textfile(const std::string& path, const Cycle& cycle, expose::ExposeOptions options) {
+  options.own_process_metrics = false;
+  return write_file_atomically(path, expose::write_text(cycle, options), 0644);
+}
+
+Pipeline::Pipeline(std::unique_ptr<GpuSource> source, std::unique_ptr<identity::Resolver> resolver,
+                   const BookingRules& rules, PipelineOptions options, const Clock& clock)
+    : source_(std::move(source)),
+      resolver_(std::move(resolver)),
+      engine_(rules),
+      options_(std::move(options)),
+      clock_(clock) {}
+
+bool Pipeline::scan_is_due(Nanoseconds now) const {
+  return rescan_wanted_ || !last_scan_ || now - *last_scan_ >= options_.process_scan_interval;
+}
+
+std::shared_ptr<const Snapshot> Pipeline::run_cycle() {
+  const Nanoseconds began = clock_.now().steady;
+  const bool scan = scan_is_due(began);
+
+  auto cycle = std::make_shared<Cycle>();
+  cycle->number = ++cycles_;
+  cycle->simulated = options_.simulated;
+  cycle->batch = source_->sample(scan);
+  cycle->identities = resolver_->resolve(cycle->batch);
+  cycle->ledger = engine_.advance(cycle->batch, cycle->identities);
+  cycle->self = read_self_stats();
+  rescan_wanted_ = cycle->identities.rescan_wanted;
+  if (cycle->batch.processes_scanned) last_scan_ = began;
+
+  if (scan && !options_.textfile.empty()) {
+    const Status written = write_textfile(options_.textfile, *cycle, options_.expose);
+    textfile_health_.up = written.ok();
+    textfile_health_.reason = written.ok() ? "" : written.error().message;
+    if (!written.ok()) ++textfile_health_.errors[code_name(written.error().code)];
+  }
+  cycle->sources.push_back(cycle->batch.health);
+  if (!options_.textfile.empty()) cycle->sources.push_back(textfile_health_);
+  log_changes(*cycle);
+
+  // The cycle that is being shown cannot hold its own duration: that is in the next one.
+  cycle->cycle_durations = cycle_durations_;
+  auto snapshot = std::make_shared<Snapshot>();
+  snapshot->text = expose::write_text(*cycle, options_.expose);
+  snapshot->openmetrics = expose::write_openmetrics(*cycle, options_.expose);
+  snapshot->json = expose::write_json(*cycle, options_.expose);
+  snapshot->cycle = std::move(cycle);
+  cycle_durations_.observe(std::chrono::duration<double>(clock_.now().steady - began).count());
+  return snapshot;
+}
+
+void Pipeline::remove_textfile() {
+  if (!options_.textfile.empty()) ::unlink(options_.textfile.c_str());
+}
+
+void Pipeline::log_changes(const Cycle& cycle) {
+  for (const SourceHealth& source : cycle.sources) {
+    const std::string message = source.up ? "source works" : "source fails: " + source.reason;
+    states_.update(source.source, source.up ? "up" : "down", message, source.up ? LogLevel::kInfo : LogLevel::kWarn);
+  }
+  for (const DeviceAccount& device : cycle.ledger.devices) {
+    const std::string message = device.up ? "GPU " + std::to_string(device.description->index) + " answers"
+                                          : "GPU " + std::to_string(device.description->index) + " does not answer";
+    states_.update(device.description->uuid.text, device.up ? "up" : "down", message,
+                   device.up ? LogLevel::kInfo : LogLevel::kWarn);
+  }
+  for (const DeviceSample& device : cycle.batch.devices) {
+    for (uint64_t xid : device.xids) {
+      log_warn("Xid error",
+               {{"gpu", device.description->index}, {"uuid", device.description->uuid.text}, {"xid", xid}});
+    }
+  }
+}
+
+void Pipeline::change(const BookingRules& rules, PipelineOptions options) {
+  if (options.textfile != options_.textfile) remove_textfile();
+  engine_.change_rules(rules);
+  options_ = std::move(options);
+}
+
+void Pipeline::release_gpus() {
+  source_->release();
+  log_info("GPUs released; SIGUSR2 takes them back");
+}
+
+void Pipeline::resume_gpus() {
+  source_->resume();
+  rescan_wanted_ = true;
+  log_info("GPUs taken back");
+}
+
+}  // namespace gpuledger::app

@@ -1,0 +1,138 @@
+#include <pthread.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+
+#include "app/commands.h"
+#include "app/sampler.h"
+#include "app/wiring.h"
+#include "base/log.h"
+#include "base/version.h"
+#include "http/server.h"
+
+namespace gpuledger::app {
+namespace {
+
+constexpr int kSignals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
+// SIGTERM promises two seconds; the HTTP server takes up to half of one.
+constexpr Nanoseconds kPatienceWithDriver = std::chrono::milliseconds(1200);
+
+// Blocked in every thread that follows, so that only wait_for_signal sees them.
+sigset_t block_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int signal : kSignals) sigaddset(&set, signal);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  return set;
+}
+
+int wait_for_signal(const sigset_t& set) {
+  int signal = 0;
+  while (sigwait(&set, &signal) != 0) {}
+  return signal;
+}
+
+http::ServerOptions server_options(const Config& config) {
+  http::ServerOptions options;
+  options.listen_addresses = config.listen_addresses;
+  options.metrics_path = config.metrics_path;
+  options.web_config_file = config.web_config_file;
+  options.stale_after = std::max<Nanoseconds>(3 * config.sample_interval, std::chrono::seconds(10));
+  options.on_web_config = [](const Status& status) {
+    if (status.ok()) {
+      log_info("web config read again");
+    } else {
+      log_error("web config kept as it was", {{"error", status.error().message}});
+    }
+  };
+  return options;
+}
+
+void reload(Config& config, const ConfigSources& sources, Sampler& sampler, http::Server& server) {
+  auto fresh = reread_config(sources);
+  if (!fresh.ok()) {
+    log_error("settings kept as they were", {{"error", fresh.error().message}});
+  } else {
+    for (const std::string& name : changes_needing_restart(config, *fresh)) {
+      log_warn("this change takes effect after a restart", {{"setting", name}});
+    }
+    // What takes a restart stays as it is until then.
+    Config next = config;
+    next.sample_interval = fresh->sample_interval;
+    next.process_scan_interval = fresh->process_scan_interval;
+    next.idle_interval = fresh->idle_interval;
+    next.metric_retention = fresh->metric_retention;
+    next.collectors = fresh->collectors;
+    next.gpu_idle_power = fresh->gpu_idle_power;
+    next.log_level = fresh->log_level;
+    next.log_format = fresh->log_format;
+    (void)configure_log(next.log_level, next.log_format);
+    sampler.change_interval(next.sample_interval);
+    sampler.post([next](Pipeline& pipeline) { pipeline.change(booking_rules(next), pipeline_options(next)); });
+    config = std::move(next);
+    log_info("settings read again");
+  }
+  if (const Status web = server.reload(); !web.ok()) {
+    log_error("web config kept as it was", {{"error", web.error().message}});
+  }
+}
+
+void announce(const Config& config, const Node& node, const http::Server& server) {
+  for (const std::string& setting : config.without_effect) {
+    log_warn("this version accepts the setting but does not act on it", {{"setting", setting}});
+  }
+  for (const std::string& variable : config.unknown_environment) {
+    log_warn("environment variable is no setting of gpu-ledger", {{"variable", variable}});
+  }
+  log_info(node.sim ? "watching a SIMULATED node" : "watching", {{"gpus", node.summary}, {"version", version()}});
+  for (const std::string& address : server.addresses()) {
+    log_info("serving", {{"address", address}, {"path", config.metrics_path}});
+  }
+}
+
+}  // namespace
+
+Status serve(const Config& given, const ConfigSources& sources) {
+  const sigset_t signals = block_signals();
+  Config config = given;
+  const SystemClock clock;
+  SnapshotCell snapshots;
+  auto node = open_node(config, clock);
+  if (!node.ok()) return node.error();
+  auto server = http::Server::start(server_options(config), snapshots, clock);
+  if (!server.ok()) return server.error();
+  // The first look happens here, so that a file that cannot be written is said before anything is served.
+  snapshots.store(node->pipeline->run_cycle());
+  if (const SourceHealth& textfile = node->pipeline->textfile_health(); !textfile.up) {
+    return Error{Code::kPermission, "--textfile: " + textfile.reason};
+  }
+  announce(config, *node, **server);
+
+  Sampler sampler(*node->pipeline, config.sample_interval, snapshots);
+  for (;;) {
+    const int signal = wait_for_signal(signals);
+    if (signal == SIGHUP) {
+      reload(config, sources, sampler, **server);
+    } else if (signal == SIGUSR1) {
+      sampler.post([](Pipeline& pipeline) { pipeline.release_gpus(); });
+    } else if (signal == SIGUSR2) {
+      sampler.post([](Pipeline& pipeline) { pipeline.resume_gpus(); });
+    } else {
+      break;
+    }
+  }
+  log_info("stopping");
+  (*server)->stop();
+  const bool ended = sampler.stop(kPatienceWithDriver);
+  node->pipeline->remove_textfile();
+  if (!ended) {
+    // A call into the driver hangs and cannot be called back; whoever asked us to end should not wait for it.
+    log_warn("the driver does not answer; ending without closing it");
+    std::_Exit(EXIT_SUCCESS);
+  }
+  return ok_status();
+}
+
+}  // namespace gpuledger::app

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+
+namespace gpuledger::app {
+
+// A simulated node: the simulator's libnvidia-ml, loaded by the very path NVIDIA's is, and a folder in which
+// it keeps the /proc and the pod list of its processes. The folder goes when this does.
+class SimNode {
+ public:
+  // scenario: empty for the built-in one. library: empty to look beside the program.
+  static Result<std::unique_ptr<SimNode>> prepare(const std::string& scenario, const std::string& library);
+  ~SimNode();
+  SimNode(const SimNode&) = delete;
+  SimNode& operator=(const SimNode&) = delete;
+
+  const std::string& library() const { return library_; }
+  std::string proc_root() const { return root_ + "/proc"; }
+  std::string pod_list() const { return root_ + "/kubelet/pods.json"; }
+  // Why the simulator refused its scenario; empty if it did not.
+  std::string scenario_error() const;
+
+ private:
+  SimNode(std::string library, std::string root) : library_(std::move(library)), root_(std::move(root)) {}
+
+  std::string library_;
+  std::string root_;
+};
+
+}  // namespace gpuledger::app

@@ -1,0 +1,92 @@
+#include "app/wiring.h"
+
+#include <map>
+
+#include "base/version.h"
+#include "sample/nvml/nvml_source.h"
+
+namespace gpuledger::app {
+namespace {
+
+std::string summarise(const nvml::NvmlProbe& probe) {
+  std::map<std::string, int> models;
+  for (const auto& gpu : probe.gpus) ++models[gpu.model];
+  std::string summary = std::to_string(probe.gpus.size()) + (probe.gpus.size() == 1 ? " GPU (" : " GPUs (");
+  const char* separator = "";
+  for (const auto& [model, count] : models) {
+    summary += separator + (count > 1 ? std::to_string(count) + " x " : std::string()) + model;
+    separator = ", ";
+  }
+  return summary + "), driver " + probe.driver;
+}
+
+Error driver_error(const Config& config, const SimNode* sim, Error error) {
+  if (sim) {
+    const std::string why = sim->scenario_error();
+    if (!why.empty()) error = {Code::kMalformed, "--sim-scenario: " + why};
+  } else if (config.backend == Backend::kAuto) {
+    error.message += "; without a GPU, try --backend=sim";
+  }
+  return error;
+}
+
+}  // namespace
+
+BookingRules booking_rules(const Config& config) {
+  BookingRules rules;
+  rules.attribution = config.attribution;
+  rules.static_power = config.static_power;
+  rules.idle_power = config.gpu_idle_power;
+  rules.sample_interval = config.sample_interval;
+  rules.idle_interval = config.idle_interval;
+  rules.retention = config.metric_retention;
+  return rules;
+}
+
+PipelineOptions pipeline_options(const Config& config) {
+  PipelineOptions options;
+  options.process_scan_interval = config.process_scan_interval;
+  options.simulated = config.backend == Backend::kSim;
+  options.textfile = config.textfile;
+  options.expose.process_prefix = config.metric_prefix;
+  options.expose.collectors = config.collectors;
+  options.expose.node = config.node_name;
+  options.expose.pod = config.pod_name;
+  options.expose.name_space = config.pod_namespace;
+  options.expose.version = version();
+  return options;
+}
+
+Result<Node> open_node(const Config& config, const Clock& clock) {
+  Node node;
+  nvml::NvmlSourceOptions source_options;
+  source_options.library = config.nvml_library;
+  source_options.gpu_devices = config.gpu_devices;
+  source_options.sample_interval = config.sample_interval;
+  std::string proc_root = config.proc_root;
+  std::unique_ptr<identity::PodDirectory> pods;
+
+  if (config.backend == Backend::kSim) {
+    auto sim = SimNode::prepare(config.sim_scenario, config.nvml_library);
+    if (!sim.ok()) return sim.error();
+    node.sim = std::move(*sim);
+    source_options.library = node.sim->library();
+    // A simulated process has no entry in the real /proc; a scenario with real pids names /proc itself.
+    if (proc_root == Config{}.proc_root) proc_root = node.sim->proc_root();
+    pods = std::make_unique<identity::PodListFile>(node.sim->pod_list());
+  }
+
+  auto source = nvml::make_nvml_source(std::move(source_options), clock);
+  const auto probe = source->probe();
+  if (!probe.ok()) return driver_error(config, node.sim.get(), probe.error());
+  node.summary = summarise(*probe);
+
+  identity::ProcReader proc(proc_root);
+  if (const Status readable = proc.check(); !readable.ok()) return readable.error();
+  auto resolver = std::make_unique<identity::Resolver>(std::move(proc), std::move(pods));
+  node.pipeline = std::make_unique<Pipeline>(std::move(source), std::move(resolver), booking_rules(config),
+                                             pipeline_options(config), clock);
+  return node;
+}
+
+}  // namespace gpuledger::app
