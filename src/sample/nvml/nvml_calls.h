@@ -1,0 +1,56 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "base/clock.h"
+#include "model/sample.h"
+#include "sample/nvml/nvml_error.h"
+#include "sample/nvml/nvml_library.h"
+
+namespace gpuledger::nvml {
+
+// Every driver call goes through here: how long it took, whether it said that the driver itself is gone.
+// Lives as long as the source, over reopens of the library.
+class Calls {
+ public:
+  explicit Calls(const Clock& clock) : clock_(clock) {}
+
+  template <typename... Parameters, typename... Arguments>
+  Return operator()(const Function<Return(Parameters...)>& function, Arguments... arguments) {
+    if (!function) return kFunctionNotFound;
+    const Nanoseconds begin = clock_.now().steady;
+    const Return result = function.pointer(arguments...);
+    finish(function.name, clock_.now().steady - begin, result);
+    return result;
+  }
+
+  Timestamp now() const { return clock_.now(); }
+
+  // What is a failure only the caller knows (NOT_FOUND may mean idle), so failures are counted by hand.
+  void count_failure(Return result) { ++errors_[code_name(code_of(result))]; }
+  void count_failure(const char* kind) { ++errors_[kind]; }
+  const std::map<std::string, uint64_t>& errors() const { return errors_; }
+  const std::map<std::string, DurationHistogram>& durations() const { return durations_; }
+
+  // Set by the first call that says so, until forgotten.
+  bool driver_gone() const { return !driver_gone_.empty(); }
+  const std::string& driver_gone_reason() const { return driver_gone_; }
+  void forget_driver_gone() { driver_gone_.clear(); }
+
+ private:
+  void finish(const char* symbol, Nanoseconds took, Return result);
+
+  const Clock& clock_;
+  std::map<std::string, uint64_t> errors_;
+  std::map<std::string, DurationHistogram> durations_;
+  std::string driver_gone_;
+};
+
+// An initialised driver, as the readers below the source see it.
+struct Session {
+  const FunctionTable& fn;
+  Calls& call;
+};
+
+}  // namespace gpuledger::nvml

@@ -1,0 +1,197 @@
+#include "sample/nvml/nvml_device.h"
+
+#include <algorithm>
+
+#include "sample/nvml/nvml_processes.h"
+
+namespace gpuledger::nvml {
+
+NvmlDevice::NvmlDevice(GpuUuid uuid) {
+  auto description = std::make_shared<DeviceDescription>();
+  description->uuid = std::move(uuid);
+  description_ = std::move(description);
+}
+
+void NvmlDevice::attach(Session& session, Device handle, unsigned index, const std::string& driver) {
+  handle_ = handle;
+  lost_ = false;
+  forget_capabilities();
+  auto description = std::make_shared<DeviceDescription>(*description_);
+  description->index = index;
+  description->driver = driver;
+  char name[kNameBufferSize] = {};
+  if (read(session, session.fn.nvmlDeviceGetName, name, kNameBufferSize - 1)) description->model = name;
+  PciInfo pci{};
+  if (read(session, session.fn.nvmlDeviceGetPciInfo_v3, &pci)) {
+    pci.busId[sizeof(pci.busId) - 1] = '\0';
+    description->pci_bus_id = pci.busId;
+  }
+  description_ = std::move(description);
+}
+
+void NvmlDevice::detach(const std::string& why) {
+  handle_ = nullptr;
+  answering_ = false;
+  trouble_ = why;
+}
+
+void NvmlDevice::forget_capabilities() {
+  unsupported_.clear();
+  never_listed_.clear();
+  utilization_.reset();
+}
+
+// False: no value. Once the GPU said that it is lost, it is left alone for the rest of the cycle.
+template <typename Signature, typename... Arguments>
+bool NvmlDevice::read(Session& session, const Function<Signature>& function, Arguments... arguments) {
+  if (lost_ || !can(function)) return false;
+  const Return result = session.call(function, handle_, arguments...);
+  if (result == kSuccess) return succeeded_ = true;
+  if (means_unsupported(result)) {
+    unsupported_.insert(function.name);
+    return false;
+  }
+  session.call.count_failure(result);
+  failed_ = true;
+  lost_ = means_gpu_gone(result);
+  trouble_ = nvml::describe(function.name, result);
+  return false;
+}
+
+void NvmlDevice::read_memory(Session& session, DeviceSample& out) {
+  Memory_v2 memory{};
+  memory.version = kMemoryVersion2;
+  // Version 2 does not count what the driver reserves for itself as used, version 1 does.
+  if (read(session, session.fn.nvmlDeviceGetMemoryInfo_v2, &memory)) {
+    out.memory_used = Bytes{memory.used};
+    out.memory_total = Bytes{memory.total};
+    return;
+  }
+  if (can(session.fn.nvmlDeviceGetMemoryInfo_v2)) return;
+  Memory memory_v1{};
+  if (read(session, session.fn.nvmlDeviceGetMemoryInfo, &memory_v1)) {
+    out.memory_used = Bytes{memory_v1.used};
+    out.memory_total = Bytes{memory_v1.total};
+  }
+}
+
+// Energy first: it is the reading that must be as near to the batch's timestamp as can be.
+void NvmlDevice::read_gauges(Session& session, DeviceSample& out) {
+  const FunctionTable& fn = session.fn;
+  unsigned long long millijoules = 0;
+  if (read(session, fn.nvmlDeviceGetTotalEnergyConsumption, &millijoules)) {
+    out.energy_counter = Energy::millijoules(static_cast<int64_t>(millijoules));
+  }
+  unsigned milliwatts = 0;
+  if (read(session, fn.nvmlDeviceGetPowerUsage, &milliwatts)) out.power = Power::milliwatts(milliwatts);
+  Utilization rates{};
+  if (read(session, fn.nvmlDeviceGetUtilizationRates, &rates)) {
+    if (rates.gpu <= 100) out.gpu_utilization = Ratio{rates.gpu / 100.0};
+    if (rates.memory <= 100) out.memory_utilization = Ratio{rates.memory / 100.0};
+  }
+  read_memory(session, out);
+  unsigned celsius = 0;
+  if (read(session, fn.nvmlDeviceGetTemperature, kTemperatureGpu, &celsius)) out.temperature_celsius = celsius;
+
+  if (out.energy_counter) {
+    set_energy_source(EnergySource::kCounter);
+  } else if (!can(fn.nvmlDeviceGetTotalEnergyConsumption)) {
+    set_energy_source(EnergySource::kPowerIntegral);
+  }  // else it failed this time only
+}
+
+void NvmlDevice::set_energy_source(EnergySource source) {
+  if (source == description_->energy_source) return;
+  auto description = std::make_shared<DeviceDescription>(*description_);
+  description->energy_source = source;
+  description_ = std::move(description);
+}
+
+std::vector<MigDevice> NvmlDevice::describe_state(Session& session, const DeviceSample& out) {
+  auto description = std::make_shared<DeviceDescription>(*description_);
+  unsigned current = 0, pending = 0;
+  const bool says_mig = read(session, session.fn.nvmlDeviceGetMigMode, &current, &pending);
+  const std::optional<bool> mig = says_mig ? std::optional(current == kFeatureEnabled) : std::nullopt;
+  if (mig && description->mig_enabled && mig != description->mig_enabled) forget_capabilities();
+  description->mig_enabled = mig;
+  unsigned value = 0;
+  description->power_limit.reset();
+  if (read(session, session.fn.nvmlDeviceGetEnforcedPowerLimit, &value)) {
+    description->power_limit = Power::milliwatts(value);
+  }
+  description->accounting_enabled.reset();
+  if (read(session, session.fn.nvmlDeviceGetAccountingMode, &value)) {
+    description->accounting_enabled = value == kFeatureEnabled;
+  }
+  std::vector<MigDevice> migs;
+  if (mig.value_or(false) && !lost_) migs = read_mig_devices(session, handle_, out.memory_total);
+  description->mig.clear();
+  for (const MigDevice& device : migs) description->mig.push_back(device.instance);
+  description_ = std::move(description);
+  return migs;
+}
+
+bool NvmlDevice::knows(Pid pid) const {
+  return std::any_of(listed_.begin(), listed_.end(), [&](const ProcessSample& p) { return p.pid == pid; });
+}
+
+void NvmlDevice::read_lists(Session& session, const std::vector<MigDevice>& migs) {
+  Result<std::vector<ProcessSample>> lists =
+      read_process_lists(session, handle_, description_->mig_enabled.value_or(false), migs);
+  if (lists) listed_ = std::move(*lists);
+}
+
+void NvmlDevice::read_processes(Session& session, const std::vector<MigDevice>& migs, bool scan, Nanoseconds interval,
+                                DeviceSample& out) {
+  const UtilizationReply reply = utilization_.read(session, handle_, interval);
+  out.utilization = reply.state;
+  if (means_gpu_gone(reply.result)) {
+    lost_ = true;
+    trouble_ = nvml::describe("process utilisation", reply.result);
+    return;
+  }
+  if (scan) {
+    never_listed_.clear();
+    read_lists(session, migs);
+  }
+  // Somebody new works: the lists tell what it is, and it may be gone before the next scan.
+  const auto is_new = [&](const auto& use) { return !knows(use.first) && !never_listed_.contains(use.first); };
+  if (!scan && std::any_of(reply.uses.begin(), reply.uses.end(), is_new)) read_lists(session, migs);
+  out.processes = listed_;
+  for (const auto& [pid, use] : reply.uses) {
+    auto at = std::find_if(out.processes.begin(), out.processes.end(), [&](const auto& p) { return p.pid >= pid; });
+    if (at == out.processes.end() || at->pid != pid) {
+      never_listed_.insert(pid);
+      at = out.processes.insert(at, ProcessSample{});
+      at->pid = pid;
+    }
+    at->use = use;
+  }
+}
+
+DeviceSample NvmlDevice::sample(Session& session, bool scan, Nanoseconds sample_interval) {
+  scan = scan || !answering_;
+  lost_ = succeeded_ = failed_ = false;
+  DeviceSample out;
+  read_gauges(session, out);
+  std::vector<MigDevice> migs;
+  if (scan && !lost_) migs = describe_state(session, out);
+  if (!lost_) read_processes(session, migs, scan, sample_interval, out);
+  answering_ = !lost_ && !session.call.driver_gone() && (succeeded_ || !failed_);
+  if (!answering_) {
+    if (lost_) forget_capabilities();
+    return absent();
+  }
+  trouble_.clear();
+  out.description = description_;
+  out.up = true;
+  return out;
+}
+
+DeviceSample NvmlDevice::absent() const {
+  DeviceSample out;
+  out.description = description_;
+  return out;
+}
+
+}  // namespace gpuledger::nvml

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "model/sample.h"
+#include "sample/nvml/nvml_calls.h"
+#include "sample/nvml/nvml_mig.h"
+#include "sample/nvml/nvml_utilization.h"
+
+namespace gpuledger::nvml {
+
+// One GPU, known by its UUID: it outlives its handle, so that a lost GPU or a reloaded driver finds its
+// description and place again.
+class NvmlDevice {
+ public:
+  explicit NvmlDevice(GpuUuid uuid);
+
+  const GpuUuid& uuid() const { return description_->uuid; }
+  uint32_t index() const { return description_->index; }
+  Device handle() const { return handle_; }
+  bool answering() const { return answering_; }
+  const std::string& trouble() const { return trouble_; }  // why it does not answer
+
+  // A handle of this driver session: what an earlier driver could or could not do is forgotten.
+  void attach(Session& session, Device handle, unsigned index, const std::string& driver);
+  void detach(const std::string& why);
+
+  // scan: also read what changes seldom, and the process lists.
+  DeviceSample sample(Session& session, bool scan, Nanoseconds sample_interval);
+  // What is left to say of a GPU that cannot be asked.
+  DeviceSample absent() const;
+
+ private:
+  template <typename Signature, typename... Arguments>
+  bool read(Session& session, const Function<Signature>& function, Arguments... arguments);
+  template <typename Signature>
+  bool can(const Function<Signature>& function) const {
+    return function && !unsupported_.contains(function.name);
+  }
+  void forget_capabilities();
+  void set_energy_source(EnergySource source);
+
+  void read_gauges(Session& session, DeviceSample& out);
+  void read_memory(Session& session, DeviceSample& out);
+  std::vector<MigDevice> describe_state(Session& session, const DeviceSample& out);
+  void read_lists(Session& session, const std::vector<MigDevice>& migs);
+  void read_processes(Session& session, const std::vector<MigDevice>& migs, bool scan, Nanoseconds interval,
+                      DeviceSample& out);
+  bool knows(Pid pid) const;
+
+  std::shared_ptr<const DeviceDescription> description_;
+  Device handle_ = nullptr;
+  bool answering_ = false;
+  bool lost_ = false;       // this cycle: said so itself
+  bool succeeded_ = false;  // this cycle: some reading
+  bool failed_ = false;     // this cycle: some reading
+  std::string trouble_;
+  std::set<std::string> unsupported_;  // calls this GPU never answers
+  UtilizationReader utilization_;
+  std::vector<ProcessSample> listed_;  // as last read, by pid
+  std::set<Pid> never_listed_;         // worked, but a scan did not find them; not worth another before the next
+};
+
+}  // namespace gpuledger::nvml

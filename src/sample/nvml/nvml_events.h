@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "sample/nvml/nvml_calls.h"
+
+namespace gpuledger::nvml {
+
+// Xid errors as the driver reports them. A driver without events just never has any.
+class XidEvents {
+ public:
+  void open(Session& session);
+  void watch(Session& session, Device device);
+  std::vector<std::pair<Device, uint64_t>> drain(Session& session);
+  void close(Session& session);
+
+ private:
+  EventSet set_ = nullptr;
+  bool watching_ = false;
+};
+
+}  // namespace gpuledger::nvml

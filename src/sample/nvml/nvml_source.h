@@ -1,0 +1,82 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "sample/gpu_source.h"
+#include "sample/nvml/nvml_calls.h"
+#include "sample/nvml/nvml_device.h"
+#include "sample/nvml/nvml_events.h"
+#include "sample/nvml/nvml_library.h"
+
+namespace gpuledger::nvml {
+
+struct NvmlSourceOptions {
+  std::string library;                   // empty: libnvidia-ml.so.1
+  std::vector<std::string> gpu_devices;  // indexes or UUIDs; empty: all
+  Nanoseconds sample_interval = std::chrono::seconds(1);
+};
+
+struct NvmlProbe {
+  struct Gpu {
+    uint32_t index = 0;
+    GpuUuid uuid;
+    std::string model;
+  };
+  std::string driver;
+  std::vector<Gpu> gpus;                     // after the filter
+  std::vector<std::string> missing_symbols;  // optional ones
+};
+
+// Hardware through NVML. Used by one thread. The driver may be missing, unloaded, reloaded or upgraded at any
+// time: the library is then closed and opened anew, at first every second, later every 30.
+class NvmlSource final : public GpuSource {
+ public:
+  NvmlSource(NvmlSourceOptions options, LibraryLoader loader, const Clock& clock);
+  ~NvmlSource() override;
+
+  // Opens the driver now, and leaves it open, to say at start what is wrong: no library, not an NVML library,
+  // driver not loaded, no GPU, a GPU asked for that is not there. One line each, with what to do.
+  Result<NvmlProbe> probe();
+
+  SampleBatch sample(bool scan_processes) override;
+  void release() override;
+  void resume() override;
+
+ private:
+  struct Open {
+    Library library;
+    std::string driver;
+    XidEvents xids;
+  };
+
+  Status open();
+  void close(const std::string& why);
+  void retry_later();
+  Session session() { return {open_->library.functions, calls_}; }
+  Status find_devices();
+  void found_device(unsigned index, Device handle);
+  bool wanted(unsigned index, const std::string& uuid) const;
+  Status check_filter() const;
+  // True where every GPU's process lists were read anew.
+  bool sample_devices(bool scan, SampleBatch& batch);
+  void add_xids(SampleBatch& batch);
+  void fill_absent(SampleBatch& batch);
+
+  const NvmlSourceOptions options_;
+  const LibraryLoader loader_;
+  Calls calls_;
+  std::unique_ptr<Open> open_;       // empty: no driver at the moment
+  std::vector<NvmlDevice> devices_;  // by index; every GPU ever seen, also while it does not answer
+  bool released_ = false;
+  std::string trouble_;  // why there is no driver, or no GPU
+  Nanoseconds retry_delay_;
+  Nanoseconds next_attempt_{0};  // steady
+};
+
+std::unique_ptr<NvmlSource> make_nvml_source(NvmlSourceOptions options, const Clock& clock);
+
+}  // namespace gpuledger::nvml
