@@ -50,7 +50,8 @@ constexpr Chapter kChapters[] = {
      "absent."},
     {"processlist",
      "The processes that run now, in the form that node_exporter's textfile collector is fed with.\n"
-     "`gpu_process_count` and the percentages keep their older names, although a linter would name them otherwise."},
+     "`gpu_process_count` keeps its older name, the only one that `promtool check metrics` complains about "
+     "(`_count`)."},
     {"device", "One set per GPU."},
     {"pod",
      "The owners' accounts: every joule of a process is booked to exactly one owner, the first that fits of pod, Slurm "
