@@ -1,0 +1,175 @@
+// Everything here is decided by the compiler; running it only says against what.
+#define NVML_NO_UNVERSIONED_FUNC_DEFS  // without it the header renames the old process list calls to the new
+#include NVML_HEADER
+
+#include <cstdio>
+#include <type_traits>
+
+#include "sample/nvml/nvml_abi.h"
+
+namespace ours = gpuledger::nvml;
+
+namespace {
+
+#define SAME_SIZE(our, their) static_assert(sizeof(ours::our) == sizeof(their), #our)
+#define SAME_FIELD(our, their, field)                                                     \
+  static_assert(offsetof(ours::our, field) == offsetof(their, field) &&                   \
+                    sizeof(decltype(ours::our::field)) == sizeof(decltype(their::field)), \
+                #our "::" #field)
+#define SAME_VALUE(our, their) \
+  static_assert(static_cast<unsigned long long>(ours::our) == static_cast<unsigned long long>(their), #our)
+
+SAME_SIZE(PciInfo, nvmlPciInfo_t);
+SAME_FIELD(PciInfo, nvmlPciInfo_t, busIdLegacy);
+SAME_FIELD(PciInfo, nvmlPciInfo_t, domain);
+SAME_FIELD(PciInfo, nvmlPciInfo_t, bus);
+SAME_FIELD(PciInfo, nvmlPciInfo_t, device);
+SAME_FIELD(PciInfo, nvmlPciInfo_t, pciDeviceId);
+SAME_FIELD(PciInfo, nvmlPciInfo_t, pciSubSystemId);
+SAME_FIELD(PciInfo, nvmlPciInfo_t, busId);
+
+SAME_SIZE(Utilization, nvmlUtilization_t);
+SAME_FIELD(Utilization, nvmlUtilization_t, gpu);
+SAME_FIELD(Utilization, nvmlUtilization_t, memory);
+
+SAME_SIZE(Memory, nvmlMemory_t);
+SAME_FIELD(Memory, nvmlMemory_t, total);
+SAME_FIELD(Memory, nvmlMemory_t, free);
+SAME_FIELD(Memory, nvmlMemory_t, used);
+
+#ifdef HEADER_HAS_MEMORY_V2
+SAME_SIZE(Memory_v2, nvmlMemory_v2_t);
+SAME_FIELD(Memory_v2, nvmlMemory_v2_t, version);
+SAME_FIELD(Memory_v2, nvmlMemory_v2_t, total);
+SAME_FIELD(Memory_v2, nvmlMemory_v2_t, reserved);
+SAME_FIELD(Memory_v2, nvmlMemory_v2_t, free);
+SAME_FIELD(Memory_v2, nvmlMemory_v2_t, used);
+SAME_VALUE(kMemoryVersion2, nvmlMemory_v2);
+#endif
+
+SAME_SIZE(ProcessInfo_v1, nvmlProcessInfo_v1_t);
+SAME_FIELD(ProcessInfo_v1, nvmlProcessInfo_v1_t, pid);
+SAME_FIELD(ProcessInfo_v1, nvmlProcessInfo_v1_t, usedGpuMemory);
+
+// The v2 entry is what _v2 and (but for early R535) _v3 fill; a header of that time has the 32-byte one as
+// nvmlProcessInfo_t, so the fields are compared by the versioned name.
+SAME_SIZE(ProcessInfo, nvmlProcessInfo_v2_t);
+SAME_FIELD(ProcessInfo, nvmlProcessInfo_v2_t, pid);
+SAME_FIELD(ProcessInfo, nvmlProcessInfo_v2_t, usedGpuMemory);
+SAME_FIELD(ProcessInfo, nvmlProcessInfo_v2_t, gpuInstanceId);
+SAME_FIELD(ProcessInfo, nvmlProcessInfo_v2_t, computeInstanceId);
+
+SAME_SIZE(ProcessUtilizationSample, nvmlProcessUtilizationSample_t);
+SAME_FIELD(ProcessUtilizationSample, nvmlProcessUtilizationSample_t, pid);
+SAME_FIELD(ProcessUtilizationSample, nvmlProcessUtilizationSample_t, timeStamp);
+SAME_FIELD(ProcessUtilizationSample, nvmlProcessUtilizationSample_t, smUtil);
+SAME_FIELD(ProcessUtilizationSample, nvmlProcessUtilizationSample_t, memUtil);
+SAME_FIELD(ProcessUtilizationSample, nvmlProcessUtilizationSample_t, encUtil);
+SAME_FIELD(ProcessUtilizationSample, nvmlProcessUtilizationSample_t, decUtil);
+
+#ifdef HEADER_HAS_PROCESSES_UTILIZATION
+SAME_SIZE(ProcessUtilizationInfo, nvmlProcessUtilizationInfo_v1_t);
+SAME_FIELD(ProcessUtilizationInfo, nvmlProcessUtilizationInfo_v1_t, timeStamp);
+SAME_FIELD(ProcessUtilizationInfo, nvmlProcessUtilizationInfo_v1_t, pid);
+SAME_FIELD(ProcessUtilizationInfo, nvmlProcessUtilizationInfo_v1_t, smUtil);
+SAME_FIELD(ProcessUtilizationInfo, nvmlProcessUtilizationInfo_v1_t, memUtil);
+SAME_FIELD(ProcessUtilizationInfo, nvmlProcessUtilizationInfo_v1_t, encUtil);
+SAME_FIELD(ProcessUtilizationInfo, nvmlProcessUtilizationInfo_v1_t, decUtil);
+SAME_FIELD(ProcessUtilizationInfo, nvmlProcessUtilizationInfo_v1_t, jpgUtil);
+SAME_FIELD(ProcessUtilizationInfo, nvmlProcessUtilizationInfo_v1_t, ofaUtil);
+SAME_SIZE(ProcessesUtilizationInfo, nvmlProcessesUtilizationInfo_v1_t);
+SAME_FIELD(ProcessesUtilizationInfo, nvmlProcessesUtilizationInfo_v1_t, version);
+SAME_FIELD(ProcessesUtilizationInfo, nvmlProcessesUtilizationInfo_v1_t, processSamplesCount);
+SAME_FIELD(ProcessesUtilizationInfo, nvmlProcessesUtilizationInfo_v1_t, lastSeenTimeStamp);
+SAME_FIELD(ProcessesUtilizationInfo, nvmlProcessesUtilizationInfo_v1_t, procUtilArray);
+SAME_VALUE(kProcessesUtilizationInfoVersion1, nvmlProcessesUtilizationInfo_v1);
+#endif
+
+SAME_SIZE(DeviceAttributes, nvmlDeviceAttributes_t);
+SAME_FIELD(DeviceAttributes, nvmlDeviceAttributes_t, multiprocessorCount);
+SAME_FIELD(DeviceAttributes, nvmlDeviceAttributes_t, sharedCopyEngineCount);
+SAME_FIELD(DeviceAttributes, nvmlDeviceAttributes_t, sharedDecoderCount);
+SAME_FIELD(DeviceAttributes, nvmlDeviceAttributes_t, sharedEncoderCount);
+SAME_FIELD(DeviceAttributes, nvmlDeviceAttributes_t, sharedJpegCount);
+SAME_FIELD(DeviceAttributes, nvmlDeviceAttributes_t, sharedOfaCount);
+SAME_FIELD(DeviceAttributes, nvmlDeviceAttributes_t, gpuInstanceSliceCount);
+SAME_FIELD(DeviceAttributes, nvmlDeviceAttributes_t, computeInstanceSliceCount);
+SAME_FIELD(DeviceAttributes, nvmlDeviceAttributes_t, memorySizeMB);
+
+SAME_SIZE(EventData, nvmlEventData_t);
+SAME_FIELD(EventData, nvmlEventData_t, device);
+SAME_FIELD(EventData, nvmlEventData_t, eventType);
+SAME_FIELD(EventData, nvmlEventData_t, eventData);
+SAME_FIELD(EventData, nvmlEventData_t, gpuInstanceId);
+SAME_FIELD(EventData, nvmlEventData_t, computeInstanceId);
+
+SAME_VALUE(kSuccess, NVML_SUCCESS);
+SAME_VALUE(kUninitialized, NVML_ERROR_UNINITIALIZED);
+SAME_VALUE(kInvalidArgument, NVML_ERROR_INVALID_ARGUMENT);
+SAME_VALUE(kNotSupported, NVML_ERROR_NOT_SUPPORTED);
+SAME_VALUE(kNoPermission, NVML_ERROR_NO_PERMISSION);
+SAME_VALUE(kNotFound, NVML_ERROR_NOT_FOUND);
+SAME_VALUE(kInsufficientSize, NVML_ERROR_INSUFFICIENT_SIZE);
+SAME_VALUE(kDriverNotLoaded, NVML_ERROR_DRIVER_NOT_LOADED);
+SAME_VALUE(kTimeout, NVML_ERROR_TIMEOUT);
+SAME_VALUE(kIrqIssue, NVML_ERROR_IRQ_ISSUE);
+SAME_VALUE(kLibraryNotFound, NVML_ERROR_LIBRARY_NOT_FOUND);
+SAME_VALUE(kFunctionNotFound, NVML_ERROR_FUNCTION_NOT_FOUND);
+SAME_VALUE(kGpuIsLost, NVML_ERROR_GPU_IS_LOST);
+SAME_VALUE(kResetRequired, NVML_ERROR_RESET_REQUIRED);
+SAME_VALUE(kLibRmVersionMismatch, NVML_ERROR_LIB_RM_VERSION_MISMATCH);
+SAME_VALUE(kInUse, NVML_ERROR_IN_USE);
+SAME_VALUE(kNoData, NVML_ERROR_NO_DATA);
+SAME_VALUE(kArgumentVersionMismatch, NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
+SAME_VALUE(kUnknown, NVML_ERROR_UNKNOWN);
+SAME_VALUE(kUuidBufferSize, NVML_DEVICE_UUID_V2_BUFFER_SIZE);
+SAME_VALUE(kNameBufferSize, NVML_DEVICE_NAME_V2_BUFFER_SIZE);
+SAME_VALUE(kVersionBufferSize, NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE);
+SAME_VALUE(kTemperatureGpu, NVML_TEMPERATURE_GPU);
+SAME_VALUE(kFeatureEnabled, NVML_FEATURE_ENABLED);
+SAME_VALUE(kEventTypeXid, nvmlEventTypeXidCriticalError);
+static_assert(ours::kValueNotAvailable == static_cast<unsigned long long>(NVML_VALUE_NOT_AVAILABLE));
+
+template <typename T>
+concept Sized = requires {
+  sizeof(T);
+};
+
+// The same in a call: as wide, both pointer or both number, and what is pointed to as large.
+template <typename Our, typename Their>
+constexpr bool passes_alike() {
+  if constexpr (std::is_pointer_v<Our> && std::is_pointer_v<Their>) {
+    using OurTarget = std::remove_pointer_t<Our>;
+    using TheirTarget = std::remove_pointer_t<Their>;
+    if constexpr (Sized<OurTarget> && Sized<TheirTarget>) return sizeof(OurTarget) == sizeof(TheirTarget);
+    return Sized<OurTarget> == Sized<TheirTarget>;
+  } else {
+    return std::is_pointer_v<Our> == std::is_pointer_v<Their> && sizeof(Our) == sizeof(Their) &&
+           (std::is_integral_v<Our> || std::is_enum_v<Our>)&&(std::is_integral_v<Their> || std::is_enum_v<Their>);
+  }
+}
+
+template <typename Our, typename Their>
+struct SameCall : std::false_type {};
+template <typename OurResult, typename... Our, typename TheirResult, typename... Their>
+requires(sizeof...(Our) == sizeof...(Their)) struct SameCall<OurResult(Our...), TheirResult(Their...)>
+    : std::bool_constant<passes_alike<OurResult, TheirResult>() && (passes_alike<Our, Their>() && ...)> {
+};
+
+}  // namespace
+
+namespace gpuledger::nvml {
+#define NVML_FUNCTION(need, result, symbol, parameters) \
+  static_assert(SameCall<result parameters, std::remove_pointer_t<decltype(&::symbol)>>::value, #symbol);
+#include "known_functions.inc"
+#undef NVML_FUNCTION
+}  // namespace gpuledger::nvml
+
+int main() {
+  int count = 0;
+#define NVML_FUNCTION(need, result, symbol, parameters) ++count;
+#include "known_functions.inc"
+#undef NVML_FUNCTION
+  std::printf("our NVML declarations agree with %s (%d functions)\n", NVML_HEADER, count);
+  return count > 30 ? 0 : 1;
+}
