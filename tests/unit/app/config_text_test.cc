@@ -28,6 +28,7 @@ TEST(Help, NamesEverySettingAndFitsTheScreen) {
   for (const Setting& setting : settings()) EXPECT_THAT(help, HasSubstr(setting.name));
   for (const OlderName& older : older_names()) EXPECT_THAT(help, HasSubstr(older.name));
   EXPECT_THAT(help, HasSubstr("  --listen-address ADDRESS        where to serve HTTP"));
+  EXPECT_THAT(help, testing::StartsWith("gpu-ledger: books every joule"));
   EXPECT_THAT(help, HasSubstr("(default 10s)"));
   EXPECT_THAT(help, HasSubstr("  --[no-]collector.dcgm-modern    DCGM_FI_* on /gpu/metrics (default off)"));
   std::istringstream lines(help);
