@@ -121,11 +121,17 @@ ConfigSources read_sources(int argc, const char* const* argv) {
 Result<ParseOutcome> read_config(const ConfigSources& sources) {
   Result<Arguments> arguments = parse_arguments(sources.arguments);
   if (!arguments.ok()) return arguments.error();
-  if (arguments->help) return ParseOutcome(PrintAndExit{write_help()});
-  if (arguments->version) return ParseOutcome(PrintAndExit{std::string("gpu-ledger ") + version() + "\n"});
-  Result<Config> config = resolve_config(std::move(arguments).value(), sources.environment);
-  if (!config.ok()) return config.error();
-  return ParseOutcome(std::move(config).value());
+  ParseOutcome outcome;
+  if (arguments->help) {
+    outcome = PrintAndExit{write_help()};
+  } else if (arguments->version) {
+    outcome = PrintAndExit{std::string("gpu-ledger ") + version() + "\n"};
+  } else {
+    Result<Config> config = resolve_config(std::move(arguments).value(), sources.environment);
+    if (!config.ok()) return config.error();
+    outcome = std::move(config).value();
+  }
+  return outcome;
 }
 
 Result<Config> reread_config(const ConfigSources& sources) {
