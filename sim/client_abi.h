@@ -1,0 +1,139 @@
+#pragma once
+
+#include "sample/nvml/nvml_abi.h"
+
+// Declarations of the part of NVML that other clients call and the product does not (yet): what they need
+// to read the simulated driver. Same rules as nvml_abi.h.
+namespace gpuledger::nvml {
+
+extern "C" {
+
+struct GpmSampleHandle;
+struct GpuInstanceHandle;
+using GpmSample = GpmSampleHandle*;
+using GpuInstance = GpuInstanceHandle*;
+
+union Value {
+  double dVal;
+  int siVal;
+  unsigned uiVal;
+  unsigned long ulVal;
+  unsigned long long ullVal;
+  long long sllVal;
+  unsigned short usVal;
+};
+static_assert(sizeof(Value) == 8);
+
+enum ValueType : int { kValueDouble = 0, kValueUnsignedInt = 1, kValueUnsignedLongLong = 3 };
+
+struct Sample {
+  unsigned long long timeStamp;
+  Value sampleValue;
+};
+static_assert(sizeof(Sample) == 16);
+
+struct FieldValue {
+  unsigned fieldId;
+  unsigned scopeId;
+  long long timestamp;
+  long long latencyUsec;
+  ValueType valueType;
+  Return nvmlReturn;
+  Value value;
+};
+static_assert(sizeof(FieldValue) == 40 && offsetof(FieldValue, valueType) == 24 && offsetof(FieldValue, value) == 32);
+
+struct BAR1Memory {
+  unsigned long long bar1Total, bar1Free, bar1Used;
+};
+static_assert(sizeof(BAR1Memory) == 24);
+
+struct Temperature_v1 {
+  unsigned version;
+  unsigned sensorType;
+  int temperature;
+};
+static_assert(sizeof(Temperature_v1) == 12);
+
+struct ProcessDetail {
+  unsigned pid;
+  unsigned long long usedGpuMemory;
+  unsigned gpuInstanceId;
+  unsigned computeInstanceId;
+  unsigned long long usedGpuCcProtectedMemory;
+};
+static_assert(sizeof(ProcessDetail) == 32 && offsetof(ProcessDetail, usedGpuCcProtectedMemory) == 24);
+
+struct ProcessDetailList {
+  unsigned version;
+  unsigned mode;
+  unsigned numProcArrayEntries;
+  ProcessDetail* procArray;
+};
+static_assert(sizeof(ProcessDetailList) == 24 && offsetof(ProcessDetailList, procArray) == 16);
+
+struct AccountingStats {
+  unsigned gpuUtilization;
+  unsigned memoryUtilization;
+  unsigned long long maxMemoryUsage;
+  unsigned long long time;
+  unsigned long long startTime;
+  unsigned isRunning;
+  unsigned reserved[5];
+};
+static_assert(sizeof(AccountingStats) == 56 && offsetof(AccountingStats, startTime) == 24);
+
+struct AccountingStats_v2 {
+  unsigned pid;
+  unsigned isRunning;
+  unsigned gpuUtilization;
+  unsigned memoryUtilization;
+  unsigned long long maxMemoryUsage;
+  unsigned sampleCount;
+  unsigned long long sumGpuUtil;
+  unsigned long long sumFbUtil;
+  unsigned long long time;
+  unsigned long long startTime;
+};
+static_assert(sizeof(AccountingStats_v2) == 64 && offsetof(AccountingStats_v2, sampleCount) == 24 &&
+              offsetof(AccountingStats_v2, sumGpuUtil) == 32 && offsetof(AccountingStats_v2, startTime) == 56);
+
+struct GpmMetric {
+  unsigned metricId;
+  Return nvmlReturn;
+  double value;
+  const char* shortName;
+  const char* longName;
+  const char* unit;
+};
+static_assert(sizeof(GpmMetric) == 40);
+
+// The array's declared length grew from release to release under one version number, so only its
+// beginning is fixed: numMetrics entries are there.
+struct GpmMetricsGet {
+  unsigned version;
+  unsigned numMetrics;
+  GpmSample sample1;
+  GpmSample sample2;
+  GpmMetric metrics[1];
+};
+static_assert(offsetof(GpmMetricsGet, metrics) == 24);
+
+struct GpmSupport {
+  unsigned version;
+  unsigned isSupportedDevice;
+};
+static_assert(sizeof(GpmSupport) == 8);
+
+struct GpuInstanceFacts {
+  Device device;
+  unsigned id;
+  unsigned profileId;
+  unsigned placementStart;
+  unsigned placementSize;
+};
+static_assert(sizeof(GpuInstanceFacts) == 24);
+
+}  // extern "C"
+
+}  // namespace gpuledger::nvml

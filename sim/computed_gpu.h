@@ -1,0 +1,62 @@
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "gpu.h"
+#include "lives.h"
+
+namespace gpuledger::sim {
+
+// A GPU whose every reading follows from the scenario and the time, in steps of 20 ms: nothing depends on
+// when or how often it is asked.
+class ComputedGpu final : public Gpu {
+ public:
+  ComputedGpu(const Scenario& scenario, unsigned index, Fate fate);
+  void advance(Millis now) override;
+
+ private:
+  static constexpr Millis kStep = 20;
+  static constexpr int64_t kStepsPerRefresh = 5;  // counter, GPM
+  static constexpr int64_t kStepsPerTicket = 10;
+
+  struct Worker {
+    unsigned pid = 0;  // whom the driver names: the server for an MPS client
+    double share = 0, memory = 0, encoder = 0, decoder = 0;
+  };
+  // What stays the same until some process starts, ends, or changes between work and rest.
+  struct Plan {
+    Millis until = 0;
+    unsigned mw = 0;
+    bool any_context = false;
+    bool capped = false;
+    double slowdown = 1;
+    std::vector<Worker> workers;
+    double busy = 0, memory = 0, encoder = 0, decoder = 0;
+    std::map<unsigned, GpmMix> activity;
+  };
+
+  void reset();
+  void step();
+  void make_plan(Millis t);
+  void add_workers(Millis t, const std::vector<Life>& lives, double* watts);
+  double capacity_of(const Life& life, Millis t) const;
+  unsigned named_pid(const Life& life, const std::vector<Life>& lives) const;
+  void refresh(Millis t);
+  void draw_ticket(Millis t);
+  void list_contexts(Millis now);
+  double lot(uint64_t stream, int64_t number) const;
+
+  const uint64_t seed_;
+  const double noise_;
+  std::vector<const ProcessSpec*> processes_;
+  std::vector<ProcessSpec> owned_processes_;
+  Plan plan_;
+  int64_t steps_ = 0;
+  uint64_t spent_uj_ = 0;
+  double busy_sum_ = 0, memory_sum_ = 0, encoder_sum_ = 0, decoder_sum_ = 0;  // since the last ticket
+  unsigned last_worker_ = 0;
+  std::map<unsigned, GpmMix> activity_sums_;
+};
+
+}  // namespace gpuledger::sim

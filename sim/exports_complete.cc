@@ -1,0 +1,15 @@
+#include "exports.h"
+
+// Names every function of the lists once, so that one nobody wrote is an error of the linker and not a
+// symbol some client misses at run time.
+namespace gpuledger::sim {
+
+extern const void* const kEveryExport[];
+const void* const kEveryExport[] = {
+#define NVML_FUNCTION(need, result, name, parameters) reinterpret_cast<const void*>(&nvml::name),
+#include "nvml_client_functions.inc"
+#include "sample/nvml/nvml_functions.inc"
+#undef NVML_FUNCTION
+};
+
+}  // namespace gpuledger::sim

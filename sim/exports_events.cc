@@ -1,0 +1,183 @@
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "node.h"
+
+// Xid events and accounting.
+using namespace gpuledger::sim;
+
+namespace gpuledger::nvml {
+namespace {
+
+constexpr auto kNap = std::chrono::milliseconds(20);
+
+// The oldest event that this set waits for and has not had yet.
+bool next_event(Node& node, EventSetHandle* set, EventData* event) {
+  const std::vector<XidEvent>& xids = node.scenario().xids;
+  size_t best = xids.size();
+  for (size_t i = 0; i < xids.size(); ++i) {
+    const auto since = set->gpus.find(xids[i].gpu);
+    if (since == set->gpus.end() || xids[i].at <= since->second || xids[i].at > node.now()) continue;
+    if (set->delivered.count(i)) continue;
+    if (best == xids.size() || xids[i].at < xids[best].at) best = i;
+  }
+  if (best == xids.size()) return false;
+  set->delivered.insert(best);
+  *event = {node.handle(xids[best].gpu), kEventTypeXid, xids[best].xid, kNoInstance, kNoInstance};
+  return true;
+}
+
+Return find_accounting(Gpu& gpu, unsigned pid, const AccountingBook::Record** out) {
+  if (gpu.spec().mig) return kNotSupported;
+  if (!gpu.accounting().on()) return kNotFound;
+  const auto at = gpu.accounting().records().find(pid);
+  if (at == gpu.accounting().records().end()) return kNotFound;
+  *out = &at->second;
+  return kSuccess;
+}
+
+unsigned lifetime_percent(uint64_t sum, uint64_t samples) {
+  return samples == 0 ? 0 : static_cast<unsigned>(sum / samples / 100);
+}
+
+}  // namespace
+
+extern "C" {
+
+Return nvmlEventSetCreate(EventSet* set) {
+  return on_driver(__func__, [&](Node& node) {
+    if (!set) return kInvalidArgument;
+    auto fresh = std::make_unique<EventSetHandle>();
+    *set = fresh.get();
+    node.event_sets().emplace(*set, std::move(fresh));
+    return kSuccess;
+  });
+}
+
+Return nvmlDeviceRegisterEvents(Device device, unsigned long long types, EventSet set) {
+  return on_device(__func__, device, [&](Node& node, Target& target) {
+    if (!node.event_sets().count(set)) return kInvalidArgument;
+    if (types & ~kEventTypeXid) return kNotSupported;
+    if (types & kEventTypeXid) set->gpus.try_emplace(target.index, node.now());
+    return kSuccess;
+  });
+}
+
+Return nvmlDeviceGetSupportedEventTypes(Device device, unsigned long long* types) {
+  return on_device(__func__, device, [&](Node&, Target&) {
+    if (!types) return kInvalidArgument;
+    *types = kEventTypeXid;
+    return kSuccess;
+  });
+}
+
+// In virtual time nothing can happen while this waits, so it gives up after a nap: a caller that loops on it
+// neither hangs nor burns the processor.
+Return nvmlEventSetWait_v2(EventSet set, EventData* event, unsigned timeout_ms) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
+  for (;;) {
+    bool is_virtual = false;
+    const Return result = on_driver(__func__, [&](Node& node) {
+      is_virtual = node.clock().is_virtual();
+      if (!event || !node.event_sets().count(set)) return kInvalidArgument;
+      return next_event(node, set, event) ? kSuccess : kTimeout;
+    });
+    const auto now = std::chrono::steady_clock::now();
+    if (result != kTimeout || now >= until) return result;
+    std::this_thread::sleep_for(std::min<std::chrono::steady_clock::duration>(kNap, until - now));
+    if (is_virtual) return kTimeout;
+  }
+}
+
+Return nvmlEventSetFree(EventSet set) {
+  std::lock_guard lock(Node::get().mutex());
+  return Node::get().event_sets().erase(set) ? kSuccess : kInvalidArgument;
+}
+
+Return nvmlDeviceGetAccountingMode(Device device, unsigned* mode) {
+  return on_gpu(__func__, device, [&](Node&, Gpu& gpu) {
+    if (!mode) return kInvalidArgument;
+    *mode = gpu.accounting().on() && !gpu.spec().mig ? 1 : 0;
+    return kSuccess;
+  });
+}
+
+Return nvmlDeviceSetAccountingMode(Device device, unsigned mode) {
+  return on_gpu(__func__, device, [&](Node&, Gpu& gpu) {
+    if (mode > 1) return kInvalidArgument;
+    if (gpu.spec().mig) return kNotSupported;
+    if (geteuid() != 0) return kNoPermission;
+    gpu.accounting().set(mode == 1);
+    return kSuccess;
+  });
+}
+
+Return nvmlDeviceClearAccountingPids(Device device) {
+  return on_gpu(__func__, device, [&](Node&, Gpu& gpu) {
+    if (geteuid() != 0) return kNoPermission;
+    gpu.accounting().clear();
+    return kSuccess;
+  });
+}
+
+Return nvmlDeviceGetAccountingBufferSize(Device device, unsigned* size) {
+  return on_gpu(__func__, device, [&](Node&, Gpu&) {
+    if (!size) return kInvalidArgument;
+    *size = AccountingBook::kBufferSize;
+    return kSuccess;
+  });
+}
+
+Return nvmlDeviceGetAccountingPids(Device device, unsigned* count, unsigned* pids) {
+  return on_gpu(__func__, device, [&](Node&, Gpu& gpu) {
+    if (!count) return kInvalidArgument;
+    const unsigned capacity = *count;
+    *count = gpu.accounting().on() ? static_cast<unsigned>(gpu.accounting().records().size()) : 0;
+    if (*count == 0) return kSuccess;
+    if (!pids || capacity < *count) return kInsufficientSize;
+    for (const auto& [pid, record] : gpu.accounting().records()) *pids++ = pid;
+    return kSuccess;
+  });
+}
+
+Return nvmlDeviceGetAccountingStats(Device device, unsigned pid, AccountingStats* stats) {
+  return on_gpu(__func__, device, [&](Node& node, Gpu& gpu) {
+    if (!stats) return kInvalidArgument;
+    const AccountingBook::Record* record = nullptr;
+    const Return found = find_accounting(gpu, pid, &record);
+    if (found != kSuccess) return found;
+    *stats = AccountingStats{};
+    stats->gpuUtilization = lifetime_percent(record->gpu_sum, record->samples);
+    stats->memoryUtilization = lifetime_percent(record->memory_sum, record->samples);
+    stats->maxMemoryUsage = record->max_memory;
+    stats->isRunning = record->end == kForever;
+    stats->time = stats->isRunning ? 0 : static_cast<unsigned long long>(record->end - record->start);
+    stats->startTime = node.wall_micros(record->start);
+    return kSuccess;
+  });
+}
+
+Return nvmlDeviceGetAccountingStats_v2(Device device, AccountingStats_v2* stats) {
+  return on_gpu(__func__, device, [&](Node& node, Gpu& gpu) {
+    if (!stats) return kInvalidArgument;
+    const AccountingBook::Record* record = nullptr;
+    const Return found = find_accounting(gpu, stats->pid, &record);
+    if (found != kSuccess) return found;
+    stats->isRunning = record->end == kForever;
+    stats->gpuUtilization = lifetime_percent(record->gpu_sum, record->samples);
+    stats->memoryUtilization = lifetime_percent(record->memory_sum, record->samples);
+    stats->maxMemoryUsage = record->max_memory;
+    stats->sampleCount = static_cast<unsigned>(record->samples);
+    stats->sumGpuUtil = record->gpu_sum;
+    stats->sumFbUtil = record->memory_sum;
+    stats->time = stats->isRunning ? 0 : static_cast<unsigned long long>(record->end - record->start);
+    stats->startTime = node.wall_micros(record->start);
+    return kSuccess;
+  });
+}
+
+}  // extern "C"
+
+}  // namespace gpuledger::nvml

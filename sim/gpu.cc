@@ -1,0 +1,94 @@
+#include "gpu.h"
+
+#include "computed_gpu.h"
+#include "trace_gpu.h"
+
+namespace gpuledger::sim {
+
+void AccountingBook::set(bool on) {
+  if (on && !on_) records_.clear();
+  on_ = on;
+}
+
+void AccountingBook::add(const Ticket& ticket, const std::vector<Context>& contexts) {
+  if (!on_) return;
+  for (auto& [pid, record] : records_) {
+    const bool alive =
+        std::any_of(contexts.begin(), contexts.end(), [p = pid](const Context& c) { return c.pid == p; });
+    if (!alive && record.end == kForever) record.end = ticket.t;
+  }
+  for (const Context& context : contexts) {
+    auto [at, fresh] = records_.try_emplace(context.pid);
+    Record& record = at->second;
+    if (!fresh && record.start != context.start) record = Record{};  // the pid was used again
+    record.start = context.start;
+    record.end = kForever;
+    record.max_memory = std::max(record.max_memory, context.memory.value_or(0));
+    ++record.samples;
+    if (ticket.pid == context.pid) {
+      record.gpu_sum += ticket.sm;
+      record.memory_sum += ticket.memory;
+    }
+  }
+  auto dead = [](const auto& entry) { return entry.second.end != kForever; };
+  while (std::count_if(records_.begin(), records_.end(), dead) > static_cast<long>(kMostDead)) {
+    auto oldest = records_.end();
+    for (auto at = records_.begin(); at != records_.end(); ++at) {
+      if (dead(*at) && (oldest == records_.end() || at->second.end < oldest->second.end)) oldest = at;
+    }
+    records_.erase(oldest);
+  }
+}
+
+Gpu::Gpu(const GpuSpec& spec, Fate fate) : spec_(spec), fate_(std::move(fate)) {
+  auto earlier = [](const auto& a, const auto& b) { return a.at < b.at; };
+  std::stable_sort(fate_.restarts.begin(), fate_.restarts.end(), earlier);
+  std::stable_sort(fate_.accounting.begin(), fate_.accounting.end(), earlier);
+}
+
+void Gpu::start_over() {
+  state_ = GpuState{};
+  next_restart_ = next_accounting_ = 0;
+  counter_base_mj_ = 0;
+  counter_start_mj_ = spec_.counter_start_mj;
+  accounting_ = AccountingBook{};
+  accounting_.set(spec_.accounting);
+}
+
+void Gpu::add_ticket(const Ticket& ticket) {
+  while (next_accounting_ < fate_.accounting.size() && fate_.accounting[next_accounting_].at <= ticket.t) {
+    accounting_.set(fate_.accounting[next_accounting_++].on);
+  }
+  state_.tickets.push(ticket);
+  accounting_.add(ticket, state_.contexts);
+}
+
+void Gpu::set_counter(Millis t, uint64_t raw_mj) {
+  while (next_restart_ < fate_.restarts.size() && fate_.restarts[next_restart_].at <= t) {
+    counter_base_mj_ = raw_mj;
+    counter_start_mj_ = 0;
+    if (fate_.restarts[next_restart_].reload) {
+      state_.tickets.clear();
+      state_.power.clear();
+      accounting_.set(false);  // accounting mode does not outlive the driver
+    }
+    ++next_restart_;
+  }
+  state_.counter_mj = counter_start_mj_ + raw_mj - counter_base_mj_;
+}
+
+std::unique_ptr<Gpu> make_gpu(const Scenario& scenario, unsigned index) {
+  Gpu::Fate fate;
+  for (const Reload& reload : scenario.reloads) fate.restarts.push_back({reload.back, true});
+  for (const GpuMoment& reset : scenario.counter_resets) {
+    if (reset.gpu == index) fate.restarts.push_back({reset.at, false});
+  }
+  for (const GpuMoment& change : scenario.accounting_changes) {
+    if (change.gpu == index) fate.accounting.push_back(change);
+  }
+  const GpuSpec& spec = scenario.gpus[index];
+  if (spec.recording) return std::make_unique<TraceGpu>(spec, std::move(fate));
+  return std::make_unique<ComputedGpu>(scenario, index, std::move(fate));
+}
+
+}  // namespace gpuledger::sim

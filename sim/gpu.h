@@ -1,0 +1,109 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "accounting.h"
+#include "ring.h"
+#include "scenario.h"
+
+namespace gpuledger::sim {
+
+// What the driver writes down every 200 ms: the whole GPU's utilisation on the one process it caught.
+// Utilisations are hundredths of a percent; pid 0: nobody.
+struct Ticket {
+  Millis t = 0;
+  unsigned pid = 0, sm = 0, memory = 0;
+  unsigned encoder_pid = 0, encoder = 0;
+  unsigned decoder_pid = 0, decoder = 0;
+};
+
+struct PowerSample {
+  Millis t = 0;
+  unsigned mw = 0;
+};
+
+// A process in one of the driver's lists.
+struct Context {
+  unsigned pid = 0;
+  bool compute = true;
+  bool graphics = false;
+  bool mps_client = false;
+  std::optional<uint64_t> memory;
+  std::optional<unsigned> gpu_instance, compute_instance;
+  Millis start = 0;
+};
+
+// Percent times milliseconds since the start, as of the last refresh: two of these give a mean.
+struct ActivitySum {
+  Millis t = 0;
+  GpmMix sums{};
+};
+
+inline constexpr unsigned kWholeGpu = 0xFFFFFFFFu;
+
+// Everything the driver can be asked about one GPU, as of the moment it was advanced to.
+struct GpuState {
+  uint64_t counter_mj = 0;
+  unsigned power_mw = 0;  // as nvmlDeviceGetPowerUsage says it
+  unsigned instant_mw = 0;
+  unsigned average_mw = 0;
+  unsigned gpu_percent = 0, memory_percent = 0, encoder_percent = 0, decoder_percent = 0;
+  double temperature = 30;
+  unsigned sm_mhz = 0, memory_mhz = 0;
+  uint64_t event_reasons = 0;
+  uint64_t memory_used = 0;
+  Ring<PowerSample, 119> power;
+  Ring<Ticket, 71> tickets;
+  std::map<unsigned, ActivitySum> activity;  // by GPU instance, and kWholeGpu
+  std::vector<Context> contexts;
+};
+
+class Gpu {
+ public:
+  // A moment at which the counter starts again; a driver reload also forgets the samples.
+  struct Restart {
+    Millis at = 0;
+    bool reload = false;
+  };
+
+  // When things happen to it that are not its own work.
+  struct Fate {
+    std::vector<Restart> restarts;
+    std::vector<GpuMoment> accounting;
+  };
+
+  Gpu(const GpuSpec& spec, Fate fate);
+  virtual ~Gpu() = default;
+  // Time may go back too (a test's clock): the GPU then starts over and arrives at the same state as ever.
+  virtual void advance(Millis now) = 0;
+
+  const GpuSpec& spec() const { return spec_; }
+  const GpuState& state() const { return state_; }
+  AccountingBook& accounting() { return accounting_; }
+
+ protected:
+  void start_over();
+  void add_ticket(const Ticket& ticket);
+  // raw_mj: what the hardware spent since the beginning.
+  void set_counter(Millis t, uint64_t raw_mj);
+
+  const GpuSpec spec_;
+  GpuState state_;
+
+ private:
+  Fate fate_;
+  size_t next_restart_ = 0;
+  size_t next_accounting_ = 0;
+  uint64_t counter_base_mj_ = 0;
+  uint64_t counter_start_mj_ = 0;
+  AccountingBook accounting_;
+};
+
+std::unique_ptr<Gpu> make_gpu(const Scenario& scenario, unsigned index);
+
+}  // namespace gpuledger::sim

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace gpuledger::sim {
+
+// The activities GPM reports, in percent.
+enum GpmIndex : unsigned { kGfx, kSm, kOccupancy, kTensor, kDram, kFp32, kFp64, kFp16, kInteger, kGpmCount };
+using GpmMix = std::array<double, kGpmCount>;
+
+// What a kind of GPU can do and draws. Watts of the H200 are measured; the others are scaled from their limits.
+struct GpuModel {
+  std::string key;   // as scenarios call it
+  std::string name;  // as the driver calls it
+  unsigned architecture = 9;
+  int compute_major = 9;
+  int compute_minor = 0;
+  unsigned brand = 14;
+  uint64_t memory_mib = 0;
+  double limit_watts = 0;
+  double idle_watts = 0;
+  double resident_watts = 0;   // more than idle, because a context exists
+  unsigned mig_slices = 0;     // 0: no MIG
+  bool energy_counter = true;  // Volta and newer
+  bool gpm = false;            // Hopper and newer
+  bool encoder = false;
+  bool fan = false;
+  bool averages_power = true;  // nvmlDeviceGetPowerUsage is a 1 s mean; false: the present value (GA100 and older)
+  unsigned sm_count = 0;
+  unsigned sm_mhz = 0;
+  unsigned idle_sm_mhz = 0;
+  unsigned memory_mhz = 0;
+  unsigned pci_device = 0;
+};
+
+const GpuModel* find_gpu_model(std::string_view key);
+// By the driver's name, for traces.
+const GpuModel* find_gpu_model_by_name(std::string_view name);
+std::string gpu_model_keys();
+
+// A kind of work: the fraction of a GPU's dynamic watts it draws, and what GPM would show of it.
+struct WorkPreset {
+  std::string_view key;
+  double intensity;
+  double busy;
+  double memory;
+  double encoder;
+  double decoder;
+  GpmMix gpm;
+};
+
+const WorkPreset* find_work_preset(std::string_view key);
+std::string work_preset_keys();
+
+}  // namespace gpuledger::sim

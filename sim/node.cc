@@ -1,0 +1,191 @@
+#include "node.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+namespace gpuledger::sim {
+namespace {
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+}  // namespace
+
+Node& Node::get() {
+  static Node node;
+  return node;
+}
+
+Status Node::load() {
+  if (scenario_) return ok_status();
+  Result<Scenario> scenario = read_scenario(environment("GPU_LEDGER_SIM_SCENARIO"));
+  if (!scenario.ok()) return scenario.error();
+  const Status started = clock_.start();
+  if (!started.ok()) return started;
+  scenario_ = std::make_unique<Scenario>(*std::move(scenario));
+  for (unsigned i = 0; i < scenario_->gpus.size(); ++i) gpus_.push_back(make_gpu(*scenario_, i));
+  const std::string root = environment("GPU_LEDGER_SIM_ROOT");
+  if (!root.empty()) root_ = std::make_unique<NodeRoot>(root, *scenario_, clock_.wall_micros(0));
+  return ok_status();
+}
+
+void Node::reset() {
+  root_.reset();
+  gpus_.clear();
+  scenario_.reset();
+  handles_.clear();
+  instance_handles_.clear();
+  event_sets_.clear();
+  gpm_samples_.clear();
+  users_ = 0;
+  now_ = 0;
+  error_.clear();
+  clock_.set(0);
+}
+
+// A broken scenario is read again at the next attempt: it may have been mended.
+nvml::Return Node::init(const char* call) {
+  const Status loaded = load();
+  error_ = loaded.ok() ? "" : loaded.error().message;
+  if (!loaded.ok()) return nvml::kUnknown;
+  look_at_clock();
+  if (!driver_loaded()) return nvml::kDriverNotLoaded;
+  if (const int code = fault(call, nullptr)) return static_cast<nvml::Return>(code);
+  if (users_ == 0) init_generation_ = generation();
+  ++users_;
+  return nvml::kSuccess;
+}
+
+nvml::Return Node::shutdown() {
+  if (users_ == 0) return nvml::kUninitialized;
+  if (--users_ == 0) event_sets_.clear();
+  return nvml::kSuccess;
+}
+
+void Node::look_at_clock() {
+  now_ = clock_.now();
+  if (root_) root_->keep(now_);
+}
+
+bool Node::driver_loaded() const {
+  for (const Reload& reload : scenario_->reloads) {
+    if (now_ >= reload.at && now_ < reload.back) return false;
+  }
+  return true;
+}
+
+unsigned Node::generation() const {
+  unsigned count = 1;
+  for (const Reload& reload : scenario_->reloads) count += now_ >= reload.back;
+  return count;
+}
+
+bool Node::lost(unsigned gpu) const {
+  for (const CallFault& fault : scenario_->faults) {
+    if (fault.call.empty() && fault.gpu == gpu && now_ >= fault.from && now_ < fault.until) return true;
+  }
+  return false;
+}
+
+int Node::fault(const char* call, const unsigned* gpu) const {
+  for (const CallFault& fault : scenario_->faults) {
+    const bool meant = fault.call == call && (!fault.gpu || (gpu && *fault.gpu == *gpu));
+    if (meant && now_ >= fault.from && now_ < fault.until) return fault.code;
+  }
+  return 0;
+}
+
+void Node::delay(const char* call) {
+  double ms = 0;
+  {
+    std::lock_guard lock(mutex_);
+    if (!scenario_ || clock_.is_virtual()) return;
+    for (const CallLatency& latency : scenario_->latencies) {
+      if (latency.call == call) ms += latency.ms;
+    }
+  }
+  if (ms > 0) std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(ms));
+}
+
+nvml::Return Node::enter(const char* call) {
+  if (users_ == 0 || !scenario_) return nvml::kUninitialized;
+  look_at_clock();
+  for (const std::string& missing : scenario_->missing_symbols) {
+    if (missing == call) return nvml::kFunctionNotFound;
+  }
+  if (!driver_loaded()) return nvml::kDriverNotLoaded;
+  // The driver was reloaded under this client: it must shut down and begin again.
+  if (init_generation_ != generation()) return nvml::kUninitialized;
+  return static_cast<nvml::Return>(fault(call, nullptr));
+}
+
+nvml::Return Node::enter(const char* call, nvml::Device device, Target* target) {
+  const nvml::Return refused = enter(call);
+  if (refused != nvml::kSuccess) return refused;
+  const nvml::DeviceHandle* handle = find(device);
+  if (!handle || handle->generation != generation()) return nvml::kInvalidArgument;
+  if (lost(handle->gpu)) return nvml::kGpuIsLost;
+  if (const int code = fault(call, &handle->gpu)) return static_cast<nvml::Return>(code);
+  target->device = device;
+  target->index = handle->gpu;
+  target->gpu = gpus_[handle->gpu].get();
+  target->gpu->advance(now_);
+  if (handle->instance >= 0) {
+    target->instance = &target->gpu->spec().instances[static_cast<size_t>(handle->instance)];
+    if (now_ < target->instance->from || now_ >= target->instance->until) return nvml::kInvalidArgument;
+  }
+  return nvml::kSuccess;
+}
+
+nvml::Device Node::handle(unsigned gpu, int instance) {
+  for (nvml::DeviceHandle& known : handles_) {
+    if (known.gpu == gpu && known.instance == instance && known.generation == generation()) return &known;
+  }
+  handles_.push_back({gpu, instance, generation()});
+  return &handles_.back();
+}
+
+const nvml::DeviceHandle* Node::find(nvml::Device device) const {
+  for (const nvml::DeviceHandle& known : handles_) {
+    if (&known == device) return &known;
+  }
+  return nullptr;
+}
+
+nvml::GpuInstance Node::instance_handle(unsigned gpu, unsigned id) {
+  for (nvml::GpuInstanceHandle& known : instance_handles_) {
+    if (known.gpu == gpu && known.id == id) return &known;
+  }
+  instance_handles_.push_back({gpu, id});
+  return &instance_handles_.back();
+}
+
+nvml::Return copy_text(const std::string& text, char* out, unsigned length) {
+  if (!out) return nvml::kInvalidArgument;
+  if (length <= text.size()) return nvml::kInsufficientSize;
+  std::memcpy(out, text.c_str(), text.size() + 1);
+  return nvml::kSuccess;
+}
+
+}  // namespace gpuledger::sim
+
+// Time moves only by this when GPU_LEDGER_SIM_CLOCK=virtual; may be called before nvmlInit.
+extern "C" __attribute__((visibility("default"))) void gpu_ledger_sim_set_time(double seconds) {
+  gpuledger::sim::Node::get().set_time(seconds);
+}
+
+// Why nvmlInit failed, in one line; empty: it did not.
+extern "C" __attribute__((visibility("default"))) const char* gpu_ledger_sim_error() {
+  return gpuledger::sim::Node::get().error().c_str();
+}
+
+// Forgets everything; the next nvmlInit reads the environment and the scenario anew.
+extern "C" __attribute__((visibility("default"))) void gpu_ledger_sim_reset() {
+  auto& node = gpuledger::sim::Node::get();
+  std::lock_guard lock(node.mutex());
+  node.reset();
+}

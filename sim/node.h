@@ -1,0 +1,132 @@
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "exports.h"
+#include "gpu.h"
+#include "node_root.h"
+#include "scenario.h"
+#include "sim_clock.h"
+
+// What the driver's opaque pointers point to here.
+struct gpuledger::nvml::DeviceHandle {
+  unsigned gpu = 0;
+  int instance = -1;  // position in GpuSpec::instances; -1: the whole GPU
+  unsigned generation = 0;
+};
+struct gpuledger::nvml::GpuInstanceHandle {
+  unsigned gpu = 0;
+  unsigned id = 0;
+};
+struct gpuledger::nvml::GpmSampleHandle {
+  bool filled = false;
+  gpuledger::sim::ActivitySum sum;
+};
+struct gpuledger::nvml::EventSetHandle {
+  std::map<unsigned, gpuledger::sim::Millis> gpus;  // registered, since when
+  std::set<size_t> delivered;                       // positions in Scenario::xids
+};
+
+namespace gpuledger::sim {
+
+// The GPU a call is about, advanced to now.
+struct Target {
+  Gpu* gpu = nullptr;
+  unsigned index = 0;
+  const MigSpec* instance = nullptr;  // null: the whole GPU
+  nvml::Device device = nullptr;
+};
+
+// The simulated machine: one per loaded library. Everything is called with the mutex held, but for mutex()
+// and delay().
+class Node {
+ public:
+  static Node& get();
+
+  std::mutex& mutex() { return mutex_; }
+  // How long the real driver would take over this call. Sleeps without the mutex; not in virtual time.
+  void delay(const char* call);
+
+  nvml::Return init(const char* call);
+  nvml::Return shutdown();
+  void set_time(double seconds) { clock_.set(seconds); }
+  void reset();
+  const std::string& error() const { return error_; }
+
+  // Whether the call may go on, and if not what it answers.
+  nvml::Return enter(const char* call);
+  nvml::Return enter(const char* call, nvml::Device device, Target* target);
+
+  bool loaded() const { return scenario_ != nullptr; }
+  const Scenario& scenario() const { return *scenario_; }
+  SimClock& clock() { return clock_; }
+  Millis now() const { return now_; }
+  unsigned long long wall_micros(Millis t) const { return static_cast<unsigned long long>(clock_.wall_micros(t)); }
+  bool lost(unsigned gpu) const;
+  nvml::Device handle(unsigned gpu, int instance = -1);
+  const nvml::DeviceHandle* find(nvml::Device device) const;
+  nvml::GpuInstance instance_handle(unsigned gpu, unsigned id);
+  const std::deque<nvml::GpuInstanceHandle>& instance_handles() const { return instance_handles_; }
+  std::map<nvml::EventSet, std::unique_ptr<nvml::EventSetHandle>>& event_sets() { return event_sets_; }
+  std::map<nvml::GpmSample, std::unique_ptr<nvml::GpmSampleHandle>>& gpm_samples() { return gpm_samples_; }
+
+ private:
+  Status load();
+  void look_at_clock();
+  bool driver_loaded() const;
+  unsigned generation() const;
+  int fault(const char* call, const unsigned* gpu) const;
+
+  std::mutex mutex_;
+  SimClock clock_;
+  std::string error_;
+  std::unique_ptr<Scenario> scenario_;
+  std::vector<std::unique_ptr<Gpu>> gpus_;
+  std::unique_ptr<NodeRoot> root_;
+  Millis now_ = 0;
+  unsigned users_ = 0;
+  unsigned init_generation_ = 0;
+  std::deque<nvml::DeviceHandle> handles_;  // never moved: clients keep pointers
+  std::deque<nvml::GpuInstanceHandle> instance_handles_;
+  std::map<nvml::EventSet, std::unique_ptr<nvml::EventSetHandle>> event_sets_;
+  std::map<nvml::GpmSample, std::unique_ptr<nvml::GpmSampleHandle>> gpm_samples_;
+};
+
+// A call that is about the driver and no GPU.
+template <typename Body>
+nvml::Return on_driver(const char* call, Body body) {
+  Node& node = Node::get();
+  node.delay(call);
+  std::lock_guard lock(node.mutex());
+  const nvml::Return refused = node.enter(call);
+  return refused != nvml::kSuccess ? refused : body(node);
+}
+
+// A call about a GPU or a MIG instance.
+template <typename Body>
+nvml::Return on_device(const char* call, nvml::Device device, Body body) {
+  Node& node = Node::get();
+  node.delay(call);
+  std::lock_guard lock(node.mutex());
+  Target target;
+  const nvml::Return refused = node.enter(call, device, &target);
+  return refused != nvml::kSuccess ? refused : body(node, target);
+}
+
+// A call that only a whole GPU can answer.
+template <typename Body>
+nvml::Return on_gpu(const char* call, nvml::Device device, Body body) {
+  return on_device(call, device, [&](Node& node, Target& target) {
+    return target.instance ? nvml::kNotSupported : body(node, *target.gpu);
+  });
+}
+
+nvml::Return copy_text(const std::string& text, char* out, unsigned length);
+
+}  // namespace gpuledger::sim

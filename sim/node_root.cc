@@ -1,0 +1,171 @@
+#include "node_root.h"
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+namespace gpuledger::sim {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr int64_t kUptimeSeconds = 86400;  // the node was up for a day when the simulation began
+constexpr int64_t kTicksPerSecond = 100;
+constexpr size_t kCommLength = 15;
+
+std::string status_text(const Life& life) {
+  const std::string pid = std::to_string(life.pid);
+  return "Name:\t" + life.process->name.substr(0, kCommLength) + "\nUmask:\t0022\nState:\tR (running)\nTgid:\t" + pid +
+         "\nPid:\t" + pid + "\nPPid:\t1\nUid:\t1000\t1000\t1000\t1000\nGid:\t1000\t1000\t1000\t1000\nNSpid:\t" + pid +
+         "\nThreads:\t8\n";
+}
+
+std::string stat_text(const Life& life, int64_t start_ticks) {
+  return std::to_string(life.pid) + " (" + life.process->name.substr(0, kCommLength) +
+         ") R 1 1 1 0 -1 4194560 5000 0 10 0 1200 340 0 0 20 0 8 0 " + std::to_string(start_ticks) +
+         " 4294967296 262144 18446744073709551615 1 1 0 0 0 0 0 4096 16384 0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0\n";
+}
+
+std::string cmdline_text(const std::string& command) {
+  std::string words = command;
+  std::replace(words.begin(), words.end(), ' ', '\0');
+  words.push_back('\0');
+  return words;
+}
+
+nlohmann::json container_entry(const OwnerSpec& owner) {
+  return {{"name", owner.container},
+          {"ready", true},
+          {"started", true},
+          {"restartCount", 0},
+          {"containerID", "containerd://" + owner.container_id}};
+}
+
+}  // namespace
+
+std::string cgroup_line(const OwnerSpec& owner) {
+  std::string path;
+  switch (owner.kind) {
+    case OwnerKind::kPod: {
+      std::string uid = owner.pod_uid;
+      std::replace(uid.begin(), uid.end(), '-', '_');
+      path = "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" + uid + ".slice/cri-containerd-" +
+             owner.container_id + ".scope";
+      break;
+    }
+    case OwnerKind::kDocker: path = "/system.slice/docker-" + owner.container_id + ".scope"; break;
+    case OwnerKind::kSlurm:
+      path = "/system.slice/slurmstepd.scope/job_" + owner.job + "/step_" + owner.step + "/user/task_0";
+      break;
+    case OwnerKind::kSystemd: path = "/system.slice/" + owner.unit; break;
+    case OwnerKind::kNone: path = "/user.slice/user-1000.slice/session-1.scope"; break;
+  }
+  return "0::" + path + "\n";
+}
+
+NodeRoot::NodeRoot(std::string folder, const Scenario& scenario, int64_t epoch_micros)
+    : folder_(std::move(folder)),
+      scenario_(scenario),
+      boot_seconds_(epoch_micros / 1000000 - kUptimeSeconds),
+      epoch_micros_(epoch_micros) {}
+
+NodeRoot::~NodeRoot() {
+  std::error_code ignored;
+  for (const auto& [pid, start] : living_) remove_process(pid);
+  fs::remove(folder_ / "proc" / "stat", ignored);
+  fs::remove(folder_ / "kubelet" / "pods.json", ignored);
+  // Only when empty: whatever else is there is not ours.
+  fs::remove(folder_ / "proc", ignored);
+  fs::remove(folder_ / "kubelet", ignored);
+}
+
+void NodeRoot::keep(Millis now) {
+  if (started_ && now >= written_at_ && now < next_change_) return;
+  if (!started_) {
+    write_file(folder_ / "proc" / "stat", "cpu  0 0 0 0 0 0 0 0 0 0\nbtime " + std::to_string(boot_seconds_) + "\n");
+  }
+  started_ = true;
+  written_at_ = now;
+  next_change_ = kForever;
+  std::vector<Life> lives;
+  for (const ProcessSpec& process : scenario_.processes) {
+    next_change_ = std::min(next_change_, next_life_change(process, now));
+    if (!process.real) append_lives(process, now, &lives);
+  }
+  std::map<unsigned, Millis> wanted;
+  for (const Life& life : lives) wanted.try_emplace(life.pid, life.start);
+  for (auto at = living_.begin(); at != living_.end();) {
+    const auto still = wanted.find(at->first);
+    if (still == wanted.end() || still->second != at->second) {
+      remove_process(at->first);
+      at = living_.erase(at);
+    } else {
+      ++at;
+    }
+  }
+  for (const Life& life : lives) {
+    if (living_.try_emplace(life.pid, life.start).second) write_process(life);
+  }
+  write_pods(lives);
+}
+
+void NodeRoot::write_process(const Life& life) {
+  const int64_t since_boot_micros = epoch_micros_ + life.start * 1000 - boot_seconds_ * 1000000;
+  const int64_t start_ticks = since_boot_micros * kTicksPerSecond / 1000000;
+  const fs::path proc = folder_ / "proc" / std::to_string(life.pid);
+  write_file(proc / "comm", life.process->name.substr(0, kCommLength) + "\n");
+  write_file(proc / "cmdline", cmdline_text(life.process->command));
+  write_file(proc / "cgroup", cgroup_line(life.process->owner));
+  write_file(proc / "status", status_text(life));
+  write_file(proc / "stat", stat_text(life, start_ticks));
+}
+
+void NodeRoot::remove_process(unsigned pid) {
+  std::error_code ignored;
+  const fs::path proc = folder_ / "proc" / std::to_string(pid);
+  for (const char* name : {"stat", "status", "comm", "cmdline", "cgroup"}) fs::remove(proc / name, ignored);
+  fs::remove(proc, ignored);
+}
+
+void NodeRoot::write_pods(const std::vector<Life>& lives) {
+  std::map<std::string, nlohmann::json> pods;  // by uid, so that the order is stable
+  for (const Life& life : lives) {
+    const OwnerSpec& owner = life.process->owner;
+    if (owner.kind != OwnerKind::kPod) continue;
+    auto [at, fresh] = pods.try_emplace(owner.pod_uid);
+    nlohmann::json& pod = at->second;
+    if (fresh) {
+      pod = {{"metadata",
+              {{"name", owner.pod}, {"namespace", owner.name_space}, {"uid", owner.pod_uid}, {"labels", owner.labels}}},
+             {"spec", {{"nodeName", "simulated-node"}, {"containers", nlohmann::json::array()}}},
+             {"status", {{"phase", "Running"}, {"containerStatuses", nlohmann::json::array()}}}};
+    }
+    nlohmann::json& containers = pod["spec"]["containers"];
+    const nlohmann::json container = {{"name", owner.container}, {"image", "registry.invalid/" + owner.container}};
+    if (std::find(containers.begin(), containers.end(), container) != containers.end()) continue;
+    containers.push_back(container);
+    pod["status"]["containerStatuses"].push_back(container_entry(owner));
+  }
+  nlohmann::json list = {{"kind", "PodList"}, {"apiVersion", "v1"}, {"metadata", nlohmann::json::object()}};
+  list["items"] = nlohmann::json::array();
+  for (auto& [uid, pod] : pods) list["items"].push_back(std::move(pod));
+  std::string text = list.dump(1) + "\n";
+  if (text == pods_) return;
+  pods_ = std::move(text);
+  write_file(folder_ / "kubelet" / "pods.json", pods_);
+}
+
+// Beside and renamed, so that a reader sees the old file or the new one and never half of one.
+void NodeRoot::write_file(const fs::path& path, const std::string& text) {
+  std::error_code ignored;
+  fs::create_directories(path.parent_path(), ignored);
+  const fs::path beside = path.parent_path() / ("." + path.filename().string() + ".new");
+  {
+    std::ofstream file(beside, std::ios::binary | std::ios::trunc);
+    file.write(text.data(), static_cast<std::streamsize>(text.size()));
+    if (!file) return;
+  }
+  fs::rename(beside, path, ignored);
+}
+
+}  // namespace gpuledger::sim

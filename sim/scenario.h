@@ -1,0 +1,166 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "gpu_model.h"
+
+// What a scenario file says, checked and with every default filled in. Times are milliseconds since the
+// start of the simulation.
+namespace gpuledger::sim {
+
+using Millis = int64_t;
+inline constexpr Millis kForever = std::numeric_limits<Millis>::max() / 4;
+
+struct MigSpec {
+  unsigned gpu_instance = 0;
+  unsigned compute_instance = 0;
+  std::string profile;  // "1g.10gb"
+  unsigned slices = 1;
+  uint64_t memory_mb = 0;
+  std::string uuid;
+  Millis from = 0;
+  Millis until = kForever;
+};
+
+struct Trace;
+
+struct GpuSpec {
+  GpuModel model;
+  std::string uuid;
+  std::string pci_bus_id;
+  unsigned pci_bus = 0;
+  std::string serial;
+  bool mig = false;
+  std::vector<MigSpec> instances;  // position is the MIG index; a destroyed one leaves a hole
+  bool accounting = false;
+  uint64_t counter_start_mj = 0;
+  std::string trace;  // empty: computed from the processes
+  bool loop = false;
+  std::shared_ptr<const Trace> recording;
+};
+
+struct Duty {
+  bool idle = false;
+  Millis period = 0;  // 0: always on
+  Millis on = 0;
+  Millis phase = 0;
+  double jitter = 0;  // how far into its slack each period's work may start at random, 0 to 1
+};
+
+struct Load {
+  double watts = 0;   // above idle and resident watts, at a full share of the GPU
+  double busy = 0;    // share of SM time wanted while on, 0 to 1
+  double memory = 0;  // memory utilisation at a full share
+  double weight = 1;  // against others when they want more than there is
+  double encoder = 0;
+  double decoder = 0;
+  Duty duty;
+  GpmMix gpm{};
+};
+
+enum class OwnerKind { kNone, kPod, kDocker, kSlurm, kSystemd };
+
+struct OwnerSpec {
+  OwnerKind kind = OwnerKind::kNone;
+  std::string name_space, pod, container, pod_uid, container_id;
+  std::map<std::string, std::string> labels;
+  std::string job, step;
+  std::string unit;
+};
+
+enum class MpsRole { kNone, kServer, kClient };
+
+struct ProcessSpec {
+  unsigned pid = 0;
+  std::string name;
+  std::string command;
+  std::vector<unsigned> gpus;
+  bool compute = true;
+  bool graphics = false;
+  MpsRole mps = MpsRole::kNone;
+  Millis start = 0;
+  Millis end = kForever;
+  Millis every = 0;  // 0: one life; else a new one every so often, each with a pid of its own
+  Millis lives = 0;
+  unsigned pid_step = 1;
+  std::optional<uint64_t> memory = 0;  // empty: the driver cannot say
+  std::optional<unsigned> gpu_instance, compute_instance;
+  Load load;
+  OwnerSpec owner;
+  bool real = false;  // a process of this machine: the real /proc knows it, so none is written
+};
+
+struct Reload {
+  Millis at = 0;
+  Millis back = 0;
+};
+
+// What a call answers instead of the truth, on one GPU or on all.
+struct CallFault {
+  std::string call;
+  std::optional<unsigned> gpu;
+  int code = 0;
+  Millis from = 0;
+  Millis until = kForever;
+};
+
+struct CallLatency {
+  std::string call;
+  double ms = 0;
+};
+
+struct XidEvent {
+  unsigned gpu = 0;
+  uint64_t xid = 0;
+  Millis at = 0;
+};
+
+struct GpuMoment {
+  unsigned gpu = 0;
+  Millis at = 0;
+  bool on = false;
+};
+
+struct Quirks {
+  unsigned process_entry_size = 24;
+  bool utilization_garbage = false;
+  bool list_grows_between_calls = false;
+};
+
+struct Scenario {
+  std::string source;  // for messages
+  uint64_t seed = 1;
+  double noise = 0.003;  // of the power, relative
+  std::string driver = "580.159.04";
+  int cuda = 13000;
+  std::vector<GpuSpec> gpus;
+  std::vector<ProcessSpec> processes;
+  std::vector<Reload> reloads;
+  std::vector<CallFault> faults;
+  std::vector<CallLatency> latencies;
+  std::vector<std::string> missing_symbols;
+  std::vector<XidEvent> xids;
+  std::vector<GpuMoment> counter_resets;
+  std::vector<GpuMoment> accounting_changes;
+  Quirks quirks;
+};
+
+// The error is one line: file, line, what is wrong.
+Result<Scenario> parse_scenario(const std::string& text, const std::string& source);
+// A scenario, or a recorded trace (.jsonl, .jsonl.gz). Empty: the built-in mixed node.
+Result<Scenario> read_scenario(const std::string& path);
+
+// Stable stand-ins for what a scenario leaves out.
+uint64_t mix_hash(uint64_t seed, uint64_t a, uint64_t b = 0);
+std::string derived_uuid(const std::string& of);
+std::string derived_container_id(const std::string& of);
+
+}  // namespace gpuledger::sim

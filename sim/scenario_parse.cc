@@ -1,0 +1,325 @@
+#include <cstdio>
+#include <set>
+
+#include "trace.h"
+#include "yaml_reader.h"
+
+namespace gpuledger::sim {
+namespace {
+
+void parse_profile(MapReader* reader, MigSpec* out) {
+  unsigned slices = 0, gigabytes = 0;
+  int used = 0;
+  if (sscanf(out->profile.c_str(), "%ug.%ugb%n", &slices, &gigabytes, &used) != 2 ||
+      static_cast<size_t>(used) != out->profile.size() || slices < 1 || slices > 8 || gigabytes < 1) {
+    return reader->refuse("profile", "must look like 1g.10gb");
+  }
+  out->slices = slices;
+  // Instances have a little less than their name says.
+  out->memory_mb = static_cast<uint64_t>(gigabytes * 1024 * 0.994);
+}
+
+void parse_instance_spec(const YAML::Node& node, ParseFailure* failure, const GpuSpec& gpu, MigSpec* out) {
+  MapReader reader(node, "MIG instance", failure);
+  reader.require("gi");
+  reader.require("profile");
+  reader.whole("gi", &out->gpu_instance, 255);
+  reader.whole("ci", &out->compute_instance, 255);
+  reader.text("profile", &out->profile);
+  if (!reader.failed()) parse_profile(&reader, out);
+  out->uuid = "MIG-" + derived_uuid(gpu.uuid + "/" + std::to_string(out->gpu_instance) + "/" +
+                                    std::to_string(out->compute_instance));
+  reader.text("uuid", &out->uuid);
+  reader.finish();
+}
+
+void parse_mig(const YAML::Node& node, ParseFailure* failure, GpuSpec* out) {
+  for (const auto& item : node) {
+    MigSpec instance;
+    parse_instance_spec(item, failure, *out, &instance);
+    out->instances.push_back(std::move(instance));
+  }
+  out->mig = true;
+}
+
+void parse_overrides(MapReader* reader, GpuModel* model) {
+  std::optional<uint64_t> memory;
+  reader->bytes("memory", &memory);
+  if (memory) model->memory_mib = *memory >> 20;
+  reader->text("name", &model->name);
+  reader->number("limit_watts", &model->limit_watts, 1, 5000);
+  reader->number("idle_watts", &model->idle_watts, 0, 5000);
+  reader->number("resident_watts", &model->resident_watts, 0, 5000);
+  reader->flag("energy_counter", &model->energy_counter);
+  reader->flag("gpm", &model->gpm);
+  reader->flag("encoder", &model->encoder);
+}
+
+void fill_addresses(unsigned index, GpuSpec* out) {
+  out->uuid = "GPU-" + derived_uuid("gpu/" + std::to_string(index));
+  char text[32];
+  out->pci_bus = 0x07 + index * 0x10;
+  snprintf(text, sizeof text, "00000000:%02X:00.0", out->pci_bus & 0xFF);
+  out->pci_bus_id = text;
+  snprintf(text, sizeof text, "165202100%04u", index);
+  out->serial = text;
+}
+
+void parse_gpu(const YAML::Node& node, const std::string& folder, unsigned index, ParseFailure* failure, GpuSpec* out) {
+  MapReader reader(node, "gpu", failure);
+  fill_addresses(index, out);
+  reader.text("trace", &out->trace);
+  reader.flag("loop", &out->loop);
+  if (!out->trace.empty()) {
+    if (out->trace[0] != '/') out->trace = folder + out->trace;
+    reader.finish();
+    return;
+  }
+  reader.require("model");
+  std::string key;
+  reader.text("model", &key);
+  const GpuModel* model = find_gpu_model(key);
+  if (!model) return reader.refuse("model", "is not one of: " + gpu_model_keys());
+  out->model = *model;
+  reader.text("uuid", &out->uuid);
+  reader.text("pci_bus_id", &out->pci_bus_id);
+  reader.text("serial", &out->serial);
+  reader.flag("accounting", &out->accounting);
+  double joules = 0;
+  reader.number("counter_start_joules", &joules, 0, 1e13);
+  out->counter_start_mj = static_cast<uint64_t>(joules * 1000);
+  parse_overrides(&reader, &out->model);
+  if (reader.has("mig")) {
+    if (out->model.mig_slices == 0) return reader.refuse("mig", "is not something a " + key + " can do");
+    parse_mig(reader.child_list("mig"), failure, out);
+  }
+  reader.finish();
+}
+
+struct EventReader {
+  MapReader reader;
+  ParseFailure* failure;
+  Scenario* scenario;
+
+  unsigned gpu() {
+    unsigned index = 0;
+    reader.require("gpu");
+    reader.whole("gpu", &index);
+    if (!reader.failed() && index >= scenario->gpus.size()) reader.refuse("gpu", "is not there");
+    return index;
+  }
+
+  void lost(Millis at) {
+    Millis until = kForever;
+    reader.seconds("until", &until);
+    CallFault fault;
+    fault.gpu = gpu();
+    fault.code = 15;
+    fault.from = at;
+    fault.until = until;
+    scenario->faults.push_back(fault);
+  }
+
+  // Ends the latest loss of that GPU that has no end yet.
+  void back(Millis at) {
+    const unsigned index = gpu();
+    for (CallFault& fault : scenario->faults) {
+      if (fault.call.empty() && fault.gpu == index && fault.until == kForever) {
+        fault.until = at;
+        return;
+      }
+    }
+    reader.refuse("gpu", "was not lost before it is back");
+  }
+
+  void mig(Millis at, bool create) {
+    const unsigned index = gpu();
+    if (reader.failed()) return;
+    GpuSpec& spec = scenario->gpus[index];
+    if (!spec.mig) return reader.refuse("gpu", "has no MIG on");
+    MigSpec wanted;
+    reader.require("gi");
+    reader.whole("gi", &wanted.gpu_instance, 255);
+    reader.whole("ci", &wanted.compute_instance, 255);
+    if (create) {
+      reader.require("profile");
+      reader.text("profile", &wanted.profile);
+      if (!reader.failed()) parse_profile(&reader, &wanted);
+      wanted.uuid = "MIG-" + derived_uuid(spec.uuid + "/" + std::to_string(wanted.gpu_instance) + "/" +
+                                          std::to_string(wanted.compute_instance) + "/" + std::to_string(at));
+      wanted.from = at;
+      spec.instances.push_back(wanted);
+      return;
+    }
+    for (MigSpec& instance : spec.instances) {
+      if (instance.gpu_instance == wanted.gpu_instance && instance.compute_instance == wanted.compute_instance &&
+          instance.until == kForever) {
+        instance.until = at;
+        return;
+      }
+    }
+    reader.refuse("gi", "names an instance that is not there");
+  }
+
+  void call_error(Millis at) {
+    CallFault fault;
+    fault.from = at;
+    unsigned code = 999;
+    reader.require("call");
+    reader.text("call", &fault.call);
+    reader.whole("code", &code, 999);
+    reader.seconds("until", &fault.until);
+    if (reader.has("gpu")) fault.gpu = gpu();
+    fault.code = static_cast<int>(code);
+    scenario->faults.push_back(fault);
+  }
+
+  void reload(Millis at) {
+    Millis lasts = 2000;
+    reader.seconds("for", &lasts);
+    scenario->reloads.push_back({at, at + lasts});
+  }
+
+  void xid(Millis at) {
+    XidEvent event;
+    event.at = at;
+    event.gpu = gpu();
+    reader.require("xid");
+    reader.whole("xid", &event.xid, 100000);
+    scenario->xids.push_back(event);
+  }
+
+  void accounting(Millis at) {
+    bool on = true;
+    reader.flag("on", &on);
+    scenario->accounting_changes.push_back({gpu(), at, on});
+  }
+};
+
+void parse_event(const YAML::Node& node, ParseFailure* failure, Scenario* scenario) {
+  EventReader event{MapReader(node, "event", failure), failure, scenario};
+  event.reader.require("do");
+  event.reader.require("at");
+  std::string what;
+  Millis at = 0;
+  event.reader.text("do", &what);
+  event.reader.seconds("at", &at);
+  if (event.reader.failed()) return;
+  if (what == "gpu_lost") {
+    event.lost(at);
+  } else if (what == "gpu_back") {
+    event.back(at);
+  } else if (what == "driver_reload") {
+    event.reload(at);
+  } else if (what == "counter_reset") {
+    scenario->counter_resets.push_back({event.gpu(), at, true});
+  } else if (what == "xid") {
+    event.xid(at);
+  } else if (what == "mig_create" || what == "mig_destroy") {
+    event.mig(at, what == "mig_create");
+  } else if (what == "error") {
+    event.call_error(at);
+  } else if (what == "accounting") {
+    event.accounting(at);
+  } else {
+    event.reader.refuse("do",
+                        "must be gpu_lost, gpu_back, driver_reload, counter_reset, xid, mig_create, mig_destroy, "
+                        "error or accounting");
+  }
+  event.reader.finish();
+}
+
+void parse_quirks(const YAML::Node& node, ParseFailure* failure, Quirks* quirks) {
+  if (!node.IsDefined()) return;
+  MapReader reader(node, "quirks", failure);
+  reader.whole("process_entry_size", &quirks->process_entry_size);
+  if (quirks->process_entry_size != 24 && quirks->process_entry_size != 32) {
+    reader.refuse("process_entry_size", "must be 24 or 32");
+  }
+  reader.flag("utilization_garbage", &quirks->utilization_garbage);
+  reader.flag("list_grows_between_calls", &quirks->list_grows_between_calls);
+  reader.finish();
+}
+
+void parse_latencies(const YAML::Node& list, ParseFailure* failure, Scenario* out) {
+  for (const auto& item : list) {
+    MapReader reader(item, "latency", failure);
+    CallLatency latency;
+    reader.require("call");
+    reader.text("call", &latency.call);
+    reader.number("ms", &latency.ms, 0, 60000);
+    reader.finish();
+    out->latencies.push_back(latency);
+  }
+}
+
+void check_pids(const YAML::Node& list, const Scenario& scenario, ParseFailure* failure) {
+  std::set<std::pair<unsigned, unsigned>> seen;  // pid and GPU; the same pid may use several GPUs in several entries
+  for (size_t i = 0; i < scenario.processes.size(); ++i) {
+    for (unsigned gpu : scenario.processes[i].gpus) {
+      const ProcessSpec& process = scenario.processes[i];
+      const bool on_mig = process.gpu_instance.has_value();
+      if (on_mig || process.end != kForever || process.start != 0) continue;
+      if (!seen.insert({process.pid, gpu}).second) {
+        failure->report(list[i],
+                        "process: pid " + std::to_string(process.pid) + " is twice on GPU " + std::to_string(gpu));
+      }
+    }
+  }
+}
+
+void parse_root(const YAML::Node& root, const std::string& folder, ParseFailure* failure, Scenario* out) {
+  MapReader reader(root, "scenario", failure);
+  reader.whole("seed", &out->seed, 1ull << 52);
+  reader.number("noise", &out->noise, 0, 0.5);
+  reader.text("driver", &out->driver);
+  unsigned cuda = static_cast<unsigned>(out->cuda);
+  reader.whole("cuda", &cuda, 99999);
+  out->cuda = static_cast<int>(cuda);
+  reader.require("gpus");
+  for (const auto& item : reader.child_list("gpus")) {
+    GpuSpec gpu;
+    parse_gpu(item, folder, static_cast<unsigned>(out->gpus.size()), failure, &gpu);
+    out->gpus.push_back(std::move(gpu));
+  }
+  if (out->gpus.size() > 16) reader.refuse("gpus", "are more than 16");
+  // Events come first: a process may live on a MIG instance that an event creates.
+  for (const auto& item : reader.child_list("events")) {
+    if (!failure->failed()) parse_event(item, failure, out);
+  }
+  const YAML::Node processes = reader.child_list("processes");
+  for (const auto& item : processes) {
+    if (failure->failed()) break;
+    ProcessSpec process;
+    parse_process(item, out->gpus, failure, &process);
+    out->processes.push_back(std::move(process));
+  }
+  if (!failure->failed()) check_pids(processes, *out, failure);
+  parse_latencies(reader.child_list("latencies"), failure, out);
+  for (const auto& item : reader.child_list("missing_symbols")) {
+    if (item.IsScalar()) out->missing_symbols.push_back(item.Scalar());
+  }
+  parse_quirks(reader.child_map("quirks"), failure, &out->quirks);
+  reader.finish();
+}
+
+}  // namespace
+
+Result<Scenario> parse_scenario(const std::string& text, const std::string& source) {
+  Scenario scenario;
+  scenario.source = source;
+  ParseFailure failure(source);
+  try {
+    const YAML::Node root = YAML::Load(text);
+    const size_t slash = source.rfind('/');
+    const std::string folder = slash == std::string::npos ? "" : source.substr(0, slash + 1);
+    parse_root(root, folder, &failure, &scenario);
+  } catch (const YAML::Exception& error) {
+    const std::string line = error.mark.line >= 0 ? ":" + std::to_string(error.mark.line + 1) : "";
+    return Error{Code::kMalformed, source + line + ": not YAML: " + error.msg};
+  }
+  if (failure.failed()) return Error{Code::kMalformed, failure.message()};
+  return scenario;
+}
+
+}  // namespace gpuledger::sim

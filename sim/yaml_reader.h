@@ -1,0 +1,63 @@
+#pragma once
+
+#include <yaml-cpp/yaml.h>
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "scenario.h"
+
+namespace gpuledger::sim {
+
+// The first thing found wrong in a scenario; whatever comes after it is not looked at.
+class ParseFailure {
+ public:
+  explicit ParseFailure(std::string source) : source_(std::move(source)) {}
+  void report(const YAML::Node& at, const std::string& what);
+  bool failed() const { return failed_; }
+  const std::string& message() const { return message_; }
+
+ private:
+  std::string source_;
+  std::string message_;
+  bool failed_ = false;
+};
+
+// Reads one mapping key by key; what is absent keeps its default. finish() refuses keys nobody asked for,
+// so that a misspelt setting is an error and not silence.
+class MapReader {
+ public:
+  MapReader(const YAML::Node& node, std::string what, ParseFailure* failure);
+
+  bool has(const char* key) const;
+  YAML::Node child(const char* key);
+  YAML::Node child_map(const char* key);
+  YAML::Node child_list(const char* key);
+
+  void text(const char* key, std::string* out);
+  void number(const char* key, double* out, double low, double high);
+  void whole(const char* key, uint64_t* out, uint64_t high);
+  void whole(const char* key, unsigned* out, uint64_t high = 0xFFFFFFFEu);
+  void flag(const char* key, bool* out);
+  void seconds(const char* key, Millis* out);
+  void bytes(const char* key, std::optional<uint64_t>* out);  // "40GiB", a number, "not available"
+
+  void require(const char* key);
+  void refuse(const char* key, const std::string& why);
+  void finish();
+  bool failed() const { return failure_->failed(); }
+  const YAML::Node& node() const { return node_; }
+  ParseFailure* failure() { return failure_; }
+
+ private:
+  YAML::Node node_;
+  std::string what_;
+  ParseFailure* failure_;
+  std::set<std::string> known_;
+};
+
+void parse_process(const YAML::Node& node, const std::vector<GpuSpec>& gpus, ParseFailure* failure, ProcessSpec* out);
+
+}  // namespace gpuledger::sim
