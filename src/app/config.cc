@@ -121,15 +121,15 @@ ConfigSources read_sources(int argc, const char* const* argv) {
 Result<ParseOutcome> read_config(const ConfigSources& sources) {
   Result<Arguments> arguments = parse_arguments(sources.arguments);
   if (!arguments.ok()) return arguments.error();
-  ParseOutcome outcome;
+  Result<ParseOutcome> outcome{ParseOutcome()};  // filled in place: g++ 12 warns falsely when it is moved in
   if (arguments->help) {
-    outcome = PrintAndExit{write_help()};
+    *outcome = PrintAndExit{write_help()};
   } else if (arguments->version) {
-    outcome = PrintAndExit{std::string("gpu-ledger ") + version() + "\n"};
+    *outcome = PrintAndExit{std::string("gpu-ledger ") + version() + "\n"};
   } else {
     Result<Config> config = resolve_config(std::move(arguments).value(), sources.environment);
     if (!config.ok()) return config.error();
-    outcome = std::move(config).value();
+    *outcome = std::move(config).value();
   }
   return outcome;
 }
