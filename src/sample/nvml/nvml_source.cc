@@ -1,6 +1,8 @@
 #include "sample/nvml/nvml_source.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 namespace gpuledger::nvml {
 
@@ -94,7 +96,7 @@ Status NvmlSource::find_devices() {
     calls_.count_failure(result);
     return failure("nvmlDeviceGetCount_v2", result);
   }
-  std::string refused;
+  std::optional<Error> refused;
   for (unsigned i = 0; i < std::min(count, kMostDevices) && !calls_.driver_gone(); ++i) {
     Device handle = nullptr;
     const Return result = driver.call(driver.fn.nvmlDeviceGetHandleByIndex_v2, i, &handle);
@@ -103,7 +105,7 @@ Status NvmlSource::find_devices() {
     } else {
       // The count includes GPUs that a container may not use: no failure as long as others answer.
       if (result != kNoPermission) calls_.count_failure(result);
-      refused = failure("nvmlDeviceGetHandleByIndex_v2", result).message;
+      refused = failure("nvmlDeviceGetHandleByIndex_v2", result);
     }
   }
   std::sort(devices_.begin(), devices_.end(), [](const NvmlDevice& a, const NvmlDevice& b) {
@@ -115,7 +117,7 @@ Status NvmlSource::find_devices() {
     return Error{Code::kNotFound,
                  "the NVIDIA driver is loaded but has no GPU: see nvidia-smi and lspci, or in a container give it one"};
   }
-  if (!refused.empty()) return Error{Code::kPermission, "none of the GPUs may be used: " + refused};
+  if (refused) return Error{refused->code, "no GPU can be used: " + refused->message};
   return check_filter();
 }
 

@@ -8,8 +8,8 @@ namespace {
 
 using ::testing::SizeIs;
 
-std::vector<std::byte> written(const std::vector<ProcessInfo>& entries, size_t stride, size_t capacity = 64) {
-  std::vector<std::byte> buffer(capacity * kWidestEntry, kPoison);
+std::vector<std::byte> written(const std::vector<ProcessInfo>& entries, size_t stride) {
+  std::vector<std::byte> buffer(64 * kWidestEntry, kPoison);
   for (size_t i = 0; i < entries.size(); ++i) {
     std::byte* at = buffer.data() + i * stride;
     std::memcpy(at, &entries[i], std::min(stride, sizeof(ProcessInfo)));
@@ -55,7 +55,8 @@ TEST(ProcessEntries, NonsenseIsRefused) {
   ASSERT_FALSE(parsed);
   EXPECT_EQ(parsed.error().code, Code::kMalformed);
   // More than there is room for.
-  EXPECT_FALSE(parse_process_entries(written(kThree, 24, 2), 3, false));
+  const std::vector<std::byte> good = written(kThree, 24);
+  EXPECT_FALSE(parse_process_entries(std::span(good).first(2 * kWidestEntry), 3, false));
 }
 
 TEST(ProcessEntries, UnavailableMemoryIsAbsentAndPidZeroIsDropped) {
