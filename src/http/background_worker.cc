@@ -1,0 +1,100 @@
+#include "http/background_worker.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <utility>
+
+#include "http/thread_setup.h"
+
+namespace gpuledger::http {
+namespace {
+
+constexpr auto kStopPatience = std::chrono::milliseconds(200);
+
+struct Job {
+  std::function<bool()> work;
+  std::function<void(bool)> done;
+};
+
+}  // namespace
+
+struct BackgroundWorker::Shared {
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::condition_variable ended_changed;
+  std::deque<Job> queue;
+  size_t max_queue = 0;
+  bool stopping = false;
+  bool ended = false;
+};
+
+BackgroundWorker::BackgroundWorker(Nanoseconds interval, std::function<void()> tick, size_t max_queue)
+    : shared_(std::make_shared<Shared>()) {
+  shared_->max_queue = max_queue;
+  thread_ = std::thread([shared = shared_, interval, tick = std::move(tick)] {
+    set_up_thread("http-slow");
+    run(*shared, interval, tick);
+  });
+}
+
+BackgroundWorker::~BackgroundWorker() {
+  stop();
+}
+
+bool BackgroundWorker::submit(std::function<bool()> work, std::function<void(bool)> done) {
+  std::lock_guard lock(shared_->mutex);
+  if (shared_->stopping || shared_->queue.size() >= shared_->max_queue) return false;
+  shared_->queue.push_back({std::move(work), std::move(done)});
+  shared_->wake.notify_one();
+  return true;
+}
+
+void BackgroundWorker::stop() {
+  if (!thread_.joinable()) return;
+  std::unique_lock lock(shared_->mutex);
+  shared_->stopping = true;
+  shared_->queue.clear();
+  shared_->wake.notify_one();
+  const bool ended = shared_->ended_changed.wait_for(lock, kStopPatience, [&] { return shared_->ended; });
+  lock.unlock();
+  // bcrypt cannot be interrupted, and a costly hash takes seconds. The thread owns all it touches.
+  if (ended)
+    thread_.join();
+  else
+    thread_.detach();
+}
+
+void BackgroundWorker::run(Shared& shared, Nanoseconds interval, const std::function<void()>& tick) {
+  const auto period = std::chrono::duration_cast<std::chrono::steady_clock::duration>(interval);
+  auto next_tick = std::chrono::steady_clock::now() + period;
+  const auto due = [&] { return shared.stopping || !shared.queue.empty(); };
+  std::unique_lock lock(shared.mutex);
+  while (!shared.stopping) {
+    if (period.count() > 0)
+      shared.wake.wait_until(lock, next_tick, due);
+    else
+      shared.wake.wait(lock, due);
+    if (shared.stopping) break;
+    if (period.count() > 0 && std::chrono::steady_clock::now() >= next_tick) {
+      lock.unlock();
+      tick();
+      lock.lock();
+      next_tick = std::chrono::steady_clock::now() + period;
+      continue;
+    }
+    if (shared.queue.empty()) continue;
+    const Job job = std::move(shared.queue.front());
+    shared.queue.pop_front();
+    lock.unlock();
+    const bool result = job.work();
+    // Under the lock: stop() must not return, and the io context must not go, between the check and the call.
+    lock.lock();
+    if (!shared.stopping) job.done(result);
+  }
+  shared.ended = true;
+  shared.ended_changed.notify_all();
+}
+
+}  // namespace gpuledger::http

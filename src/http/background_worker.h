@@ -1,0 +1,34 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "base/clock.h"
+
+namespace gpuledger::http {
+
+// One thread for what would hold the io thread up: password hashes and looking at files.
+class BackgroundWorker {
+ public:
+  // tick runs every interval (0: never). It may outlive this object if it hangs in a dead file system, so it
+  // must own what it uses.
+  BackgroundWorker(Nanoseconds interval, std::function<void()> tick, size_t max_queue);
+  ~BackgroundWorker();
+
+  // Runs work (which must own what it uses), then done with its result, both on the worker thread.
+  // False when too much is waiting already. done is not called once stop() was.
+  bool submit(std::function<bool()> work, std::function<void(bool)> done);
+
+  // Waits a short while for what is under way; a thread still busy then ends by itself later.
+  void stop();
+
+ private:
+  struct Shared;
+  static void run(Shared& shared, Nanoseconds interval, const std::function<void()>& tick);
+
+  std::shared_ptr<Shared> shared_;
+  std::thread thread_;
+};
+
+}  // namespace gpuledger::http

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace gpuledger::http {
+
+// Level 1: metrics text shrinks tenfold already, and higher levels cost more time than they save bytes.
+Result<std::string> gzip(std::string_view plain, int level = 1);
+
+}  // namespace gpuledger::http

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace gpuledger::http {
+
+// ":9400" (every interface, IPv4 and IPv6), "host:9400", "127.0.0.1:0", "[::1]:9400", "unix:/path".
+struct ListenAddress {
+  std::string text;       // as it was given, for messages
+  std::string host;       // empty: every interface
+  uint16_t port = 0;      // 0: the kernel picks one
+  std::string unix_path;  // not empty: a unix socket, and nothing above but text counts
+};
+
+Result<ListenAddress> parse_listen_address(std::string_view text);
+
+}  // namespace gpuledger::http

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "http/listen_address.h"
+
+namespace gpuledger::http {
+
+// A bound and listening socket. Closes on destruction, and removes its socket file if it is still its own.
+class Listener {
+ public:
+  static Result<Listener> open(const ListenAddress& address);
+  Listener(Listener&& other) noexcept;
+  Listener& operator=(Listener&&) = delete;
+  ~Listener();
+
+  int family() const { return family_; }
+  // "[::]:9400" or "unix:/path", with the real port.
+  const std::string& address() const { return address_; }
+  // Hands the descriptor over; the socket file stays in this object's care.
+  int release_fd();
+
+ private:
+  Listener() = default;
+
+  int fd_ = -1;
+  int family_ = 0;
+  std::string address_;
+  std::string unix_path_;
+  uint64_t device_ = 0;  // with inode_: which file we made
+  uint64_t inode_ = 0;
+};
+
+}  // namespace gpuledger::http

@@ -1,0 +1,113 @@
+#include "http/password_check.h"
+
+#include <crypt.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/rand.h>
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace gpuledger::http {
+namespace {
+
+constexpr size_t kMaxRemembered = 1024;
+
+int base64_digit(char c) {
+  if (c >= 'A' && c <= 'Z') return c - 'A';
+  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+  if (c >= '0' && c <= '9') return c - '0' + 52;
+  if (c == '+') return 62;
+  if (c == '/') return 63;
+  return -1;
+}
+
+std::optional<std::string> parse_base64(std::string_view text) {
+  if (text.size() % 4 != 0) return std::nullopt;
+  if (text.ends_with("=="))
+    text.remove_suffix(2);
+  else if (text.ends_with('='))
+    text.remove_suffix(1);
+  std::string out;
+  uint32_t bits = 0;
+  int held = 0;
+  for (const char c : text) {
+    const int digit = base64_digit(c);
+    if (digit < 0) return std::nullopt;
+    bits = (bits << 6) | static_cast<uint32_t>(digit);
+    held += 6;
+    if (held >= 8) {
+      held -= 8;
+      out.push_back(static_cast<char>((bits >> held) & 0xff));
+    }
+  }
+  return out;
+}
+
+bool bcrypt_matches(const std::string& password, const std::string& hash) {
+  // 32 KiB; too much for the stack of a worker thread that may be small.
+  const auto scratch = std::make_unique<crypt_data>();
+  const char* computed = ::crypt_r(password.c_str(), hash.c_str(), scratch.get());
+  const std::string_view result = computed == nullptr ? "" : computed;
+  return result.size() == hash.size() && CRYPTO_memcmp(result.data(), hash.data(), hash.size()) == 0;
+}
+
+}  // namespace
+
+std::optional<Credentials> parse_basic_auth(std::string_view header) {
+  constexpr std::string_view kScheme = "basic ";
+  if (header.size() < kScheme.size()) return std::nullopt;
+  for (size_t i = 0; i < kScheme.size(); ++i)
+    if ((header[i] >= 'A' && header[i] <= 'Z' ? header[i] - 'A' + 'a' : header[i]) != kScheme[i]) return std::nullopt;
+  header.remove_prefix(kScheme.size());
+  while (header.starts_with(' ')) header.remove_prefix(1);
+  const auto decoded = parse_base64(header);
+  if (!decoded) return std::nullopt;
+  const auto colon = decoded->find(':');
+  if (colon == std::string::npos) return std::nullopt;
+  return Credentials{decoded->substr(0, colon), decoded->substr(colon + 1)};
+}
+
+PasswordCheck::PasswordCheck(std::map<std::string, std::string> users) : users_(std::move(users)), key_(32, '\0') {
+  // Without randomness the key stays zero: the digests are then plain SHA-256 in our own memory, no worse
+  // than the passwords that pass through it.
+  if (RAND_bytes(reinterpret_cast<unsigned char*>(key_.data()), static_cast<int>(key_.size())) != 1)
+    key_.assign(32, '\0');
+}
+
+bool PasswordCheck::known_good(const Credentials& credentials) const {
+  const std::string mark = digest(credentials);
+  if (mark.empty()) return false;
+  std::lock_guard lock(mutex_);
+  return good_.contains(mark);
+}
+
+bool PasswordCheck::verify(const Credentials& credentials) {
+  if (users_.empty()) return false;
+  if (known_good(credentials)) return true;
+  const auto user = users_.find(credentials.user);
+  const bool known = user != users_.end();
+  const bool matches = bcrypt_matches(credentials.password, known ? user->second : users_.begin()->second);
+  // crypt ends at a NUL, so a password with one would pass as its own beginning.
+  if (!known || !matches || credentials.password.find('\0') != std::string::npos) return false;
+  const std::string mark = digest(credentials);
+  std::lock_guard lock(mutex_);
+  if (good_.size() >= kMaxRemembered) good_.clear();
+  if (!mark.empty()) good_.insert(mark);
+  return true;
+}
+
+std::string PasswordCheck::digest(const Credentials& credentials) const {
+  // A user name cannot hold a colon, so the two parts cannot be mistaken for another pair.
+  const std::string both = credentials.user + ":" + credentials.password;
+  unsigned char out[EVP_MAX_MD_SIZE];
+  unsigned int size = 0;
+  if (HMAC(EVP_sha256(), key_.data(), static_cast<int>(key_.size()),
+           reinterpret_cast<const unsigned char*>(both.data()), both.size(), out, &size) == nullptr)
+    return {};
+  return {reinterpret_cast<const char*>(out), size};
+}
+
+}  // namespace gpuledger::http

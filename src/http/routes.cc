@@ -1,0 +1,148 @@
+#include "http/routes.h"
+
+#include <fmt/core.h>
+
+#include <chrono>
+
+#include "http/gzip.h"
+#include "http/negotiate.h"
+
+namespace gpuledger::http {
+namespace {
+
+constexpr const char* kPlain = "text/plain; charset=utf-8";
+constexpr const char* kTextFormat = "text/plain; version=0.0.4; charset=utf-8";
+constexpr const char* kOpenMetricsFormat = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+// The path of "/metrics?x=1" and of the form for proxies, "http://host/metrics".
+std::string_view path_of(std::string_view target) {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!target.starts_with(scheme)) continue;
+    const auto slash = target.find('/', scheme.size());
+    target = slash == std::string_view::npos ? "/" : target.substr(slash);
+    break;
+  }
+  return target.substr(0, target.find_first_of("?#"));
+}
+
+std::string escape_html(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '"')
+      out += "&quot;";
+    else
+      out += c;
+  }
+  return out;
+}
+
+Reply index_page(const RouteSettings& settings) {
+  std::string links;
+  for (const auto& [path, what] :
+       std::initializer_list<std::pair<std::string, const char*>>{{settings.metrics_path, "metrics for Prometheus"},
+                                                                  {"/api/v1/snapshot", "the same as JSON"},
+                                                                  {"/healthz", "does the process live"},
+                                                                  {"/-/ready", "is there a fresh snapshot"}}) {
+    const std::string safe = escape_html(path);
+    links += fmt::format("<li><a href=\"{}\">{}</a> {}</li>\n", safe, safe, what);
+  }
+  Reply reply;
+  reply.content_type = "text/html; charset=utf-8";
+  reply.headers.emplace_back("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'");
+  reply.body = std::make_shared<const std::string>(fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>gpu-ledger</title></head>\n"
+      "<body>\n<h1>gpu-ledger</h1>\n<ul>\n{}</ul>\n</body>\n</html>\n",
+      links));
+  return reply;
+}
+
+// Why this program is not ready; empty when it is.
+std::string unready_reason(const Snapshot* snapshot, const RouteSettings& settings, Nanoseconds now) {
+  if (snapshot == nullptr || !snapshot->cycle) return "no snapshot yet";
+  const auto seconds = [](Nanoseconds time) { return std::chrono::duration<double>(time).count(); };
+  const SampleBatch& batch = snapshot->cycle->batch;
+  const Nanoseconds age = now - batch.at.steady;
+  if (settings.stale_after.count() > 0 && age > settings.stale_after)
+    return fmt::format("the last snapshot is {:.1f} s old, more than {:.1f} s", seconds(age),
+                       seconds(settings.stale_after));
+  if (!batch.health.up)
+    return fmt::format("the GPU source {} is down: {}", batch.health.source,
+                       batch.health.reason.empty() ? "no reason given" : batch.health.reason);
+  return {};
+}
+
+// Packs the body where the client wants it. Plain bytes are a correct answer too, should zlib ever fail.
+void apply_encoding(Reply& reply, std::string_view accept_encoding) {
+  if (!negotiate_gzip(accept_encoding)) return;
+  auto packed = gzip(*reply.body);
+  if (!packed) return;
+  reply.body = std::make_shared<const std::string>(std::move(*packed));
+  reply.headers.emplace_back("Content-Encoding", "gzip");
+}
+
+Reply metrics(const RequestFacts& request, const std::shared_ptr<const Snapshot>& snapshot) {
+  Reply reply;
+  if (const auto format = negotiate_format(request.accept); !format) {
+    reply = text_reply(406, "metrics come as text/plain; version=0.0.4 or application/openmetrics-text; version=1.0.0");
+  } else if (!snapshot) {
+    reply = text_reply(503, "no snapshot yet");
+  } else {
+    const bool open = *format == Format::kOpenMetrics;
+    reply.content_type = open ? kOpenMetricsFormat : kTextFormat;
+    // Shares the snapshot's ownership: no copy of the text.
+    reply.body = std::shared_ptr<const std::string>(snapshot, open ? &snapshot->openmetrics : &snapshot->text);
+    apply_encoding(reply, request.accept_encoding);
+  }
+  reply.headers.emplace_back("Vary", "Accept, Accept-Encoding");
+  return reply;
+}
+
+Reply snapshot_json(const RequestFacts& request, const std::shared_ptr<const Snapshot>& snapshot) {
+  if (!snapshot) return text_reply(503, "no snapshot yet");
+  Reply reply;
+  reply.content_type = "application/json";
+  reply.body = std::shared_ptr<const std::string>(snapshot, &snapshot->json);
+  reply.headers.emplace_back("Vary", "Accept-Encoding");
+  apply_encoding(reply, request.accept_encoding);
+  return reply;
+}
+
+}  // namespace
+
+Reply text_reply(unsigned status, std::string text) {
+  Reply reply;
+  reply.status = status;
+  reply.content_type = kPlain;
+  reply.body = std::make_shared<const std::string>(std::move(text) + "\n");
+  return reply;
+}
+
+Reply route(const RequestFacts& request, const RouteSettings& settings, std::shared_ptr<const Snapshot> snapshot,
+            Nanoseconds steady_now) {
+  const std::string_view path = path_of(request.target);
+  const bool is_metrics = path == settings.metrics_path;
+  const bool is_ready = path == "/-/ready" || path == "/readyz";
+  const bool is_health = path == "/healthz" || path == "/health";
+  const bool is_json = path == "/api/v1/snapshot";
+  if (!is_metrics && !is_ready && !is_health && !is_json && path != "/")
+    return text_reply(404, "there is nothing here; / lists what there is");
+  if (request.method != "GET" && request.method != "HEAD") {
+    Reply reply = text_reply(405, "only GET and HEAD");
+    reply.headers.emplace_back("Allow", "GET, HEAD");
+    return reply;
+  }
+  if (is_metrics) return metrics(request, snapshot);
+  if (is_json) return snapshot_json(request, snapshot);
+  if (is_health) return text_reply(200, "ok");
+  if (!is_ready) return index_page(settings);
+  const std::string reason = unready_reason(snapshot.get(), settings, steady_now);
+  return reason.empty() ? text_reply(200, "ready") : text_reply(503, reason);
+}
+
+}  // namespace gpuledger::http

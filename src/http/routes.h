@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "model/snapshot.h"
+
+namespace gpuledger::http {
+
+struct RouteSettings {
+  std::string metrics_path = "/metrics";
+  Nanoseconds stale_after{0};  // how old a snapshot may be for /-/ready; 0: any age
+};
+
+// What of a request decides the answer. Empty: the header was not sent.
+struct RequestFacts {
+  std::string_view method;
+  std::string_view target;
+  std::string_view accept;
+  std::string_view accept_encoding;
+};
+
+struct Reply {
+  unsigned status = 200;
+  std::string content_type;
+  std::shared_ptr<const std::string> body;  // of HEAD too: its length counts
+  std::vector<std::pair<std::string, std::string>> headers;
+};
+
+// A short plain text; a line break is added.
+Reply text_reply(unsigned status, std::string text);
+
+// The whole of the site. Pure: reads the finished snapshot (null: there is none yet) and nothing else.
+Reply route(const RequestFacts& request, const RouteSettings& settings, std::shared_ptr<const Snapshot> snapshot,
+            Nanoseconds steady_now);
+
+}  // namespace gpuledger::http

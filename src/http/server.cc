@@ -1,0 +1,166 @@
+#include "http/server.h"
+
+#include <fmt/core.h>
+
+#include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <list>
+#include <thread>
+
+#include "http/listener.h"
+#include "http/session.h"
+#include "http/thread_setup.h"
+
+namespace gpuledger::http {
+namespace {
+
+using Acceptor = asio::basic_socket_acceptor<Protocol, Executor>;
+
+// One listen address at work.
+struct Door {
+  Door(Listener opened, asio::io_context& io)
+      : listener(std::move(opened)), acceptor(io.get_executor()), pause(io.get_executor()) {}
+
+  Listener listener;  // keeps the socket file until the end
+  Acceptor acceptor;
+  asio::basic_waitable_timer<std::chrono::steady_clock, asio::wait_traits<std::chrono::steady_clock>, Executor> pause;
+};
+
+}  // namespace
+
+class Server::Impl {
+ public:
+  Impl(ServerOptions options, const SnapshotCell& snapshots, const Clock& clock, std::shared_ptr<WebSettings> web)
+      : site_{options.limits,
+              {options.metrics_path, options.stale_after},
+              snapshots,
+              clock,
+              std::move(web),
+              nullptr,
+              {}} {}
+
+  Status open(const std::string& text) {
+    auto address = parse_listen_address(text);
+    if (!address) return address.error();
+    auto listener = Listener::open(*address);
+    if (!listener) return listener.error();
+    Door& door = doors_.emplace_back(std::move(*listener), io_);
+    error_code error;
+    door.acceptor.assign(Protocol(door.listener.family(), 0), door.listener.release_fd(), error);
+    if (error) return Error{Code::kInternal, fmt::format("cannot listen on {}: {}", text, error.message())};
+    return ok_status();
+  }
+
+  void run(bool watch_web_config) {
+    const Nanoseconds interval = watch_web_config ? site_.limits.web_config_poll : Nanoseconds(0);
+    site_.worker = std::make_unique<BackgroundWorker>(
+        interval, [web = site_.web] { web->reload_if_changed(); }, site_.limits.password_queue);
+    for (Door& door : doors_) accept(door);
+    thread_ = std::thread([this] {
+      set_up_thread("http");
+      io_.run();
+    });
+  }
+
+  std::vector<std::string> addresses() const {
+    std::vector<std::string> all;
+    for (const Door& door : doors_) all.push_back(door.listener.address());
+    return all;
+  }
+
+  Status reload() { return site_.web->reload(); }
+
+  void stop() {
+    if (!thread_.joinable()) return;
+    site_.web->close();
+    site_.worker->stop();  // first, for it posts to the io context
+    asio::post(io_, [this] {
+      for (Door& door : doors_) {
+        error_code ignored;
+        door.acceptor.close(ignored);
+        door.pause.cancel();
+      }
+      // finish() takes the connection out of the set that is being walked.
+      for (const auto& connection : std::vector(site_.connections.begin(), site_.connections.end()))
+        connection->finish();
+    });
+    thread_.join();
+    doors_.clear();
+  }
+
+ private:
+  void accept(Door& door) {
+    door.acceptor.async_accept([this, &door](error_code error, Socket socket) {
+      if (!door.acceptor.is_open()) return;
+      if (!error) begin(std::move(socket));
+      // Out of descriptors or memory: asking again at once would spin.
+      const bool exhausted = error && error != asio::error::connection_aborted;
+      if (!exhausted) return accept(door);
+      door.pause.expires_after(std::chrono::milliseconds(100));
+      door.pause.async_wait([this, &door](error_code cancelled) {
+        if (!cancelled && door.acceptor.is_open()) accept(door);
+      });
+    });
+  }
+
+  void begin(Socket socket) {
+    if (site_.connections.size() >= site_.limits.connections) return;
+    auto web = site_.web->current();
+    if (!web->tls) return add<PlainStream>(std::move(web), std::move(socket));
+    // The stream takes its own reference from this short-lived wrapper.
+    SSL_CTX_up_ref(web->tls->native());
+    asio::ssl::context context(web->tls->native());
+    add<TlsStream>(std::move(web), PlainStream(std::move(socket)), context);
+  }
+
+  template <typename Stream, typename... Arguments>
+  void add(std::shared_ptr<WebState> web, Arguments&&... arguments) {
+    const auto session =
+        std::make_shared<Session<Stream>>(site_, std::move(web), std::forward<Arguments>(arguments)...);
+    site_.connections.insert(session);
+    session->start();
+  }
+
+  asio::io_context io_{1};
+  Site site_;
+  std::list<Door> doors_;
+  std::thread thread_;
+};
+
+Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Server::~Server() {
+  stop();
+}
+
+Result<std::unique_ptr<Server>> Server::start(ServerOptions options, const SnapshotCell& snapshots,
+                                              const Clock& clock) {
+  if (options.listen_addresses.empty()) return Error{Code::kMalformed, "no listen address given"};
+  if (!options.metrics_path.starts_with('/'))
+    return Error{Code::kMalformed, fmt::format("metrics path \"{}\" must begin with /", options.metrics_path)};
+  auto web = WebSettings::open(options.web_config_file, std::move(options.on_web_config));
+  if (!web) return web.error();
+  const auto addresses = options.listen_addresses;
+  const bool watch_web_config = !options.web_config_file.empty();
+  auto impl = std::make_unique<Impl>(std::move(options), snapshots, clock, std::move(*web));
+  for (const std::string& address : addresses)
+    if (auto opened = impl->open(address); !opened) return opened.error();
+  impl->run(watch_web_config);
+  return std::unique_ptr<Server>(new Server(std::move(impl)));
+}
+
+std::vector<std::string> Server::addresses() const {
+  return impl_->addresses();
+}
+
+Status Server::reload() {
+  return impl_->reload();
+}
+
+void Server::stop() {
+  impl_->stop();
+}
+
+}  // namespace gpuledger::http

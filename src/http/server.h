@@ -1,0 +1,63 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "model/snapshot.h"
+
+namespace gpuledger::http {
+
+// What one client may take before it is refused or cut off.
+struct ServerLimits {
+  size_t header_bytes = 8 * 1024;
+  size_t body_bytes = 4 * 1024;
+  size_t connections = 256;    // further ones are closed at once
+  size_t password_queue = 64;  // unknown credentials waiting for bcrypt; further ones get 503
+  Nanoseconds header_timeout = std::chrono::seconds(10);  // from the first byte, or from the connection
+  Nanoseconds idle_timeout = std::chrono::seconds(60);    // between two requests
+  Nanoseconds write_timeout = std::chrono::seconds(30);
+  Nanoseconds web_config_poll = std::chrono::seconds(1);
+};
+
+struct ServerOptions {
+  std::vector<std::string> listen_addresses;  // ":9400", "host:9400", "[::1]:0", "unix:/path"
+  std::string metrics_path = "/metrics";
+  std::string web_config_file;  // empty: plain HTTP, no authentication
+  Nanoseconds stale_after{0};   // how old a snapshot may be for /-/ready; 0: any age
+  ServerLimits limits;
+  // Hears the outcome when the web config or a file it names changed and was read again; on failure the
+  // earlier settings stay. Called on a thread of the server's; must not call the server.
+  std::function<void(const Status&)> on_web_config;
+};
+
+// Serves finished snapshots. One io thread, which never waits for a client, a file or a hash, and one
+// background thread for the latter two.
+class Server {
+ public:
+  // The cell and the clock must outlive the server.
+  static Result<std::unique_ptr<Server>> start(ServerOptions options, const SnapshotCell& snapshots,
+                                               const Clock& clock);
+  ~Server();  // stops
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Where it really listens, with the ports the kernel picked: "[::]:9400", "unix:/path".
+  std::vector<std::string> addresses() const;
+
+  // Reads the web config and its files now. On failure the earlier settings stay. Any thread.
+  Status reload();
+
+  // Closes every connection, finished or not, and returns within half a second. One thread.
+  void stop();
+
+ private:
+  class Impl;
+  explicit Server(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace gpuledger::http

@@ -1,0 +1,267 @@
+#pragma once
+
+// Boost inside: for server.cc alone.
+
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/ssl/stream.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/basic_stream.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/span_body.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <boost/beast/http/write.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <utility>
+
+#include "http/background_worker.h"
+#include "http/http_date.h"
+#include "http/routes.h"
+#include "http/server.h"
+#include "http/web_settings.h"
+
+namespace gpuledger::http {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+using boost::system::error_code;
+
+// TCP and unix sockets alike, so that the templates are made once.
+using Protocol = asio::generic::stream_protocol;
+using Executor = asio::io_context::executor_type;
+using Socket = asio::basic_stream_socket<Protocol, Executor>;
+using PlainStream = beast::basic_stream<Protocol, Executor>;
+using TlsStream = asio::ssl::stream<PlainStream>;
+
+class Connection {
+ public:
+  virtual ~Connection() = default;
+  virtual void finish() = 0;
+};
+
+// What connections share. Everything here is the io thread's, unless its type says otherwise.
+struct Site {
+  ServerLimits limits;
+  RouteSettings routes;
+  const SnapshotCell& snapshots;
+  const Clock& clock;
+  std::shared_ptr<WebSettings> web;
+  std::unique_ptr<BackgroundWorker> worker;
+  std::unordered_set<std::shared_ptr<Connection>> connections;  // owns them until they finish
+};
+
+// One client, from accept to close. Runs on the io thread only; every path ends in finish().
+template <typename Stream>
+class Session final : public Connection, public std::enable_shared_from_this<Session<Stream>> {
+ public:
+  static constexpr bool kTls = std::is_same_v<Stream, TlsStream>;
+
+  template <typename... StreamArguments>
+  Session(Site& site, std::shared_ptr<WebState> web, StreamArguments&&... arguments)
+      : site_(site),
+        accepted_under_(std::move(web)),
+        stream_(std::forward<StreamArguments>(arguments)...),
+        buffer_(site.limits.header_bytes + site.limits.body_bytes + 1024) {}
+
+  void start() {
+    error_code ignored;
+    socket().set_option(asio::ip::tcp::no_delay(true), ignored);  // a unix socket has no such thing
+    if constexpr (kTls) {
+      set_deadline(site_.limits.header_timeout);
+      stream_.async_handshake(asio::ssl::stream_base::server,
+                              [self = self()](error_code error) { self->on_handshake(error); });
+    } else {
+      read_request();
+    }
+  }
+
+  void finish() override {
+    lowest().close();
+    site_.connections.erase(self());
+  }
+
+ private:
+  using Parser = beast::http::request_parser<beast::http::string_body>;
+  using Response = beast::http::response<beast::http::span_body<const char>>;
+
+  auto self() { return this->shared_from_this(); }
+  PlainStream& lowest() {
+    if constexpr (kTls)
+      return stream_.next_layer();
+    else
+      return stream_;
+  }
+  Socket& socket() { return lowest().socket(); }
+
+  // For everything until the next call, however many reads or writes that takes.
+  void set_deadline(Nanoseconds time) {
+    lowest().expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(time));
+  }
+
+  void on_handshake(error_code error) {
+    if (!error) return read_request();
+    const bool plain_http = error.category() == asio::error::get_ssl_category() &&
+                            ERR_GET_REASON(static_cast<unsigned long>(error.value())) == SSL_R_HTTP_REQUEST;
+    if (!plain_http) return finish();
+    static constexpr std::string_view kAnswer =
+        "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
+        "this port speaks HTTPS\n";
+    asio::async_write(lowest(), asio::buffer(kAnswer.data(), kAnswer.size()),
+                      [self = self()](error_code failed, size_t) { failed ? self->finish() : self->drain(0); });
+  }
+
+  void wait_for_request() {
+    if (buffer_.size() > 0) return read_request();  // pipelined
+    set_deadline(site_.limits.idle_timeout);
+    stream_.async_read_some(buffer_.prepare(1024), [self = self()](error_code error, size_t size) {
+      if (error) return self->finish();
+      self->buffer_.commit(size);
+      self->read_request();
+    });
+  }
+
+  void read_request() {
+    set_deadline(site_.limits.header_timeout);
+    parser_.emplace();
+    parser_->header_limit(static_cast<uint32_t>(site_.limits.header_bytes));
+    parser_->body_limit(site_.limits.body_bytes);
+    beast::http::async_read(stream_, buffer_, *parser_,
+                            [self = self()](error_code error, size_t) { self->on_request(error); });
+  }
+
+  void on_request(error_code code) {
+    using beast::http::error;
+    if (!code) return authorise();
+    if (code == error::header_limit || code == error::buffer_overflow)
+      return refuse(431, "the request header is too large");
+    if (code == error::body_limit) return refuse(413, "the request body is too large");
+    // Gone, too slow, or gone in the middle of a request: nobody to answer.
+    const bool broken = code.category() == beast::http::make_error_code(error::bad_method).category();
+    if (!broken || code == error::end_of_stream || code == error::partial_message) return finish();
+    refuse(400, "this is not a request of HTTP/1.0 or HTTP/1.1");
+  }
+
+  std::string header(beast::http::field name) {
+    std::string all;  // a list may be spread over several lines
+    const auto [first, last] = parser_->get().equal_range(name);
+    for (auto each = first; each != last; ++each) {
+      if (!all.empty()) all += ", ";
+      all += std::string_view(each->value().data(), each->value().size());
+    }
+    return all;
+  }
+
+  void authorise() {
+    const auto& request = parser_->get();
+    if (request.version() == 11 && request.count(beast::http::field::host) != 1)
+      return refuse(400, "a request of HTTP/1.1 must have one Host header");
+    const auto web = site_.web->current();
+    if (!web->bucket.take(site_.clock.now().steady)) return send(text_reply(429, "too many requests"));
+    if (!web->passwords) return answer();
+    auto credentials = parse_basic_auth(header(beast::http::field::authorization));
+    if (!credentials) return deny();
+    if (web->passwords->known_good(*credentials)) return answer();
+    lowest().expires_never();
+    // Weak: a connection that is closed meanwhile ends on this thread and not on the worker's.
+    auto done = [weak = this->weak_from_this(), executor = socket().get_executor()](bool good) {
+      asio::post(executor, [weak, good] {
+        const auto session = weak.lock();
+        if (!session || !session->socket().is_open()) return;
+        good ? session->answer() : session->deny();
+      });
+    };
+    auto work = [web, credentials = std::move(*credentials)] { return web->passwords->verify(credentials); };
+    if (site_.worker->submit(std::move(work), std::move(done))) return;
+    Reply busy = text_reply(503, "too many passwords to check at once");
+    busy.headers.emplace_back("Retry-After", "1");
+    send(std::move(busy));
+  }
+
+  void deny() {
+    Reply reply = text_reply(401, "a user and a password are needed");
+    reply.headers.emplace_back("WWW-Authenticate", "Basic realm=\"gpu-ledger\", charset=\"UTF-8\"");
+    send(std::move(reply));
+  }
+
+  void answer() {
+    const auto& request = parser_->get();
+    const std::string accept = header(beast::http::field::accept);
+    const std::string accept_encoding = header(beast::http::field::accept_encoding);
+    const RequestFacts facts{{request.method_string().data(), request.method_string().size()},
+                             {request.target().data(), request.target().size()},
+                             accept,
+                             accept_encoding};
+    send(route(facts, site_.routes, site_.snapshots.load(), site_.clock.now().steady));
+  }
+
+  // What comes after a request that could not be read is not a request, so the connection ends.
+  void refuse(unsigned status, const char* why) {
+    keep_alive_allowed_ = false;
+    send(text_reply(status, why));
+  }
+
+  void send(Reply reply) {
+    const auto web = site_.web->current();
+    const auto& request = parser_->get();
+    // Made under older certificates or rules: served once more, then asked to come again.
+    if (web->tls != accepted_under_->tls) keep_alive_allowed_ = false;
+    body_ = std::move(reply.body);
+    response_ = Response(beast::http::int_to_status(reply.status), request.version() == 10 ? 10 : 11);
+    response_.set(beast::http::field::date, http_date(site_.clock.now().wall));
+    response_.set(beast::http::field::content_type, reply.content_type);
+    response_.set("X-Content-Type-Options", "nosniff");
+    for (const auto& [name, value] : reply.headers) response_.set(name, value);
+    for (const auto& [name, value] : web->config.headers) response_.set(name, value);
+    if (request.method() != beast::http::verb::head) response_.body() = {body_->data(), body_->size()};
+    response_.content_length(body_->size());
+    response_.keep_alive(keep_alive_allowed_ && request.keep_alive());
+    set_deadline(site_.limits.write_timeout);
+    beast::http::async_write(stream_, response_, [self = self()](error_code error, size_t) {
+      if (error) return self->finish();
+      self->body_.reset();  // the snapshot behind it may be large and old
+      if (self->response_.keep_alive()) return self->wait_for_request();
+      self->close_politely();
+    });
+  }
+
+  void close_politely() {
+    set_deadline(kFarewell);
+    if constexpr (kTls) {
+      stream_.async_shutdown([self = self()](error_code) { self->drain(0); });
+    } else {
+      drain(0);
+    }
+  }
+
+  // Closing with bytes unread would reset the connection, and the client might lose our last answer.
+  void drain(size_t drained) {
+    error_code ignored;
+    if (drained == 0) socket().shutdown(Socket::shutdown_send, ignored);
+    buffer_.clear();
+    lowest().async_read_some(buffer_.prepare(1024), [self = self(), drained](error_code error, size_t size) {
+      if (error || drained + size > kMaxDrained) return self->finish();
+      self->drain(drained + size);
+    });
+  }
+
+  static constexpr Nanoseconds kFarewell = std::chrono::seconds(2);
+  static constexpr size_t kMaxDrained = 256 * 1024;
+
+  Site& site_;
+  const std::shared_ptr<WebState> accepted_under_;
+  Stream stream_;
+  beast::flat_buffer buffer_;
+  std::optional<Parser> parser_;
+  Response response_;
+  std::shared_ptr<const std::string> body_;  // what response_ points into
+  bool keep_alive_allowed_ = true;
+};
+
+}  // namespace gpuledger::http

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "http/web_config.h"
+
+struct ssl_ctx_st;
+
+namespace gpuledger::http {
+
+// OpenSSL's server context made from one web config. A connection keeps the one it began with, so it must
+// hold this object until it ends: client certificates are checked against it.
+class TlsContext {
+ public:
+  // Reads the certificate, key and CA files; path_of_config is for messages.
+  static Result<std::shared_ptr<TlsContext>> read(const TlsSettings& settings, const std::string& path_of_config);
+  ~TlsContext();
+  TlsContext(const TlsContext&) = delete;
+  TlsContext& operator=(const TlsContext&) = delete;
+
+  ssl_ctx_st* native() const { return context_; }
+  const TlsSettings& settings() const { return settings_; }
+
+ private:
+  TlsContext(TlsSettings settings, ssl_ctx_st* context) : settings_(std::move(settings)), context_(context) {}
+
+  const TlsSettings settings_;
+  ssl_ctx_st* context_;
+};
+
+}  // namespace gpuledger::http

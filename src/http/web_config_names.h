@@ -1,0 +1,27 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "http/web_config.h"
+
+namespace gpuledger::http {
+
+// The words a web config may use, most of them Go's, and what they mean here. Nothing: not one of them.
+
+std::optional<ClientAuth> find_client_auth(std::string_view name);
+std::optional<TlsVersion> find_tls_version(std::string_view name);
+std::optional<std::string> find_cipher_suite(std::string_view name);  // up to TLS 1.2
+bool is_tls13_suite(std::string_view name);
+std::optional<std::string> find_curve(std::string_view name);
+
+// Only these headers can be set, some of them only to certain values; an empty value leaves the header out.
+bool is_settable_header(std::string_view name);
+bool is_header_value(std::string_view name, std::string_view value);
+
+std::optional<int> find_bcrypt_cost(std::string_view hash);
+std::optional<Nanoseconds> find_duration(std::string_view text);  // Go's: "1s", "1m30s", "0"
+std::optional<int> find_count(std::string_view text);
+
+}  // namespace gpuledger::http

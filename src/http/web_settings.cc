@@ -1,0 +1,72 @@
+#include "http/web_settings.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+namespace gpuledger::http {
+
+Result<std::shared_ptr<WebSettings>> WebSettings::open(std::string path, OnChange on_change) {
+  std::shared_ptr<WebSettings> settings(new WebSettings(std::move(path), std::move(on_change)));
+  if (settings->path_.empty())
+    settings->current_ = std::make_shared<WebState>();
+  else if (auto loaded = settings->reload(); !loaded)
+    return loaded.error();
+  return settings;
+}
+
+std::shared_ptr<WebState> WebSettings::current() const {
+  std::lock_guard lock(current_mutex_);
+  return current_;
+}
+
+Status WebSettings::reload() {
+  if (path_.empty()) return ok_status();
+  std::lock_guard lock(reload_mutex_);
+  return reload_locked();
+}
+
+void WebSettings::reload_if_changed() {
+  if (path_.empty()) return;
+  std::unique_lock lock(reload_mutex_);
+  bool changed = false;
+  for (const FileStamp& stamp : stamps_) changed = changed || read_file_stamp(stamp.path) != stamp;
+  if (!changed) return;
+  const Status outcome = reload_locked();
+  lock.unlock();
+  std::lock_guard callback_lock(on_change_mutex_);
+  if (on_change_) on_change_(outcome);
+}
+
+void WebSettings::close() {
+  std::lock_guard lock(on_change_mutex_);
+  on_change_ = nullptr;
+}
+
+Status WebSettings::reload_locked() {
+  // Stamped before reading, so that a change in between shows next time; kept on failure too, so that a
+  // broken file is reported once and not every second.
+  stamps_ = {read_file_stamp(path_)};
+  auto text = read_whole_file(path_);
+  if (!text) return Error{text.error().code, "web config: " + text.error().message};
+  auto config = parse_web_config(*text, path_);
+  if (!config) return config.error();
+
+  auto state = std::make_shared<WebState>();
+  if (config->tls) {
+    for (const PemSource* source : {&config->tls->cert, &config->tls->key, &config->tls->client_ca})
+      if (!source->file.empty()) stamps_.push_back(read_file_stamp(source->file));
+    auto tls = TlsContext::read(*config->tls, path_);
+    if (!tls) return tls.error();
+    state->tls = std::move(*tls);
+  }
+  if (!config->users.empty()) state->passwords = std::make_unique<PasswordCheck>(config->users);
+  state->bucket = TokenBucket(config->rate_limit);
+  state->config = std::move(*config);
+
+  std::lock_guard lock(current_mutex_);
+  current_.swap(state);
+  return ok_status();
+}
+
+}  // namespace gpuledger::http

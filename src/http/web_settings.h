@@ -1,0 +1,55 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "http/password_check.h"
+#include "http/tls_context.h"
+#include "http/token_bucket.h"
+#include "http/watched_file.h"
+#include "http/web_config.h"
+
+namespace gpuledger::http {
+
+// One reading of the web config and of the files it names. Shared by whoever began under it.
+struct WebState {
+  WebConfig config;
+  std::shared_ptr<TlsContext> tls;           // none: plain HTTP
+  std::unique_ptr<PasswordCheck> passwords;  // none: everybody may read
+  TokenBucket bucket{RateLimit{}};           // io thread only
+};
+
+// The web config that counts at the moment. A file that cannot be used never replaces one that can.
+class WebSettings {
+ public:
+  // on_change hears the outcome of every re-reading that nobody asked for. It is called on the thread of
+  // reload_if_changed and must not call back.
+  using OnChange = std::function<void(const Status&)>;
+
+  // An empty path: no file, plain HTTP for everybody.
+  static Result<std::shared_ptr<WebSettings>> open(std::string path, OnChange on_change);
+
+  std::shared_ptr<WebState> current() const;
+  Status reload();
+  void reload_if_changed();
+  // on_change is not called any more once this returns.
+  void close();
+
+ private:
+  WebSettings(std::string path, OnChange on_change) : path_(std::move(path)), on_change_(std::move(on_change)) {}
+  Status reload_locked();
+
+  const std::string path_;
+  std::mutex reload_mutex_;  // held while files are read; guards stamps_
+  std::vector<FileStamp> stamps_;
+  std::mutex on_change_mutex_;
+  OnChange on_change_;
+  mutable std::mutex current_mutex_;  // held for a pointer copy only: requests wait for it
+  std::shared_ptr<WebState> current_;
+};
+
+}  // namespace gpuledger::http

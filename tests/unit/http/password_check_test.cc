@@ -1,0 +1,157 @@
+#include "http/password_check.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+
+#include "http/background_worker.h"
+#include "http/token_bucket.h"
+#include "unit/http/bcrypt_hash.h"
+
+namespace gpuledger::http {
+namespace {
+
+TEST(ParseBasicAuth, ReadsUserAndPassword) {
+  const auto plain = parse_basic_auth("Basic YWxpY2U6c2VjcmV0");
+  ASSERT_TRUE(plain);
+  EXPECT_EQ(plain->user, "alice");
+  EXPECT_EQ(plain->password, "secret");
+  const auto colons = parse_basic_auth("bAsIc  YTpiOmM=");
+  ASSERT_TRUE(colons);
+  EXPECT_EQ(colons->user, "a");
+  EXPECT_EQ(colons->password, "b:c");
+  const auto empty = parse_basic_auth("Basic Og==");
+  ASSERT_TRUE(empty);
+  EXPECT_EQ(empty->user + empty->password, "");
+}
+
+TEST(ParseBasicAuth, RefusesEverythingElse) {
+  for (const char* header : {"", "Basic", "Basic ", "Bearer YWxpY2U6c2VjcmV0", "Basic YWxpY2U6c2VjcmV", "Basic !!!!",
+                             "Basic YWxpY2U=", "Basic ====", "Basic YTpi YTpi"})
+    EXPECT_FALSE(parse_basic_auth(header)) << header;
+}
+
+TEST(PasswordCheck, KnowsRightFromWrong) {
+  PasswordCheck check({{"alice", bcrypt_hash("secret")}, {"bob", bcrypt_hash("")}});
+  EXPECT_TRUE(check.verify({"alice", "secret"}));
+  EXPECT_TRUE(check.verify({"bob", ""}));
+  EXPECT_FALSE(check.verify({"alice", "Secret"}));
+  EXPECT_FALSE(check.verify({"alice", ""}));
+  EXPECT_FALSE(check.verify({"bob", "secret"}));
+  EXPECT_FALSE(check.verify({"carol", "secret"})) << "the stand-in hash of an unknown user must never let anybody in";
+  EXPECT_FALSE(check.verify({"alice", std::string("secret\0more", 11)}));
+}
+
+TEST(PasswordCheck, AgreesWithOtherPeoplesHashes) {
+  // A test vector that bcrypt implementations share, under the letters that tools write.
+  for (const char* letter : {"a", "b", "y"}) {
+    PasswordCheck check(
+        {{"user", std::string("$2") + letter + "$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW"}});
+    EXPECT_TRUE(check.verify({"user", "U*U"})) << letter;
+    EXPECT_FALSE(check.verify({"user", "U*V"})) << letter;
+  }
+}
+
+TEST(PasswordCheck, RemembersOnlySuccess) {
+  PasswordCheck check({{"alice", bcrypt_hash("secret")}});
+  EXPECT_FALSE(check.known_good({"alice", "secret"}));
+  EXPECT_FALSE(check.verify({"alice", "wrong"}));
+  EXPECT_FALSE(check.known_good({"alice", "wrong"}));
+  EXPECT_TRUE(check.verify({"alice", "secret"}));
+  EXPECT_TRUE(check.known_good({"alice", "secret"}));
+  EXPECT_FALSE(check.known_good({"alice", "secret2"}));
+  EXPECT_FALSE(check.known_good({"bob", "secret"}));
+}
+
+TEST(PasswordCheck, TakesAsLongForAnUnknownUser) {
+  PasswordCheck check({{"alice", bcrypt_hash("secret", 8)}});
+  const auto time_of = [&](const Credentials& credentials) {
+    auto best = std::chrono::steady_clock::duration::max();
+    for (int i = 0; i < 5; ++i) {
+      const auto begin = std::chrono::steady_clock::now();
+      EXPECT_FALSE(check.verify(credentials));
+      best = std::min(best, std::chrono::steady_clock::now() - begin);
+    }
+    return std::chrono::duration<double>(best).count();
+  };
+  const double known = time_of({"alice", "wrong"});
+  const double unknown = time_of({"mallory", "wrong"});
+  EXPECT_GT(unknown, known / 2);
+  EXPECT_LT(unknown, known * 2);
+}
+
+TEST(BackgroundWorker, BoundsItsQueue) {
+  BackgroundWorker worker(
+      Nanoseconds(0), [] {}, 2);
+  std::promise<void> release, entered;
+  const auto gate = release.get_future().share();
+  ASSERT_TRUE(worker.submit(
+      [&, gate] {
+        entered.set_value();
+        gate.wait();
+        return true;
+      },
+      [](bool) {}));
+  entered.get_future().wait();
+  std::promise<bool> last;
+  EXPECT_TRUE(worker.submit([] { return true; }, [](bool) {}));
+  EXPECT_TRUE(worker.submit([] { return false; }, [&](bool result) { last.set_value(result); }));
+  EXPECT_FALSE(worker.submit([] { return true; }, [](bool) {}));
+  release.set_value();
+  EXPECT_FALSE(last.get_future().get());
+}
+
+TEST(BackgroundWorker, StopsAlthoughAJobHangs) {
+  auto release = std::make_shared<std::promise<void>>();
+  auto finished = std::make_shared<std::promise<void>>();
+  auto done_called = std::make_shared<std::atomic<bool>>(false);
+  auto entered = std::make_shared<std::promise<void>>();
+  BackgroundWorker worker(
+      Nanoseconds(0), [] {}, 2);
+  ASSERT_TRUE(worker.submit(
+      [=] {
+        entered->set_value();
+        release->get_future().wait();
+        finished->set_value();
+        return true;
+      },
+      [=](bool) { *done_called = true; }));
+  entered->get_future().wait();
+  const auto begin = std::chrono::steady_clock::now();
+  worker.stop();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(450));
+  EXPECT_FALSE(worker.submit([] { return true; }, [](bool) {}));
+  release->set_value();
+  finished->get_future().wait();
+  EXPECT_FALSE(*done_called);
+}
+
+TEST(BackgroundWorker, Ticks) {
+  auto ticks = std::make_shared<std::atomic<int>>(0);
+  BackgroundWorker worker(
+      std::chrono::milliseconds(5), [ticks] { ++*ticks; }, 2);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (*ticks < 3 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  EXPECT_GE(*ticks, 3);
+}
+
+TEST(TokenBucket, LetsABurstAndThenOnePerInterval) {
+  TokenBucket bucket({std::chrono::seconds(1), 2});
+  const Nanoseconds start = std::chrono::seconds(100);
+  EXPECT_TRUE(bucket.take(start));
+  EXPECT_TRUE(bucket.take(start));
+  EXPECT_FALSE(bucket.take(start));
+  EXPECT_FALSE(bucket.take(start + std::chrono::milliseconds(500)));
+  EXPECT_TRUE(bucket.take(start + std::chrono::milliseconds(1100)));
+  EXPECT_FALSE(bucket.take(start + std::chrono::milliseconds(1200)));
+  EXPECT_TRUE(bucket.take(start + std::chrono::seconds(100)));
+  EXPECT_TRUE(bucket.take(start + std::chrono::seconds(100)));
+  EXPECT_FALSE(bucket.take(start + std::chrono::seconds(100)));
+  TokenBucket unlimited({Nanoseconds(0), 0});
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(unlimited.take(start));
+}
+
+}  // namespace
+}  // namespace gpuledger::http
