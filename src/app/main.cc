@@ -4,6 +4,7 @@
 #include "app/commands.h"
 #include "app/config.h"
 #include "base/log.h"
+#include "expose/expose.h"
 
 namespace {
 
@@ -25,6 +26,9 @@ int run(int argc, char** argv) {
     return 0;
   }
   const auto& config = std::get<app::Config>(*outcome);
+  if (const Status prefix = expose::check_process_prefix(config.metric_prefix); !prefix.ok()) {
+    return fail("--metric-prefix: " + prefix.error().message, kWrongUse);
+  }
   if (const Status log = configure_log(config.log_level, config.log_format); !log.ok()) {
     return fail(log.error().message, kWrongUse);
   }

@@ -66,15 +66,18 @@ void Pipeline::remove_textfile() {
 }
 
 void Pipeline::log_changes(const Cycle& cycle) {
+  // That everything works at the start is no news.
+  const auto level = [&](bool up) {
+    return !up ? LogLevel::kWarn : cycle.number == 1 ? LogLevel::kDebug : LogLevel::kInfo;
+  };
   for (const SourceHealth& source : cycle.sources) {
     const std::string message = source.up ? "source works" : "source fails: " + source.reason;
-    states_.update(source.source, source.up ? "up" : "down", message, source.up ? LogLevel::kInfo : LogLevel::kWarn);
+    states_.update(source.source, source.up ? "up" : "down", message, level(source.up));
   }
   for (const DeviceAccount& device : cycle.ledger.devices) {
     const std::string message = device.up ? "GPU " + std::to_string(device.description->index) + " answers"
                                           : "GPU " + std::to_string(device.description->index) + " does not answer";
-    states_.update(device.description->uuid.text, device.up ? "up" : "down", message,
-                   device.up ? LogLevel::kInfo : LogLevel::kWarn);
+    states_.update(device.description->uuid.text, device.up ? "up" : "down", message, level(device.up));
   }
   for (const DeviceSample& device : cycle.batch.devices) {
     for (uint64_t xid : device.xids) {

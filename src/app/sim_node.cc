@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <system_error>
 
@@ -43,7 +44,9 @@ Result<std::unique_ptr<SimNode>> SimNode::prepare(const std::string& scenario, c
   std::string root = std::string(temporary && *temporary ? temporary : "/tmp") + "/gpu-ledger-sim-XXXXXX";
   if (!::mkdtemp(root.data()))
     return errno_error("--backend=sim: cannot make a folder for the simulated node", root, errno);
-  // The simulator reads these when it is loaded.
+  // The simulator reads these when it is loaded. The epoch lets its time go on when the library is closed and
+  // opened again, for a driver reload or SIGUSR1.
+  ::setenv("GPU_LEDGER_SIM_EPOCH", std::to_string(::time(nullptr)).c_str(), 0);
   ::setenv("GPU_LEDGER_SIM_ROOT", root.c_str(), 1);
   if (!scenario.empty()) ::setenv("GPU_LEDGER_SIM_SCENARIO", scenario.c_str(), 1);
   return std::unique_ptr<SimNode>(new SimNode(std::move(*found), std::move(root)));
@@ -57,9 +60,13 @@ SimNode::~SimNode() {
 std::string SimNode::scenario_error() const {
   const std::unique_ptr<void, int (*)(void*)> handle(::dlopen(library_.c_str(), RTLD_NOW | RTLD_LOCAL), &::dlclose);
   if (!handle) return {};
+  // A library that was closed has forgotten why; it is asked to try again.
+  using Start = int (*)();
   using ErrorText = const char* (*)();
+  const auto start = reinterpret_cast<Start>(::dlsym(handle.get(), "nvmlInit_v2"));
   const auto error_text = reinterpret_cast<ErrorText>(::dlsym(handle.get(), "gpu_ledger_sim_error"));
-  const char* text = error_text ? error_text() : nullptr;
+  if (!start || !error_text || start() == 0) return {};
+  const char* text = error_text();
   return text ? text : "";
 }
 

@@ -229,7 +229,9 @@ void DeviceBook::book_shares(Energy energy, const std::vector<double>& shares, c
     book_to(account, parts[i], false);
     const double share = shares[i] / sum;
     const double spread = share * (1 - share);
-    account.lottery_variance += joules * joules * spread / tickets;
+    // With so few tickets, none is no proof of no work: the lottery's spread is that of one ticket more for each.
+    const double lucky = (share * tickets + 1) / (tickets + static_cast<double>(shares.size()));
+    account.lottery_variance += joules * joules * lucky * (1 - lucky) / tickets;
     // Nothing is known of what a second of each costs (a spin loop's is almost free), so at equal time the true
     // share may be anything between 0 and 1: a standard deviation of 1/sqrt(12), which this reaches at 1/2.
     account.intensity_error += joules * spread * 2 / std::sqrt(3.0);
@@ -255,8 +257,8 @@ void DeviceBook::add_gpu_time(const Step& present, const std::optional<std::vect
     const double busy = std::min(1.0, (*shares)[i]);
     const Nanoseconds used(std::llround(busy * static_cast<double>(time.count())));
     Account& account = present.who[i]->second;
-    account.booked.gpu_time += used;
-    owners_[account.identity.owner].gpu_time += used;
+    account.booked.add_gpu_time(used);
+    owners_[account.identity.owner].add_gpu_time(used);
   }
 }
 

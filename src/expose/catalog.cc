@@ -150,6 +150,7 @@ std::string write(const Cycle& cycle, const ExposeOptions& options, Format forma
   TextWriter out(format, view.expected_bytes());
   for (const Family& family : kCatalog) {
     if (!options.collectors.contains(std::string(family.collector))) continue;
+    if (!options.own_process_metrics && family.name.starts_with("process_")) continue;
     out.begin_family(full_name(family, options.process_prefix), family.type, family.unit, family.help);
     family.emit(view, out);
   }

@@ -14,7 +14,7 @@ void add_owner_energy(const View& view, TextWriter& out, OwnerKind kind) {
 
 void add_owner_gpu_seconds(const View& view, TextWriter& out, OwnerKind kind) {
   for (const auto& series : view.owners) {
-    if (series.kind == kind) out.add(series.labels, series.booked.gpu_time);
+    if (series.kind == kind && series.booked.gpu_time) out.add(series.labels, *series.booked.gpu_time);
   }
 }
 

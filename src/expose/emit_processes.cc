@@ -22,7 +22,9 @@ void emit_process_energy_error(const View& view, TextWriter& out) {
 }
 
 void emit_process_gpu_seconds(const View& view, TextWriter& out) {
-  for (const auto& series : view.processes) out.add(series.labels, series.booked.gpu_time);
+  for (const auto& series : view.processes) {
+    if (series.booked.gpu_time) out.add(series.labels, *series.booked.gpu_time);
+  }
 }
 
 void emit_process_sm(const View& view, TextWriter& out) {

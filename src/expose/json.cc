@@ -83,8 +83,8 @@ json process_json(const ProcessAccount& account) {
               {"gpu", account.gpu_index},
               {"gpu_uuid", account.gpu.text},
               {"active", account.active},
-              {"energy_joules", energy_of(account.booked)},
-              {"gpu_seconds", seconds_of(account.booked.gpu_time)}};
+              {"energy_joules", energy_of(account.booked)}};
+  if (account.booked.gpu_time) object["gpu_seconds"] = seconds_of(*account.booked.gpu_time);
   add_owner(object, account.identity.owner);
   add_text(object, "container_id", account.identity.container_id);
   if (account.identity.start_time_seconds) object["start_time_seconds"] = *account.identity.start_time_seconds;
@@ -106,8 +106,8 @@ json process_json(const ProcessAccount& account) {
 json owner_json(const View& view, const OwnerAccount& account) {
   json object{{"gpu", account.gpu_index},
               {"gpu_uuid", account.gpu.text},
-              {"energy_joules", energy_of(account.booked)},
-              {"gpu_seconds", seconds_of(account.booked.gpu_time)}};
+              {"energy_joules", energy_of(account.booked)}};
+  if (account.booked.gpu_time) object["gpu_seconds"] = seconds_of(*account.booked.gpu_time);
   add_owner(object, account.owner);
   const DeviceSeries* device = view.find_device(account.gpu);
   if (device != nullptr && device->idle_known) object["idle_memory_bytes"] = account.idle_memory.count;

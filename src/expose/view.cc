@@ -15,9 +15,7 @@ constexpr Nanoseconds kIdleForgets = std::chrono::seconds(30);
 void merge_into(ProcessSeries& series, const ProcessAccount& account) {
   // The ledger orders by start time, but a start time can be unknown: who lives is certainly the newest.
   if (series.newest == nullptr || account.active || !series.newest->active) series.newest = &account;
-  series.booked.alone += account.booked.alone;
-  series.booked.shared += account.booked.shared;
-  series.booked.gpu_time += account.booked.gpu_time;
+  series.booked += account.booked;
   series.variance += account.standard_error_joules * account.standard_error_joules;
   if (account.active && account.memory) {
     series.memory = Bytes{(series.memory ? series.memory->count : 0) + account.memory->count};
@@ -118,9 +116,7 @@ std::vector<OwnerSeries> merge_owners(const View& view) {
     const auto [place, added] = places.emplace(key, merged.size());
     if (added) merged.push_back({std::move(labels), account.owner.kind, {}, {}});
     OwnerSeries& series = merged[place->second];
-    series.booked.alone += account.booked.alone;
-    series.booked.shared += account.booked.shared;
-    series.booked.gpu_time += account.booked.gpu_time;
+    series.booked += account.booked;
     const DeviceSeries* device = view.find_device(account.gpu);
     if (device != nullptr && device->idle_known) {
       series.idle_memory = Bytes{(series.idle_memory ? series.idle_memory->count : 0) + account.idle_memory.count};

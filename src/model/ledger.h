@@ -27,8 +27,15 @@ inline constexpr size_t kReasonCount = 5;
 struct Booked {
   Energy alone;
   Energy shared;
-  Nanoseconds gpu_time{0};
+  std::optional<Nanoseconds> gpu_time;  // empty: no GPU ever said (MIG)
   Energy total() const { return alone + shared; }
+  void add_gpu_time(Nanoseconds time) { gpu_time = gpu_time.value_or(Nanoseconds(0)) + time; }
+  Booked& operator+=(const Booked& other) {
+    alone += other.alone;
+    shared += other.shared;
+    if (other.gpu_time) add_gpu_time(*other.gpu_time);
+    return *this;
+  }
 };
 
 struct DeviceAccount {

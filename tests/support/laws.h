@@ -50,7 +50,7 @@ class NeverFalls {
                                owner.owner.pod_uid + owner.owner.job + owner.owner.container_id;
       rise(name + "/alone", owner.booked.alone.microjoules());
       rise(name + "/shared", owner.booked.shared.microjoules());
-      rise(name + "/time", owner.booked.gpu_time.count());
+      rise(name + "/time", owner.booked.gpu_time.value_or(Nanoseconds(0)).count());
     }
     std::map<std::string, int64_t> listed;
     for (const ProcessAccount& process : ledger.processes) {
@@ -58,7 +58,7 @@ class NeverFalls {
                                std::to_string(process.identity.key.start_ticks) + process.identity.owner.pod_uid;
       listed[name + "/alone"] = process.booked.alone.microjoules();
       listed[name + "/shared"] = process.booked.shared.microjoules();
-      listed[name + "/time"] = process.booked.gpu_time.count();
+      listed[name + "/time"] = process.booked.gpu_time.value_or(Nanoseconds(0)).count();
     }
     for (const auto& [name, value] : listed) {
       const auto before = processes_.find(name);

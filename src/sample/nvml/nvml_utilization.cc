@@ -177,15 +177,11 @@ UtilizationReply UtilizationReader::read(Session& session, Device device, Nanose
     note_idle(now);
     return out;
   }
-  const double scale = idle_scale(now, since, entries) / 100;
+  const double scale = idle_scale(now, since, entries);
+  const auto ratio = [&](unsigned percent) { return Ratio{percent * scale / 100}; };
   for (const Entry& e : entries) {
-    out.uses.push_back({e.pid,
-                        {{e.sm * scale},
-                         {e.memory * scale},
-                         {e.encoder * scale},
-                         {e.decoder * scale},
-                         {e.jpeg * scale},
-                         {e.ofa * scale}}});
+    out.uses.emplace_back(e.pid, EngineUse{ratio(e.sm), ratio(e.memory), ratio(e.encoder), ratio(e.decoder),
+                                           ratio(e.jpeg), ratio(e.ofa)});
     last_seen_ = std::max(last_seen_, e.timestamp);
   }
   learn_offset(now, last_seen_);

@@ -83,6 +83,14 @@ TEST(Engine, StandardErrorIsZeroAloneAndWideWhenShared) {
   EXPECT_LT(process(shared, 1).standard_error_joules, 5000);
 }
 
+TEST(Engine, NoTicketInAFewIsNoProof) {
+  Engine engine(rules());
+  step(engine, BatchBuilder(0).gpu(0, 0).process(1, 0.9).process(2, 0));
+  const Ledger ledger = step(engine, BatchBuilder(1).gpu(0, 100'000).process(1, 0.9).process(2, 0));
+  EXPECT_GT(process(ledger, 1).standard_error_joules, 1);
+  EXPECT_LT(process(ledger, 1).standard_error_joules, 30);
+}
+
 TEST(Engine, NobodyThereIsIdle) {
   Engine engine(rules());
   step(engine, BatchBuilder(0).gpu(0, 0));
@@ -294,7 +302,7 @@ TEST(Engine, MigProcessesPayByTheirSlices) {
   const Ledger ledger = step(engine, batch(1, 200'000));
   EXPECT_EQ(process(ledger, 1).booked.shared, Energy::millijoules(50'000));
   EXPECT_EQ(process(ledger, 2).booked.shared, Energy::millijoules(150'000));
-  EXPECT_EQ(process(ledger, 2).booked.gpu_time.count(), 0) << "nobody says how long it worked";
+  EXPECT_FALSE(process(ledger, 2).booked.gpu_time) << "nobody says how long it worked";
   EXPECT_EQ(process(ledger, 2).mig->uuid, "MIG-b");
   EXPECT_FALSE(process(ledger, 1).sm);
   EXPECT_FALSE(process(ledger, 1).idle.evaluated);
