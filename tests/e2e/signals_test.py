@@ -35,7 +35,7 @@ class SignalsTest(harness.Case):
             self.assertTrue(ledger.metrics().find("gpu_ledger_build_info"))
             before = ledger.metrics()
             config.write_text("metric-retention: 5m\nlog-level: debug\ncollector.idle: false\n", encoding="utf-8")
-            ledger.signal(signal.SIGHUP)
+            ledger.send(signal.SIGHUP)
             harness.wait_until(lambda: not ledger.metrics().find("gpu_idle_memory_total_bytes"), 5,
                                "the idle collector to go")
             self.assert_never_fell(before, ledger.metrics(), gone_allowed=("my_gpu_process", ))
@@ -44,7 +44,7 @@ class SignalsTest(harness.Case):
         config = self.write("config.yaml", "collector.idle: false\n")
         with harness.Ledger(f"--config={config}", *harness.FAST) as ledger:
             config.write_text("collector.idle: [\n", encoding="utf-8")
-            ledger.signal(signal.SIGHUP)
+            ledger.send(signal.SIGHUP)
             harness.wait_until(lambda: str(config) in ledger.log(), 5, "a line about the broken file")
             time.sleep(0.5)
             self.assertTrue(ledger.alive())
@@ -56,7 +56,7 @@ class SignalsTest(harness.Case):
             before = ledger.metrics()
             for name in DEVICE_GAUGES:
                 self.assertTrue(before.find(name), name)
-            ledger.signal(signal.SIGUSR1)
+            ledger.send(signal.SIGUSR1)
             harness.wait_until(lambda: ledger.get("/readyz").status == 503, 5, "/readyz to say 503")
             released = ledger.metrics()
             self.assertEqual(released.value("gpu_ledger_source_up", source="nvml"), 0)
@@ -67,7 +67,7 @@ class SignalsTest(harness.Case):
             mapped = open(f"/proc/{ledger.child.pid}/maps", encoding="utf-8").read()
             self.assertNotIn("libnvidia-ml", mapped, "the driver's library is still loaded")
 
-            ledger.signal(signal.SIGUSR2)
+            ledger.send(signal.SIGUSR2)
             harness.wait_until(lambda: ledger.get("/readyz").status == 200, 10, "/readyz to say 200")
             after = ledger.metrics()
             self.assertEqual(after.value("gpu_ledger_source_up", source="nvml"), 1)
