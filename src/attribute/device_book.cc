@@ -22,10 +22,9 @@ std::optional<Power> highest_power(const DeviceDescription& description) {
   return Power::watts(description.power_limit->watts() * kPeakOverLimit);
 }
 
-// The server is known by its name; where names are unknown (a pid that is gone, a recording), by being the
-// one that is no client.
-bool is_mps_server(const ProcessIdentity& identity) {
-  return identity.name.starts_with("nvidia-cuda-mps") || identity.key.start_ticks == 0;
+// comm holds 15 characters of nvidia-cuda-mps-server.
+bool named_mps_server(const ProcessIdentity& identity) {
+  return identity.name.starts_with("nvidia-cuda-mps");
 }
 
 const MigInstance* find_instance(const DeviceDescription& description, const std::optional<MigId>& id) {
@@ -59,12 +58,14 @@ void DeviceBook::advance(const DeviceSample& sample, const SampleBatch& batch, c
     const bool ordinary = book(*step, present, sample, rules);
     if (ordinary) learn_floors(*step, present, sample, now);
     was_empty_ = present.who.empty();
+    was_down_ = false;
   }
   meter_.close(sample, batch.at);
 }
 
 void DeviceBook::mark_down() {
   up_ = false;
+  was_down_ = true;
   for (auto& [key, account] : accounts_) {
     account.sm.reset();
     account.memory_utilization.reset();
@@ -103,7 +104,7 @@ DeviceBook::Step DeviceBook::gather(const DeviceSample& sample, const SampleBatc
     Tenant tenant;
     tenant.use = process.use;
     tenant.mps_client = process.mps_client;
-    tenant.mps_server = !process.mps_client && is_mps_server(book.identity);
+    tenant.mps_server = !process.mps_client && named_mps_server(book.identity);
     tenant.mig_slices = book.mig ? book.mig->compute_slices : 0;
     step.tenants.push_back(tenant);
     step.anyone_working |= process.use.any();
@@ -112,6 +113,11 @@ DeviceBook::Step DeviceBook::gather(const DeviceSample& sample, const SampleBatc
   for (size_t i = 0; i < step.who.size(); ++i) {
     const auto& mig = step.who[i]->second.mig;
     if (mig) step.tenants[i].mig_tenants = in_instance[mig->id];
+  }
+  // Names can be unknown (a pid that is gone, a recording): then the server is whoever is no client.
+  const auto server = [](const Tenant& tenant) { return tenant.mps_server; };
+  if (std::none_of(step.tenants.begin(), step.tenants.end(), server)) {
+    for (Tenant& tenant : step.tenants) tenant.mps_server = !tenant.mps_client;
   }
   // Those who left since the last look were there for a part of the step. Who only got a new owner did not leave.
   for (auto it = accounts_.begin(); it != accounts_.end(); ++it) {
@@ -168,7 +174,9 @@ bool DeviceBook::book(const EnergyMeter::Step& step, const Step& present, const 
     book_to_reason(step.energy, Reason::kAnomaly);
     return false;
   }
-  if (step.time > std::max(kUtilizationMemory, 2 * rules.sample_interval)) {
+  // A GPU or driver that was away brings back no memory of who worked.
+  const Nanoseconds memory = was_down_ ? Nanoseconds(0) : kUtilizationMemory;
+  if (step.time > std::max(memory, 2 * rules.sample_interval)) {
     book_to_reason(step.energy, Reason::kExporterDown);
     return false;
   }

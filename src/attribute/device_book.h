@@ -88,6 +88,7 @@ class DeviceBook {
   PowerFloor idle_floor_;
   PowerFloor resident_floor_;
   bool was_empty_ = false;  // nobody was there in the last step
+  bool was_down_ = false;   // at some moment since the last step
 };
 
 }  // namespace gpuledger::attribute

@@ -216,6 +216,32 @@ TEST(Engine, DriverReloadKeepsTheBooksAndCountsOn) {
   EXPECT_EQ(ledger.devices[0].measured, Energy::millijoules(150'000));
 }
 
+TEST(Engine, WhatAReturningDriverSaysDoesNotSpeakForTheGap) {
+  Engine engine(rules());
+  step(engine, BatchBuilder(0).gpu(0, 9'000'000).process(1, 1));
+  for (int second = 1; second < 5; ++second) step(engine, BatchBuilder(second));
+  const Ledger ledger = step(engine, BatchBuilder(5).gpu(0, 200'000).process(2, 1));
+  EXPECT_EQ(reason(ledger, Reason::kExporterDown), Energy::millijoules(200'000));
+  EXPECT_EQ(process(ledger, 2).booked.total(), Energy());
+}
+
+TEST(Engine, MpsServerIsKnownByItsNameOrByBeingNoClient) {
+  for (const char* name : {"nvidia-cuda-mps", "recorded"}) {
+    Engine engine(rules());
+    Ledger ledger;
+    for (int second = 0; second < 2; ++second) {
+      BatchBuilder batch(second);
+      batch.gpu(0, second * 300'000).process(1, 0.9).identity(1).name = name;
+      batch.process(2, 0).last().mps_client = true;
+      batch.process(3, 0).last().mps_client = true;
+      ledger = step(engine, batch);
+    }
+    EXPECT_EQ(process(ledger, 1).booked.total(), Energy()) << name;
+    EXPECT_EQ(process(ledger, 2).booked.shared, Energy::millijoules(150'000)) << name;
+    EXPECT_EQ(process(ledger, 3).booked.shared, Energy::millijoules(150'000)) << name;
+  }
+}
+
 TEST(Engine, LostGpuKeepsItsBooksAndTheGapIsNobodys) {
   Engine engine(rules());
   step(engine, BatchBuilder(0).gpu(0, 0).process(1, 1));

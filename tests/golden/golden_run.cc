@@ -1,0 +1,129 @@
+// usage: golden_run LIBRARY SCENARIO SECONDS text|openmetrics|json EXPECTED_WITHOUT_ENDING
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include "app/pipeline.h"
+#include "base/log.h"
+#include "sample/nvml/nvml_source.h"
+
+namespace {
+
+using namespace gpuledger;
+
+class ManualClock final : public Clock {
+ public:
+  Timestamp now() const override { return {seconds_, std::chrono::seconds(1'767'225'600) + seconds_}; }
+  void set(int seconds) { seconds_ = std::chrono::seconds(seconds); }
+
+ private:
+  Nanoseconds seconds_{0};
+};
+
+// Call times depend on the machine the test runs on.
+bool is_volatile(const std::string& line) {
+  for (const char* name :
+       {"gpu_ledger_driver_call_duration_seconds", "gpu_ledger_sample_duration_seconds", "gpu_ledger_series"}) {
+    if (line.starts_with(name)) return true;
+  }
+  return false;
+}
+
+std::string without_volatile_lines(const std::string& text) {
+  std::istringstream lines(text);
+  std::string kept, line;
+  while (std::getline(lines, line)) {
+    if (!is_volatile(line)) kept += line + "\n";
+  }
+  return kept;
+}
+
+std::string show(const Cycle& cycle, const std::string& format) {
+  expose::ExposeOptions options;
+  options.version = "test";
+  options.own_process_metrics = false;
+  if (format == "json") return expose::write_json(cycle, options) + "\n";
+  return without_volatile_lines(format == "text" ? expose::write_text(cycle, options)
+                                                 : expose::write_openmetrics(cycle, options));
+}
+
+Result<std::string> run(const std::string& library, int seconds, const std::string& format) {
+  const std::string root = std::getenv("GPU_LEDGER_SIM_ROOT");
+  void* simulator = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!simulator) return Error{Code::kNotFound, std::string("cannot load the simulator: ") + ::dlerror()};
+  const auto set_time = reinterpret_cast<void (*)(double)>(::dlsym(simulator, "gpu_ledger_sim_set_time"));
+  set_time(0);
+
+  ManualClock clock;
+  nvml::NvmlSourceOptions source_options;
+  source_options.library = library;
+  auto source = nvml::make_nvml_source(source_options, clock);
+  if (const auto probe = source->probe(); !probe.ok()) return probe.error();
+  auto resolver = std::make_unique<identity::Resolver>(
+      identity::ProcReader(root + "/proc"), std::make_unique<identity::PodListFile>(root + "/kubelet/pods.json"));
+  app::PipelineOptions options;
+  options.simulated = true;
+  app::Pipeline pipeline(std::move(source), std::move(resolver), BookingRules{}, options, clock);
+  std::shared_ptr<const Snapshot> snapshot;
+  for (int second = 0; second <= seconds; ++second) {
+    clock.set(second);
+    set_time(second);
+    snapshot = pipeline.run_cycle();
+  }
+  return show(*snapshot->cycle, format);
+}
+
+std::string first_difference(const std::string& expected, const std::string& actual) {
+  std::istringstream a(expected), b(actual);
+  std::string left, right;
+  for (int line = 1;; ++line) {
+    const bool more_left = static_cast<bool>(std::getline(a, left));
+    const bool more_right = static_cast<bool>(std::getline(b, right));
+    if (!more_left && !more_right) return "no line differs";
+    if (more_left != more_right || left != right) {
+      return "line " + std::to_string(line) + "\n  expected: " + (more_left ? left : "(end)") +
+             "\n  got:      " + (more_right ? right : "(end)");
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 6) return 2;
+  const std::string format = argv[4];
+  const std::string file = std::string(argv[5]) + (format == "text" ? ".prom" : format == "json" ? ".json" : ".om");
+  std::string pattern = (std::filesystem::temp_directory_path() / "gpu-ledger-golden-XXXXXX").string();
+  const std::string root = ::mkdtemp(pattern.data());
+  ::setenv("GPU_LEDGER_SIM_ROOT", root.c_str(), 1);
+  ::setenv("GPU_LEDGER_SIM_CLOCK", "virtual", 1);
+  ::setenv("GPU_LEDGER_SIM_SCENARIO", argv[2], 1);
+  (void)configure_log("error", "text");
+  const auto outcome = run(argv[1], std::atoi(argv[3]), format);
+  std::filesystem::remove_all(root);
+  if (!outcome.ok()) {
+    std::cerr << argv[2] << ": " << outcome.error().message << "\n";
+    return 1;
+  }
+  const std::string& actual = *outcome;
+
+  if (std::getenv("GPU_LEDGER_UPDATE_GOLDEN")) {
+    std::ofstream(file) << actual;
+    return 0;
+  }
+  std::ifstream stream(file);
+  if (!stream) {
+    std::cerr << "no " << file << "; make it with GPU_LEDGER_UPDATE_GOLDEN=1\n";
+    return 1;
+  }
+  std::stringstream expected;
+  expected << stream.rdbuf();
+  if (expected.str() == actual) return 0;
+  std::cerr << file << " differs: " << first_difference(expected.str(), actual) << "\n";
+  return 1;
+}
