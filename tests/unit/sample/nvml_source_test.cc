@@ -244,6 +244,18 @@ TEST_F(SourceTest, AGpuLostFromTheStartIsTakenInLater) {
   EXPECT_EQ(batch.devices[0].description->uuid.text, "GPU-0");
 }
 
+TEST_F(SourceTest, AnIndexThatChangesUnderAGpuIsFollowed) {
+  gpu();
+  nvml_.add_gpu("GPU-1");
+  sample(true);
+  std::swap(nvml_.gpus[0], nvml_.gpus[1]);  // the handles stay
+  const SampleBatch batch = sample(true);
+  ASSERT_THAT(batch.devices, SizeIs(2));
+  EXPECT_EQ(batch.devices[0].description->uuid.text, "GPU-1");
+  EXPECT_EQ(batch.devices[0].description->index, 0u);
+  EXPECT_EQ(batch.devices[1].description->index, 1u);
+}
+
 TEST_F(SourceTest, XidsAreDrainedBoundedAndBookedToTheirGpu) {
   gpu();
   nvml_.add_gpu("GPU-1");
