@@ -47,9 +47,9 @@ Result<Scenario> parse_file(const std::string& path) {
     scenario.gpus.push_back(gpu);
     return scenario;
   }
+  errno = 0;
   std::ifstream file(path);
   std::stringstream text;
-  errno = 0;
   if (!file || !(text << file.rdbuf())) {
     const std::string why = errno ? std::strerror(errno) : "cannot be read or is empty";
     return Error{Code::kNotFound, path + ": " + why};

@@ -1,0 +1,315 @@
+"""Real NVML clients read the simulated driver: nvidia-ml-py every part of it, nvtop as a user sees it.
+
+They are looked for in GPU_LEDGER_PARTS (filled by tools/fetch_nvml_clients.sh), else on the system
+(PYNVML_DIR, NVTOP). A given directory that cannot be used is a failure; none at all skips, saying so.
+"""
+import ctypes
+import fcntl
+import glob
+import json
+import math
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+import unittest
+
+SIM = os.environ["GPU_LEDGER_SIM"]
+PARTS = os.environ.get("GPU_LEDGER_PARTS", "")
+HAVE_PARTS = bool(PARTS) and os.path.isdir(PARTS)
+
+# The loader reads LD_LIBRARY_PATH only when a program starts.
+if os.environ.get("LD_LIBRARY_PATH", "").split(":")[0] != SIM:
+    os.environ["LD_LIBRARY_PATH"] = SIM + ":" + os.environ.get("LD_LIBRARY_PATH", "")
+    os.execv(sys.executable, [sys.executable, "-B"] + sys.argv)
+
+if HAVE_PARTS:
+    sys.path.insert(0, os.path.join(PARTS, "pynvml"))
+elif os.environ.get("PYNVML_DIR"):
+    sys.path.insert(0, os.environ["PYNVML_DIR"])
+try:
+    import pynvml as nv
+except ImportError:
+    nv = None
+
+
+def find_nvtop():
+    if HAVE_PARTS:
+        return os.path.join(PARTS, "nvtop", "usr", "bin", "nvtop")
+    return os.environ.get("NVTOP") or shutil.which("nvtop")
+
+
+SCENARIO = """
+driver: "580.159.04"
+cuda: 13000
+gpus:
+  - {{model: H200, counter_start_joules: 1000}}
+  - model: A100-40GB
+    mig: [{{gi: 1, profile: 3g.20gb}}, {{gi: 5, profile: 1g.5gb}}]
+  - {{model: T4, accounting: true}}
+processes:
+  - {{pid: {own}, name: python3, gpus: 0, memory: 10GiB, load: gemm, real: true}}
+  - {{pid: 990001, name: spinner, gpus: 0, memory: 2GiB, load: spin}}
+  - {{pid: 990002, name: mig-train, gpus: 1, mig: {{gi: 1}}, memory: 4GiB, load: train}}
+  - {{pid: 990003, name: video, gpus: 2, memory: {video}, kind: both, load: video}}
+events:
+  - {{at: 8, do: xid, gpu: 2, xid: 79}}
+"""
+
+
+class Scenario:
+    """A scenario file and the environment that makes the driver use it."""
+
+    def __init__(self, clock, video):
+        self.folder = tempfile.mkdtemp(prefix="gpu-ledger-clients-")
+        path = os.path.join(self.folder, "scenario.yaml")
+        with open(path, "w") as file:
+            file.write(SCENARIO.format(own=os.getpid(), video=video))
+        self.environment = {"GPU_LEDGER_SIM_SCENARIO": path, "GPU_LEDGER_SIM_CLOCK": clock}
+
+    def remove(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class NvidiaMlPyTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        if nv is None:
+            if HAVE_PARTS:
+                raise AssertionError(f"no usable nvidia-ml-py in {PARTS}/pynvml")
+            raise unittest.SkipTest("nvidia-ml-py is not there: set GPU_LEDGER_PARTS or PYNVML_DIR")
+        cls.scenario = Scenario("virtual", video="not available")
+        os.environ.update(cls.scenario.environment)
+        cls.library = ctypes.CDLL("libnvidia-ml.so.1")
+        cls.library.gpu_ledger_sim_set_time.argtypes = [ctypes.c_double]
+        nv.nvmlInit()
+
+    @classmethod
+    def tearDownClass(cls):
+        if nv is not None:
+            nv.nvmlShutdown()
+            cls.scenario.remove()
+
+    def setUp(self):
+        self.at(4)
+        self.gpus = [nv.nvmlDeviceGetHandleByIndex(i) for i in range(nv.nvmlDeviceGetCount())]
+
+    def at(self, seconds):
+        self.library.gpu_ledger_sim_set_time(seconds)
+
+    def test_system(self):
+        self.assertEqual(nv.nvmlSystemGetDriverVersion(), "580.159.04")
+        self.assertEqual(nv.nvmlSystemGetCudaDriverVersion_v2(), 13000)
+        self.assertTrue(nv.nvmlSystemGetNVMLVersion().endswith("580.159.04"))
+
+    def test_what_the_gpus_are(self):
+        self.assertEqual([nv.nvmlDeviceGetName(g) for g in self.gpus],
+                         ["NVIDIA H200", "NVIDIA A100-SXM4-40GB", "Tesla T4"])
+        for index, gpu in enumerate(self.gpus):
+            self.assertEqual(nv.nvmlDeviceGetIndex(gpu), index)
+            uuid = nv.nvmlDeviceGetUUID(gpu)
+            self.assertRegex(uuid, r"^GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+            self.assertEqual(nv.nvmlDeviceGetIndex(nv.nvmlDeviceGetHandleByUUID(uuid)), index)
+            pci = nv.nvmlDeviceGetPciInfo(gpu)
+            self.assertEqual(nv.nvmlDeviceGetIndex(nv.nvmlDeviceGetHandleByPciBusId(pci.busId)), index)
+            self.assertEqual(pci.pciDeviceId & 0xFFFF, 0x10DE)
+        self.assertEqual(nv.nvmlDeviceGetArchitecture(self.gpus[0]), nv.NVML_DEVICE_ARCH_HOPPER)
+        self.assertEqual(nv.nvmlDeviceGetCudaComputeCapability(self.gpus[1]), (8, 0))
+
+    def test_memory(self):
+        old = nv.nvmlDeviceGetMemoryInfo(self.gpus[0])
+        new = nv.nvmlDeviceGetMemoryInfo(self.gpus[0], version=nv.nvmlMemory_v2)
+        self.assertEqual(old.total, 150754820096)
+        self.assertEqual(old.used, new.used + new.reserved)
+        self.assertGreaterEqual(new.used, 12 << 30)
+
+    def test_energy_and_power(self):
+        gpu = self.gpus[0]
+        before = nv.nvmlDeviceGetTotalEnergyConsumption(gpu)
+        self.at(5)
+        spent = nv.nvmlDeviceGetTotalEnergyConsumption(gpu) - before
+        self.assertGreater(before, 1000_000)
+        self.assertAlmostEqual(spent, nv.nvmlDeviceGetPowerUsage(gpu), delta=10)
+        field = nv.nvmlDeviceGetFieldValues(gpu, [nv.NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION])[0]
+        self.assertEqual(field.nvmlReturn, 0)
+        self.assertEqual(field.value.ullVal, before + spent)
+        kind, samples = nv.nvmlDeviceGetSamples(gpu, nv.NVML_TOTAL_POWER_SAMPLES, 0)
+        self.assertEqual((kind, len(samples)), (nv.NVML_VALUE_TYPE_UNSIGNED_INT, 119))
+        self.assertEqual(samples[-1].timeStamp - samples[-2].timeStamp, 20000)
+        self.assertEqual(nv.nvmlDeviceGetEnforcedPowerLimit(gpu), 700000)
+
+    def test_processes(self):
+        h200 = {p.pid: p for p in nv.nvmlDeviceGetComputeRunningProcesses(self.gpus[0])}
+        self.assertEqual(set(h200), {os.getpid(), 990001})
+        self.assertEqual(h200[990001].usedGpuMemory, 2 << 30)
+        mig = nv.nvmlDeviceGetComputeRunningProcesses(self.gpus[1])
+        self.assertEqual([(p.pid, p.gpuInstanceId, p.computeInstanceId) for p in mig], [(990002, 1, 0)])
+        graphics = nv.nvmlDeviceGetGraphicsRunningProcesses(self.gpus[2])
+        self.assertEqual([(p.pid, p.usedGpuMemory) for p in graphics], [(990003, None)])
+        self.assertEqual(nv.nvmlDeviceGetMPSComputeRunningProcesses(self.gpus[0]), [])
+
+    def test_utilization(self):
+        self.assertEqual(nv.nvmlDeviceGetUtilizationRates(self.gpus[0]).gpu, 100)
+        old = nv.nvmlDeviceGetProcessUtilization(self.gpus[0], 0)
+        new = nv.nvmlDeviceGetProcessesUtilizationInfo(self.gpus[0], 0)
+        self.assertEqual({u.pid for u in old}, {os.getpid(), 990001})
+        self.assertEqual({u.pid for u in new}, {u.pid for u in old})
+        self.assertAlmostEqual(sum(u.smUtil for u in new), 100, delta=2)
+        self.assertEqual(nv.nvmlDeviceGetEncoderUtilization(self.gpus[2]), [60, 200000])
+        with self.assertRaises(nv.NVMLError_NotSupported):
+            nv.nvmlDeviceGetProcessUtilization(self.gpus[1], 0)
+        newest = max(u.timeStamp for u in old)
+        with self.assertRaises(nv.NVMLError_NotFound):
+            nv.nvmlDeviceGetProcessUtilization(self.gpus[0], newest)
+
+    def test_mig(self):
+        self.assertEqual(nv.nvmlDeviceGetMigMode(self.gpus[1]), [1, 1])
+        with self.assertRaises(nv.NVMLError_NotSupported):
+            nv.nvmlDeviceGetMigMode(self.gpus[2])
+        found = []
+        for index in range(nv.nvmlDeviceGetMaxMigDeviceCount(self.gpus[1])):
+            try:
+                mig = nv.nvmlDeviceGetMigDeviceHandleByIndex(self.gpus[1], index)
+            except nv.NVMLError_NotFound:
+                continue
+            self.assertTrue(nv.nvmlDeviceIsMigDeviceHandle(mig))
+            self.assertTrue(nv.nvmlDeviceGetUUID(mig).startswith("MIG-"))
+            parent = nv.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(mig)
+            self.assertEqual(nv.nvmlDeviceGetIndex(parent), 1)
+            attributes = nv.nvmlDeviceGetAttributes(mig)
+            found.append((nv.nvmlDeviceGetGpuInstanceId(mig), attributes.gpuInstanceSliceCount,
+                          len(nv.nvmlDeviceGetComputeRunningProcesses(mig))))
+        self.assertEqual(found, [(1, 3, 1), (5, 1, 0)])
+
+    def test_gpm(self):
+        self.assertEqual(nv.nvmlGpmQueryDeviceSupport(self.gpus[0]).isSupportedDevice, 1)
+        self.assertEqual(nv.nvmlGpmQueryDeviceSupport(self.gpus[2]).isSupportedDevice, 0)
+        first, second = nv.nvmlGpmSampleAlloc(), nv.nvmlGpmSampleAlloc()
+
+        def tensor():
+            request = nv.c_nvmlGpmMetricsGet_t()
+            request.version = nv.NVML_GPM_METRICS_GET_VERSION
+            request.numMetrics = 1
+            request.sample1, request.sample2 = first, second
+            request.metrics[0].metricId = nv.NVML_GPM_METRIC_ANY_TENSOR_UTIL
+            nv.nvmlGpmMetricsGet(request)
+            self.assertEqual(request.metrics[0].nvmlReturn, 0)
+            return request.metrics[0].value
+
+        nv.nvmlGpmSampleGet(self.gpus[0], first)
+        nv.nvmlGpmSampleGet(self.gpus[0], second)
+        self.assertTrue(math.isnan(tensor()))
+        self.at(6)
+        nv.nvmlGpmSampleGet(self.gpus[0], second)
+        self.assertAlmostEqual(tensor(), 44, delta=2)  # a GEMM half of the time
+        nv.nvmlGpmSampleFree(first)
+        nv.nvmlGpmSampleFree(second)
+
+    def test_accounting(self):
+        gpu = self.gpus[2]
+        self.assertEqual(nv.nvmlDeviceGetAccountingMode(gpu), 1)
+        self.assertEqual(nv.nvmlDeviceGetAccountingPids(gpu), [990003])
+        stats = nv.nvmlDeviceGetAccountingStats(gpu, 990003)
+        self.assertEqual((stats.isRunning, stats.gpuUtilization), (1, 25))
+        if os.geteuid() == 0:
+            nv.nvmlDeviceSetAccountingMode(self.gpus[0], 1)
+            self.assertEqual(nv.nvmlDeviceGetAccountingMode(self.gpus[0]), 1)
+
+    def test_events(self):
+        events = nv.nvmlEventSetCreate()
+        nv.nvmlDeviceRegisterEvents(self.gpus[2], nv.nvmlEventTypeXidCriticalError, events)
+        with self.assertRaises(nv.NVMLError_Timeout):
+            nv.nvmlEventSetWait_v2(events, 0)
+        self.at(9)
+        event = nv.nvmlEventSetWait_v2(events, 0)
+        self.assertEqual((event.eventType, event.eventData), (nv.nvmlEventTypeXidCriticalError, 79))
+        nv.nvmlEventSetFree(events)
+
+    def test_the_rest_of_what_monitors_ask(self):
+        gpu = self.gpus[0]
+        self.assertIn(nv.nvmlDeviceGetTemperature(gpu, nv.NVML_TEMPERATURE_GPU), range(30, 90))
+        self.assertEqual(nv.nvmlDeviceGetClockInfo(gpu, nv.NVML_CLOCK_SM), 1980)
+        self.assertEqual(nv.nvmlDeviceGetPerformanceState(gpu), 0)
+        self.assertEqual(nv.nvmlDeviceGetCurrentClocksEventReasons(gpu), 0)
+        with self.assertRaises(nv.NVMLError_NotSupported):
+            nv.nvmlDeviceGetFanSpeed(gpu)
+
+
+def screen_of(command, environment, seconds):
+    """What a program writes to a terminal of 160 columns until it is told q."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        try:
+            os.execve(command[0], command, environment)
+        finally:
+            os._exit(127)
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 160, 0, 0))
+    output, until, asked = b"", time.monotonic() + seconds, False
+    status = None
+    while status is None:
+        readable, _, _ = select.select([terminal], [], [], 0.2)
+        if readable:
+            try:
+                output += os.read(terminal, 65536)
+            except OSError:  # the other end is closed
+                pass
+        if not asked and time.monotonic() > until:
+            os.write(terminal, b"q")
+            asked = True
+        if time.monotonic() > until + 10:
+            os.kill(pid, signal.SIGKILL)
+        ended, code = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            status = os.waitstatus_to_exitcode(code)
+    os.close(terminal)
+    return status, re.sub(rb"\x1b[\[(][0-9;?]*[A-Za-z]", b" ", output).decode("utf-8", "replace")
+
+
+class NvtopTest(unittest.TestCase):
+    def setUp(self):
+        self.nvtop = find_nvtop()
+        if not HAVE_PARTS and not self.nvtop:
+            self.skipTest("nvtop is not there: set GPU_LEDGER_PARTS or NVTOP")
+        self.assertTrue(os.access(self.nvtop, os.X_OK), f"{self.nvtop} cannot be run")
+        # nvtop 3.0 gives up on a process whose memory the driver cannot say.
+        self.scenario = Scenario("real", video="1GiB")
+        self.addCleanup(self.scenario.remove)
+        libraries = [SIM]
+        if HAVE_PARTS:
+            for at in ("lib", "usr/lib"):
+                libraries += glob.glob(os.path.join(PARTS, "nvtop", at, "*-linux-gnu"))
+        self.environment = dict(os.environ, **self.scenario.environment, TERM="xterm", LINES="50", COLUMNS="160",
+                                HOME=self.scenario.folder, XDG_CONFIG_HOME=self.scenario.folder,
+                                LD_LIBRARY_PATH=":".join(libraries))
+
+    def test_sees_gpus_and_processes(self):
+        usage = subprocess.run([self.nvtop, "--help"], env=self.environment, capture_output=True, text=True, timeout=20)
+        if "--snapshot" in usage.stdout:
+            self.check_snapshot()
+        else:
+            self.check_screen()
+
+    def check_snapshot(self):
+        shot = subprocess.run([self.nvtop, "-s"], env=self.environment, capture_output=True, text=True, timeout=30)
+        self.assertEqual(shot.returncode, 0, shot.stderr)
+        names = [gpu["device_name"] for gpu in json.loads(shot.stdout)]
+        self.assertEqual(names, ["NVIDIA H200", "NVIDIA A100-SXM4-40GB", "Tesla T4"])
+
+    def check_screen(self):
+        status, screen = screen_of([self.nvtop, "-p", "-C", "-d", "5"], self.environment, 4)
+        self.assertEqual(status, 0, screen)
+        for wanted in ("H200", "A100-SXM4-40GB", "T4", str(os.getpid())):
+            self.assertIn(wanted, screen)
+        self.assertRegex(screen, r"700 ?W")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
