@@ -85,12 +85,12 @@ TEST_F(ServerLimitsTest, SlowClientIsCutOffAndHoldsNobodyUp) {
     slow.send("x");
     const auto before = std::chrono::steady_clock::now();
     EXPECT_EQ(fetch(address(), "/metrics").status, 200);
-    EXPECT_LT(seconds_since(before), 0.3);
+    EXPECT_LT(seconds_since(before), 1.0);
     cut = slow.closed_within(milliseconds(20));
   }
   EXPECT_TRUE(cut);
   EXPECT_GE(seconds_since(begin), 0.38);
-  EXPECT_LT(seconds_since(begin), 2.0);
+  EXPECT_LT(seconds_since(begin), 5.0);
 }
 
 TEST_F(ServerLimitsTest, SilentClientIsCutOff) {
@@ -102,7 +102,7 @@ TEST_F(ServerLimitsTest, SilentClientIsCutOff) {
 
 TEST_F(ServerLimitsTest, IdleConnectionLivesLongerThanAHalfRequest) {
   options_.limits.header_timeout = milliseconds(150);
-  options_.limits.idle_timeout = milliseconds(600);
+  options_.limits.idle_timeout = milliseconds(1000);
   start();
   TestClient idle(address());
   EXPECT_EQ(idle.get("/healthz").status, 200);
@@ -115,7 +115,7 @@ TEST_F(ServerLimitsTest, IdleConnectionLivesLongerThanAHalfRequest) {
   ASSERT_TRUE(half.send("GET /"));
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_TRUE(half.closed_within(milliseconds(3000)));
-  EXPECT_LT(seconds_since(begin), 0.5);
+  EXPECT_LT(seconds_since(begin), 0.8);
 }
 
 TEST_F(ServerLimitsTest, ClientThatDoesNotReadIsCutOff) {
