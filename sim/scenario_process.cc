@@ -207,6 +207,11 @@ void parse_process(const YAML::Node& node, const std::vector<GpuSpec>& gpus, Par
   if (failure->failed()) return;
   const YAML::Node load = reader.child("load");
   if (load.IsDefined()) parse_load(load, gpus[out->gpus[0]].model, failure, &out->load);
+  for (const unsigned gpu : out->gpus) {
+    if (out->load.encoder > 0 && !gpus[gpu].model.encoder) {
+      reader.refuse("load", "uses an encoder, and a " + gpus[gpu].model.key + " has none");
+    }
+  }
   const YAML::Node owner = reader.child("owner");
   if (owner.IsDefined()) parse_owner(owner, failure, &out->owner);
   reader.finish();

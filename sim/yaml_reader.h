@@ -58,6 +58,9 @@ class MapReader {
   std::set<std::string> known_;
 };
 
+// "1g.10gb" into slices and memory.
+void parse_profile(MapReader* reader, MigSpec* out);
+void parse_event(const YAML::Node& node, ParseFailure* failure, Scenario* scenario);
 void parse_process(const YAML::Node& node, const std::vector<GpuSpec>& gpus, ParseFailure* failure, ProcessSpec* out);
 
 }  // namespace gpuledger::sim

@@ -29,6 +29,8 @@ TEST_F(ScenarioErrorTest, NamesFileLineAndWhatIsWrong) {
             "scenario.yaml:3: process: 'memory' must be a size such as 512MiB or 40GiB, or 'not available'");
   EXPECT_EQ(refused("gpus: [{model: H200}]\nprocesses:\n  - pid: 1\n    gpus: 0\n    load: {kind: gemm, busy: 300}\n"),
             "scenario.yaml:5: load: 'busy' must be between 0 and 100");
+  EXPECT_EQ(refused("gpus: [{model: H200}]\nprocesses: [{pid: 1, gpus: 0, load: video}]\n"),
+            "scenario.yaml:2: process: 'load' uses an encoder, and a H200 has none");
   EXPECT_EQ(refused("gpus: [{model: T4, mig: []}]\n"), "scenario.yaml:1: gpu: 'mig' is not something a T4 can do");
   EXPECT_EQ(refused("gpus: [{model: T4}]\nevents: [{at: 1, do: explode}]\n").substr(0, 47),
             "scenario.yaml:2: event: 'do' must be gpu_lost, ");
@@ -67,6 +69,20 @@ TEST_F(ScenarioErrorTest, AMendedScenarioIsReadAtTheNextTry) {
 TEST_F(ScenarioErrorTest, TheClockMustBeOneOfTwo) {
   setenv("GPU_LEDGER_SIM_CLOCK", "sundial", 1);
   EXPECT_EQ(refused("gpus: [{model: T4}]\n"), "GPU_LEDGER_SIM_CLOCK must be real or virtual, not 'sundial'");
+}
+
+TEST_F(ScenarioErrorTest, TheExampleInTheReadmeIsAScenario) {
+  std::ifstream file(GPU_LEDGER_SOURCE_DIR "/sim/README.md");
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  const size_t from = text.find("```yaml\n") + 8;
+  std::string example = text.substr(from, text.find("```", from) - from);
+  const size_t relative = example.find("../tests");
+  ASSERT_NE(relative, std::string::npos);
+  example.replace(relative, 2, GPU_LEDGER_SOURCE_DIR);
+  ASSERT_EQ(try_open(example), kSuccess) << nv.error();
+  at(5);
+  EXPECT_EQ(compute(gpu(0)).size(), 2u);
+  EXPECT_GT(counter(gpu(3)), 0u);
 }
 
 TEST_F(ScenarioErrorTest, TheBuiltInNodeShowsEverything) {
