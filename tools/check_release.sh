@@ -16,5 +16,6 @@ size=$(stat -c %s "$stripped")
 [ "$size" -lt "$limit" ] || fail "$program is $size bytes stripped, the limit is $limit"
 
 version=$("$program" --version) || fail "$program --version failed"
+"$program" once --backend=sim --sample-interval=200ms >/dev/null || fail "$program does not run on the simulated node"
 newest=$(objdump -T "$program" | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1)
 echo "release: $version, $((size / 1000)) kB stripped, needs glibc ${newest#GLIBC_} and nothing else"
