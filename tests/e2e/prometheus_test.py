@@ -39,6 +39,9 @@ gpu_process_utilization
 gpu_process_memory_utilization
 """.strip().splitlines()
 
+PASSWORD = "only-a-test"
+PASSWORD_HASH = "$2b$05$abcdefghijklmnopqrstuuzm9xGwIXAkuOSXHcjtaMPml2p1jKcIi"  # bcrypt of it, cost 5
+
 BALANCE = """
 sum by (gpu) (gpu_ledger_device_energy_joules_total{job="direct"})
 - sum by (gpu) ({__name__=~"gpu_ledger_(pod|slurm_job|container|host)_energy_joules_total|gpu_ledger_device_unattributed_joules_total", job="direct"})
@@ -82,8 +85,8 @@ class RelayHandler(http.server.BaseHTTPRequestHandler):
 
 
 class Prometheus(harness.Program):
-    def __init__(self, folder, targets):
-        jobs = [{"job_name": name, "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}
+    def __init__(self, folder, targets, options=None):
+        jobs = [{"job_name": name, "static_configs": [{"targets": [f"127.0.0.1:{port}"]}], **(options or {})}
                 for name, port in targets.items()]
         config = folder / "prometheus.yml"
         config.write_text(json.dumps({  # JSON is YAML
@@ -155,6 +158,27 @@ class PrometheusTest(harness.Case):
         self.assertEqual(len(gpus), len(prometheus.query('gpu_ledger_device_info{job="direct"}')))
         for result in gpus:
             self.assertLess(abs(float(result["value"][1])), 0.001, result["metric"])
+
+    def test_prometheus_scrapes_over_tls_with_a_password(self):
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                        "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
+                        "-keyout", self.folder / "tls.key", "-out", self.folder / "tls.crt"],
+                       check=True, capture_output=True, timeout=30 * harness.SLOW)
+        web = self.write("web.yml", f"""
+tls_server_config: {{cert_file: tls.crt, key_file: tls.key}}
+basic_auth_users: {{prometheus: {PASSWORD_HASH}}}
+""")
+        options = {"scheme": "https", "tls_config": {"ca_file": str(self.folder / "tls.crt")}}
+        user = {"basic_auth": {"username": "prometheus", "password": PASSWORD}}
+        with harness.Ledger(f"--web-config-file={web}", ready=False) as ledger:
+            for name, extra in (("with", user), ("without", {})):
+                folder = self.folder / name
+                folder.mkdir()
+                with Prometheus(folder, {"tls": ledger.port}, {**options, **extra}) as prometheus:
+                    harness.wait_until(lambda: prometheus.query("up"), 10, "a scrape")
+                    health = lambda: {(target["health"], target["lastError"]) for target in prometheus.targets()}
+                    wanted = {("up", "")} if extra else {("down", "server returned HTTP status 401 Unauthorized")}
+                    harness.wait_until(lambda: health() == wanted, 5, f"{wanted}, it is {health()}")
 
     def test_promtool_has_no_complaint(self):
         with harness.Ledger(*harness.FAST) as ledger:
