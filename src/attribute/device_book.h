@@ -64,6 +64,7 @@ class DeviceBook {
   Step gather(const DeviceSample& sample, const SampleBatch& batch, const IdentityMap& identities);
   Accounts::iterator open_account(const ProcessSample& process, const ProcessIdentity* identity, Nanoseconds now);
   void retire_missing(const std::set<AccountKey>& seen, Nanoseconds now);
+  std::optional<Power> highest_power() const;
   bool wait_for_utilization(const DeviceSample& sample, const Step& step, Nanoseconds pending) const;
   // False: a step that nothing can be learned from.
   bool book(const EnergyMeter::Step& step, const Step& present, const DeviceSample& sample, const BookingRules& rules);
