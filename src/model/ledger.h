@@ -61,6 +61,7 @@ struct ProcessAccount {
   ProcessIdentity identity;
   bool active = true;  // false: exited and retained
   Booked booked;
+  Energy static_energy;              // of what is booked: idle and resident watts
   double standard_error_joules = 0;  // one standard deviation of booked.shared
   std::optional<Ratio> sm;           // empty where utilisation is unknown, or after exit
   std::optional<Ratio> memory_utilization;

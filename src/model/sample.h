@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -39,6 +40,7 @@ struct DeviceDescription {
   std::optional<bool> mig_enabled;  // empty: a GPU that has no MIG
   std::optional<bool> accounting_enabled;
   std::optional<Power> power_limit;
+  std::optional<double> highest_sm_clock_mhz;
   std::vector<MigInstance> mig;
 };
 
@@ -66,6 +68,16 @@ struct ProcessSample {
   EngineUse use;  // meaningful only while DeviceSample::utilization is kKnown
 };
 
+// How busy the parts of a GPU or of a MIG instance were since the last batch, from its own performance monitors
+// (GPM: Hopper and newer). For all processes together, never for one; but without the sampling noise that
+// utilisation has.
+struct Activity {
+  enum Part { kSm, kOccupancy, kTensor, kDram, kFp32, kFp64 };
+  static constexpr size_t kParts = 6;
+  std::optional<Ratio> graphics;                        // any kernel at all
+  std::array<std::optional<Ratio>, kParts> parts = {};  // empty where the driver gave no number
+};
+
 enum class UtilizationState {
   kKnown,        // who is not named was not caught working
   kUnsupported,  // MIG, old GPUs
@@ -74,7 +86,7 @@ enum class UtilizationState {
 
 struct DeviceSample {
   std::shared_ptr<const DeviceDescription> description;
-  bool up = false;  // false: lost or not answering; everything below is empty
+  bool up = false;  // false: lost or not answering; everything below but the Xids is empty
   std::optional<Energy> energy_counter;
   std::optional<Power> power;
   std::optional<Ratio> gpu_utilization;
@@ -82,6 +94,9 @@ struct DeviceSample {
   std::optional<Bytes> memory_used;
   std::optional<Bytes> memory_total;
   std::optional<double> temperature_celsius;
+  std::optional<double> sm_clock_mhz;
+  std::optional<Activity> activity;
+  std::map<uint32_t, Activity> instance_activity;  // MIG, by GPU instance
   UtilizationState utilization = UtilizationState::kFailed;
   std::vector<ProcessSample> processes;  // by pid; at most one entry per pid and MIG instance
   std::vector<uint64_t> xids;            // seen since the last batch
