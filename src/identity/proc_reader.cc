@@ -70,10 +70,6 @@ Status ProcReader::check() const {
   return ok_status();
 }
 
-bool ProcReader::exists(Pid pid) const {
-  return ::access((root_ + "/" + std::to_string(pid)).c_str(), F_OK) == 0;
-}
-
 Result<uint64_t> ProcReader::read_start_ticks(Pid pid) const {
   const auto stat = read_file(path(pid, "stat"), kLargestProcFile);
   if (!stat.ok()) return stat.error();

@@ -22,7 +22,6 @@ class ProcReader {
   explicit ProcReader(std::string root) : root_(std::move(root)) {}
 
   Status check() const;  // is this a /proc at all?
-  bool exists(Pid pid) const;
   Result<uint64_t> read_start_ticks(Pid pid) const;
   Result<std::string> read_name(Pid pid) const;
   Result<std::string> read_cgroup(Pid pid) const;

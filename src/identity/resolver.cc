@@ -80,20 +80,22 @@ std::optional<ProcessIdentity> Resolver::read_identity(Pid pid, const PodView& p
 // True: the process is there and map holds it.
 bool Resolver::refresh(Pid pid, bool scanned, const PodView& pods, IdentityMap& map) {
   const auto known = known_.find(pid);
-  if (known != known_.end() && !scanned && proc_.exists(pid)) {
+  const auto forget = [&] {
+    known_.erase(known);
+    gone_.insert(pid);
+    map.rescan_wanted = true;
+    return false;
+  };
+  if (known != known_.end() && !scanned) {
+    const auto start = proc_.read_start_ticks(pid);
+    // Another start time: the pid is somebody else's now, but what the driver listed was the one who left.
+    if (!start.ok() || *start != known->second.identity.key.start_ticks) return forget();
     map.by_pid[pid] = known->second.identity;
     return true;
   }
   bool without_owner = false;
   auto identity = read_identity(pid, pods, without_owner);
-  if (!identity) {
-    if (known != known_.end()) {
-      known_.erase(known);
-      gone_.insert(pid);
-      map.rescan_wanted = true;
-    }
-    return false;
-  }
+  if (!identity) return known != known_.end() ? forget() : false;
   gone_.erase(pid);
   map.by_pid[pid] = *identity;
   known_[pid] = {std::move(*identity), without_owner};

@@ -83,6 +83,16 @@ TEST_F(ResolverTest, ReusedPidIsAnotherProcess) {
   EXPECT_EQ(map.by_pid.at(5).name, "new");
 }
 
+TEST_F(ResolverTest, ReuseBetweenScansIsNoticedAndAsksForOne) {
+  tree_.add(5, "old", 100);
+  (void)resolver_.resolve(batch_of({5}));
+  tree_.add(5, "new", 900);
+  const auto map = resolver_.resolve(batch_of({5}, false));
+  EXPECT_FALSE(map.by_pid.contains(5)) << "what the driver listed was the one who left";
+  EXPECT_TRUE(map.rescan_wanted);
+  EXPECT_EQ(resolver_.resolve(batch_of({5})).by_pid.at(5).key, (ProcKey{5, 900}));
+}
+
 TEST_F(ResolverTest, ExitIsNoticedBetweenScansAndAsksForOne) {
   tree_.add(5, "job", 100);
   EXPECT_FALSE(resolver_.resolve(batch_of({5})).rescan_wanted);
