@@ -6,6 +6,13 @@
 
 namespace gpuledger::nvml {
 
+namespace {
+
+// A kilowatt for thirty years. More is no reading, and would not fit the microjoules either.
+constexpr unsigned long long kMostMillijoules = 1'000'000'000'000'000;
+
+}  // namespace
+
 NvmlDevice::NvmlDevice(GpuUuid uuid) {
   auto description = std::make_shared<DeviceDescription>();
   description->uuid = std::move(uuid);
@@ -80,7 +87,11 @@ void NvmlDevice::read_gauges(Session& session, DeviceSample& out) {
   const FunctionTable& fn = session.fn;
   unsigned long long millijoules = 0;
   if (read(session, fn.nvmlDeviceGetTotalEnergyConsumption, &millijoules)) {
-    out.energy_counter = Energy::millijoules(static_cast<int64_t>(millijoules));
+    if (millijoules <= kMostMillijoules) {
+      out.energy_counter = Energy::millijoules(static_cast<int64_t>(millijoules));
+    } else {
+      session.call.count_failure("garbage");
+    }
   }
   unsigned milliwatts = 0;
   if (read(session, fn.nvmlDeviceGetPowerUsage, &milliwatts)) out.power = Power::milliwatts(milliwatts);

@@ -80,6 +80,16 @@ TEST_F(SourceTest, AFailingEnergyCounterIsNotAMissingOne) {
   EXPECT_TRUE(sample().devices[0].energy_counter);
 }
 
+TEST_F(SourceTest, AnEnergyCounterThatCannotBeIsAbsentAndCounted) {
+  gpu().energy_mj = ~0ull;  // -1: more than any GPU ever draws, and no room for it in microjoules
+  const SampleBatch batch = sample(true);
+  EXPECT_FALSE(batch.devices.at(0).energy_counter.has_value());
+  EXPECT_EQ(batch.devices.at(0).description->energy_source, EnergySource::kCounter);
+  EXPECT_EQ(batch.health.errors.at("garbage"), 1u);
+  gpu().energy_mj = 2000;
+  EXPECT_EQ(sample().devices.at(0).energy_counter, Energy::millijoules(2000));
+}
+
 TEST_F(SourceTest, MemoryFallsBackToTheOlderCall) {
   gpu().fails["nvmlDeviceGetMemoryInfo_v2"] = kArgumentVersionMismatch;
   EXPECT_EQ(sample().devices[0].memory_used, Bytes{400});  // the older one counts the reserved part
