@@ -114,8 +114,10 @@ class ArgumentParser {
   std::optional<std::string> following_value(const Flag& flag) {
     const bool another = at_ < arguments_.size() && !arguments_[at_].starts_with("--");
     if (flag.form == SettingForm::kSwitch) {
-      if (another && (arguments_[at_] == "true" || arguments_[at_] == "false")) return arguments_[at_++];
-      return "true";
+      const bool knows_auto = flag.setting->default_text == "auto" && !flag.negated;
+      const bool value = another && (arguments_[at_] == "true" || arguments_[at_] == "false" ||
+                                     (knows_auto && arguments_[at_] == "auto"));
+      return value ? arguments_[at_++] : "true";
     }
     if (!another) return std::nullopt;
     return arguments_[at_++];

@@ -179,6 +179,10 @@ TEST(Config, SettingsWithoutEffectAreNamedAsTheyWereGiven) {
   EXPECT_THAT(config_of({"--attribution=adaptive"}).without_effect, IsEmpty());
 }
 
+TEST(Config, ASwitchThatKnowsAutoTakesItAsANextWordToo) {
+  EXPECT_EQ(config_of({"--kubernetes-enabled", "auto", "once"}).command, Command::kOnce);
+}
+
 TEST(Config, AnIntervalNotGivenGivesWayToOneGiven) {
   Config config = config_of({"--dcgm-update-frequency=30s"});
   EXPECT_EQ(config.process_scan_interval, 30s);
