@@ -23,7 +23,9 @@ Pipeline::Pipeline(std::unique_ptr<GpuSource> source, std::unique_ptr<identity::
       clock_(clock) {}
 
 bool Pipeline::scan_is_due(Nanoseconds now) const {
-  return rescan_wanted_ || !last_scan_ || now - *last_scan_ >= options_.process_scan_interval;
+  if (rescan_wanted_ || !last_scan_) return true;
+  // The cycle nearest to the moment: one that comes a hair early must not put the scan off by a whole cycle.
+  return now - *last_scan_ + options_.sample_interval / 2 >= options_.process_scan_interval;
 }
 
 std::shared_ptr<const Snapshot> Pipeline::run_cycle() {
@@ -71,6 +73,8 @@ void Pipeline::log_changes(const Cycle& cycle) {
     return !up ? LogLevel::kWarn : cycle.number == 1 ? LogLevel::kDebug : LogLevel::kInfo;
   };
   for (const SourceHealth& source : cycle.sources) {
+    // At the start serve() ends over it, with one line of its own.
+    if (cycle.number == 1 && source.source == textfile_health_.source && !source.up) continue;
     const std::string message = source.up ? "source works" : "source fails: " + source.reason;
     states_.update(source.source, source.up ? "up" : "down", message, level(source.up));
   }

@@ -14,6 +14,7 @@
 namespace gpuledger::app {
 
 struct PipelineOptions {
+  Nanoseconds sample_interval = std::chrono::seconds(1);
   Nanoseconds process_scan_interval = std::chrono::seconds(10);
   expose::ExposeOptions expose;
   bool simulated = false;

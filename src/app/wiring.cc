@@ -45,6 +45,7 @@ BookingRules booking_rules(const Config& config) {
 
 PipelineOptions pipeline_options(const Config& config) {
   PipelineOptions options;
+  options.sample_interval = config.sample_interval;
   options.process_scan_interval = config.process_scan_interval;
   options.simulated = config.backend == Backend::kSim;
   options.textfile = config.textfile;
