@@ -1,8 +1,11 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <condition_variable>
 #include <csignal>
 #include <cstdlib>
+#include <mutex>
+#include <thread>
 
 #include "app/commands.h"
 #include "app/sampler.h"
@@ -34,12 +37,54 @@ int wait_for_signal(const sigset_t& set) {
   return signal;
 }
 
+// A call into the driver hangs and cannot be called back; whoever asked us to end should not wait for it.
+[[noreturn]] void end_without_the_driver() {
+  log_warn("the driver does not answer; ending without closing it");
+  std::_Exit(EXIT_SUCCESS);
+}
+
+// Hears SIGTERM and SIGINT while the main thread opens the driver, which may take for ever.
+class StartWatch {
+ public:
+  StartWatch() : thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+  // Ends the watch. True: the program was asked to end meanwhile.
+  bool finish() {
+    thread_.request_stop();
+    thread_.join();
+    return asked_to_end_;
+  }
+
+ private:
+  void run(const std::stop_token& stop) {
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    constexpr timespec kBeat{0, 20'000'000};
+    while (!stop.stop_requested() && !asked_to_end_) asked_to_end_ = sigtimedwait(&ends, nullptr, &kBeat) > 0;
+    if (!asked_to_end_) return;
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any started;
+    started.wait_for(lock, stop, kPatienceWithDriver, [] { return false; });
+    if (!stop.stop_requested()) end_without_the_driver();
+  }
+
+  bool asked_to_end_ = false;  // the watch's own until it is joined
+  std::jthread thread_;        // last: starts when all else is there
+};
+
+Nanoseconds stale_after(const Config& config) {
+  return std::max<Nanoseconds>(3 * config.sample_interval, std::chrono::seconds(10));
+}
+
 http::ServerOptions server_options(const Config& config) {
   http::ServerOptions options;
   options.listen_addresses = config.listen_addresses;
   options.metrics_path = config.metrics_path;
   options.web_config_file = config.web_config_file;
-  options.stale_after = std::max<Nanoseconds>(3 * config.sample_interval, std::chrono::seconds(10));
+  options.stale_after = stale_after(config);
   options.on_web_config = [](const Status& status) {
     if (status.ok()) {
       log_info("web config read again");
@@ -70,6 +115,7 @@ void reload(Config& config, const ConfigSources& sources, Sampler& sampler, http
     next.log_format = fresh->log_format;
     (void)configure_log(next.log_level, next.log_format);
     sampler.change_interval(next.sample_interval);
+    server.change_stale_after(stale_after(next));
     sampler.post([next](Pipeline& pipeline) { pipeline.change(booking_rules(next), pipeline_options(next)); });
     config = std::move(next);
     log_info("settings read again");
@@ -99,6 +145,7 @@ Status serve(const Config& given, const ConfigSources& sources) {
   Config config = given;
   const SystemClock clock;
   SnapshotCell snapshots;
+  StartWatch start;
   auto node = open_node(config, clock);
   if (!node.ok()) return node.error();
   auto server = http::Server::start(server_options(config), snapshots, clock);
@@ -111,7 +158,8 @@ Status serve(const Config& given, const ConfigSources& sources) {
   announce(config, *node, **server);
 
   Sampler sampler(*node->pipeline, config.sample_interval, snapshots);
-  for (;;) {
+  bool ending = start.finish();
+  while (!ending) {
     const int signal = wait_for_signal(signals);
     if (signal == SIGHUP) {
       reload(config, sources, sampler, **server);
@@ -120,18 +168,14 @@ Status serve(const Config& given, const ConfigSources& sources) {
     } else if (signal == SIGUSR2) {
       sampler.post([](Pipeline& pipeline) { pipeline.resume_gpus(); });
     } else {
-      break;
+      ending = true;
     }
   }
   log_info("stopping");
   (*server)->stop();
   const bool ended = sampler.stop(kPatienceWithDriver);
   node->pipeline->remove_textfile();
-  if (!ended) {
-    // A call into the driver hangs and cannot be called back; whoever asked us to end should not wait for it.
-    log_warn("the driver does not answer; ending without closing it");
-    std::_Exit(EXIT_SUCCESS);
-  }
+  if (!ended) end_without_the_driver();
   return ok_status();
 }
 

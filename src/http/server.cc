@@ -72,6 +72,10 @@ class Server::Impl {
 
   Status reload() { return site_.web->reload(); }
 
+  void change_stale_after(Nanoseconds stale_after) {
+    asio::post(io_, [this, stale_after] { site_.routes.stale_after = stale_after; });
+  }
+
   void stop() {
     if (!thread_.joinable()) return;
     site_.web->close();
@@ -157,6 +161,10 @@ std::vector<std::string> Server::addresses() const {
 
 Status Server::reload() {
   return impl_->reload();
+}
+
+void Server::change_stale_after(Nanoseconds stale_after) {
+  impl_->change_stale_after(stale_after);
 }
 
 void Server::stop() {

@@ -51,6 +51,9 @@ class Server {
   // Reads the web config and its files now. On failure the earlier settings stay. Any thread.
   Status reload();
 
+  // For a new sample interval: how old a snapshot may be from now on. Any thread.
+  void change_stale_after(Nanoseconds stale_after);
+
   // Closes every connection, finished or not, and returns within half a second. One thread.
   void stop();
 

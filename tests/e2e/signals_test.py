@@ -29,6 +29,15 @@ class SignalsTest(harness.Case):
             self.assertIn(code, (0, -signal.SIGTERM), ledger.log())
             self.assertLess(seconds, 2 * harness.SLOW)
 
+    def test_sigterm_while_the_driver_hangs_at_the_start(self):
+        scenario = self.write("hanging.yaml", "gpus: [{model: A10}]\n"
+                              "latencies: [{call: nvmlDeviceGetPowerUsage, ms: 8000}]\n")
+        with harness.Ledger(f"--sim-scenario={scenario}", ready=False) as ledger:
+            time.sleep(1)
+            code, seconds = ledger.stop()
+            self.assertEqual(code, 0, ledger.log())
+            self.assertLess(seconds, 2 * harness.SLOW)
+
     def test_sighup_reads_the_config_file_again(self):
         config = self.write("config.yaml", "metric-retention: 5m\nlog-level: info\n")
         with harness.Ledger(f"--config={config}", *harness.FAST) as ledger:

@@ -53,6 +53,15 @@ TEST_F(ServerBasics, AnswersBeforeTheFirstSnapshotAndAfterTheLast) {
   EXPECT_EQ(fetch(address(), "/readyz").status, 503);
 }
 
+TEST_F(ServerBasics, AChangedIntervalChangesWhatIsStale) {
+  options_.stale_after = std::chrono::seconds(5);
+  start_empty();
+  cell_.store(sample_snapshot(clock_.now().steady - std::chrono::minutes(1)));
+  EXPECT_EQ(fetch(address(), "/readyz").status, 503);
+  server_->change_stale_after(std::chrono::minutes(3));
+  EXPECT_EQ(fetch(address(), "/readyz").status, 200);
+}
+
 TEST_F(ServerBasics, KeepsAliveAndAnswersHead) {
   start();
   TestClient client(address());
