@@ -90,12 +90,12 @@ void read_slurm(std::string_view segment, CgroupHome& home) {
 
 CgroupHome parse_path(std::string_view path) {
   CgroupHome home;
-  const std::vector<std::string_view> segments = segments_of(path);
-  if (!segments.empty() && segments.front() == "user.slice") return home;
   bool kubepods = false;
   bool slurm = false;
   std::string_view parent;
-  for (std::string_view segment : segments) {
+  for (std::string_view segment : segments_of(path)) {
+    const bool nobody_yet = home.pod_uid.empty() && home.container_id.empty() && home.slurm_job.empty();
+    if (segment == "user.slice" && nobody_yet) return home;
     kubepods |= segment.starts_with("kubepods");
     slurm |= segment == "slurm" || segment == "slurmstepd.scope" || segment.ends_with("_slurmstepd.scope");
     if (slurm) read_slurm(segment, home);

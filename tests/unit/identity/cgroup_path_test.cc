@@ -49,10 +49,18 @@ TEST(ParseCgroup, WhatProvesNothingNamesNobody) {
   for (const std::string& text :
        {std::string(), std::string("0::/\n"), "0::/" + kId, std::string("garbage"),
         std::string("0::/system.slice/sshd.service"), "0::/docker/" + kId.substr(1),
-        "0::/kubepods/pod" + kUid.substr(1) + "/x", "0::/user.slice/user-1000.slice/kubepods/pod" + kUid + "/" + kId}) {
+        "0::/kubepods/pod" + kUid.substr(1) + "/x", "0::/user.slice/user-1000.slice/kubepods/pod" + kUid + "/" + kId,
+        // As a process with a cgroup namespace of its own sees it.
+        "0::/../../user.slice/user-1000.slice/kubepods/pod" + kUid + "/" + kId}) {
     const CgroupHome home = parse_cgroup(text);
     EXPECT_TRUE(home.pod_uid.empty() && home.container_id.empty() && home.slurm_job.empty()) << text;
   }
+}
+
+TEST(ParseCgroup, APodMayHaveASystemdOfItsOwn) {
+  const CgroupHome home = parse_cgroup("0::/kubepods/pod" + kUid + "/" + kId + "/user.slice/user-0.slice");
+  EXPECT_EQ(home.pod_uid, kUid);
+  EXPECT_EQ(home.container_id, kId);
 }
 
 TEST(ParseCgroup, TheOutermostPodWins) {
