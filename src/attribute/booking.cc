@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <set>
 
 #include "attribute/device_book.h"
 #include "attribute/split.h"
@@ -12,6 +14,12 @@ namespace {
 constexpr Nanoseconds kUtilizationMemory = std::chrono::seconds(10);
 // One lottery ticket per 200 ms on the driver measured.
 constexpr double kTicketsPerSecond = 5;
+// What a context costs though nothing runs, until the GPU has shown it: measured on an H200, 124 W beside 79 W with
+// nobody there and a limit of 700 W. Replaced by the GPU's own value at its first calm moment.
+constexpr double kResidentOverIdle = 1.57;
+constexpr double kResidentOfLimit = 0.18;
+// A process that is gone may still be paid what it is owed, but not for long: its last scrape is near.
+constexpr Nanoseconds kDebtAfterExit = std::chrono::seconds(60);
 // A counter that is refreshed every 100 ms may show up to that much more time than has passed.
 constexpr Nanoseconds kCounterRefresh = std::chrono::milliseconds(200);
 // Short peaks go over the enforced limit; nothing draws a quarter more for a whole step.
@@ -44,7 +52,7 @@ bool DeviceBook::book(const EnergyMeter::Step& step, const Step& present, const 
     return false;
   }
   if (present.who.empty()) {
-    const bool somebody = sample.gpu_utilization && sample.gpu_utilization->value > 0 && was_empty_;
+    const bool somebody = sample.gpu_utilization && sample.gpu_utilization->value > 0 && last_crowd_ == 0;
     book_to_reason(step.energy, somebody ? Reason::kUnseen : Reason::kIdle);
   } else {
     book_to_tenants(step, present, sample, rules);
@@ -52,28 +60,46 @@ bool DeviceBook::book(const EnergyMeter::Step& step, const Step& present, const 
   return !step.restarted;
 }
 
+// Nobody worked: the watts are those of being there.
+bool DeviceBook::quiet(const DeviceSample& sample, const Step& present) {
+  if (present.anyone_working) return false;
+  constexpr double kNothing = 0.005;  // GPM's own grain
+  if (sample.activity && sample.activity->graphics) return sample.activity->graphics->value < kNothing;
+  if (sample.utilization != UtilizationState::kKnown) return false;
+  return !sample.gpu_utilization || sample.gpu_utilization->value <= 0;
+}
+
 void DeviceBook::book_to_tenants(const EnergyMeter::Step& step, const Step& present, const DeviceSample& sample,
                                  const BookingRules& rules) {
   const auto shares = gpu_time_shares(sample.utilization, present.tenants);
   add_gpu_time(present, shares, step.time);
   const bool alone = present.who.size() == 1;
-  const bool may_estimate = rules.attribution != Attribution::kMeasuredOnly && shares;
-  const bool separate = rules.static_power == StaticPower::kSeparate;
-
-  Energy rest = step.energy;
-  if (separate || (rules.static_power == StaticPower::kEqual && !alone && may_estimate)) {
-    const bool nobody_worked = shares && std::all_of(shares->begin(), shares->end(), [](double s) { return s <= 0; });
-    const auto floor = static_power(rules);
-    const Energy constant = nobody_worked ? rest : std::min(rest, floor ? energy_of(*floor, step.time) : Energy());
-    rest -= constant;
-    separate ? book_to_reason(constant, Reason::kStatic) : book_equally(constant, present);
+  const Energy fixed =
+      quiet(sample, present) ? step.energy : std::min(step.energy, energy_of(static_power(rules), step.time));
+  const Energy dynamic = step.energy - fixed;
+  if (!alone && (rules.attribution == Attribution::kMeasuredOnly || !shares)) {
+    const bool separate = rules.static_power == StaticPower::kSeparate;
+    book_to_reason(fixed, separate ? Reason::kStatic : Reason::kUnseen);
+    book_to_reason(dynamic, Reason::kUnseen);
+    return;
   }
-  if (alone) {
-    book_to(present.who.front()->second, rest, true);
-  } else if (may_estimate) {
-    book_shares(rest, *shares, present, step.time);
+  std::vector<double> weights = shares.value_or(std::vector<double>(1, 1.0));
+  const bool learns = rules.attribution == Attribution::kAdaptive && sample.utilization == UtilizationState::kKnown;
+  if (learns) {
+    mixture_.advance(observe(step, present, sample, dynamic));
+    book_fairly(dynamic, present, weights, alone);
+    // Static watts go by who spent in this step, corrections of the past aside.
+    std::vector<double> spent;
+    for (const auto& who : present.who) spent.push_back(mixture_.last_part(who->second.id));
+    if (std::any_of(spent.begin(), spent.end(), [](double joules) { return joules > 0; })) weights = std::move(spent);
   } else {
-    book_to_reason(rest, Reason::kUnseen);
+    book_shares(dynamic, weights, present, step.time, rules);
+  }
+  if (rules.static_power == StaticPower::kSeparate) {
+    book_to_reason(fixed, Reason::kStatic);
+  } else {
+    if (rules.static_power == StaticPower::kEqual) weights.assign(weights.size(), 1.0);
+    book_static(fixed, weights, present);
   }
 }
 
@@ -81,44 +107,99 @@ void DeviceBook::book_to_reason(Energy energy, Reason reason) {
   unattributed_[static_cast<size_t>(reason)] += energy;
 }
 
-// The seam for what a second of each process costs: today every second weighs the same.
-void DeviceBook::book_shares(Energy energy, const std::vector<double>& shares, const Step& present, Nanoseconds time) {
-  double sum = 0;
-  for (double share : shares) sum += share;
-  if (sum <= 0) return book_equally(energy, present);
+Observed DeviceBook::observe(const EnergyMeter::Step& step, const Step& present, const DeviceSample& sample,
+                             Energy dynamic) const {
+  Observed observed;
+  observed.seconds = std::chrono::duration<double>(step.time).count();
+  observed.dynamic_joules = dynamic.joules();
+  observed.full_watts = std::max(1.0, description_->power_limit.value_or(Power::watts(300)).watts());
+  observed.quiet = quiet(sample, present);
+  observed.shown[0] = dynamic.joules() / observed.seconds / observed.full_watts;
+  const auto& highest = description_->highest_sm_clock_mhz;
+  const double clock = sample.sm_clock_mhz && highest && *highest > 0 ? *sample.sm_clock_mhz / *highest : 1;
+  for (size_t part = 0; sample.activity && part < Activity::kParts; ++part) {
+    const auto& active = sample.activity->parts[part];
+    if (active) observed.shown[1 + part] = active->value * (part == Activity::kDram ? 1 : clock);
+  }
+  for (const Tenant& tenant : present.tenants) observed.mps |= tenant.mps_client;
+  for (size_t i = 0; i < present.who.size(); ++i) {
+    const Tenant& tenant = present.tenants[i];
+    if (observed.mps && tenant.mps_server) continue;  // works for its clients alone
+    const Account& account = present.who[i]->second;
+    observed.who.push_back({account.id, account.identity.key, tenant.use.sm.value});
+  }
+  return observed;
+}
 
-  constexpr double kScale = 1e9;  // ratios as integers; one part in 10^9 is far below a ticket
+// Everybody is owed what is fair less what is booked, and the step's joules go to those who are owed. So what was
+// charged wrongly is put right as knowledge comes, no counter falls, and nothing is booked that was not measured.
+// Who is here gets at least half of what it spends now: a correction never looks like a stop.
+void DeviceBook::book_fairly(Energy dynamic, const Step& present, const std::vector<double>& shares, bool alone) {
+  std::vector<Account*> owed;
   std::vector<uint64_t> weights;
-  for (double share : shares) weights.push_back(static_cast<uint64_t>(std::llround(share / sum * kScale)));
-  const std::vector<Energy> parts = split_exactly(energy, weights);
+  const auto add = [&](Account& account, double least) {
+    const double debt = mixture_.fair(account.id) - (account.booked.total() - account.static_energy).joules();
+    const double weight = std::max(debt, least);
+    if (weight <= 0) return;
+    owed.push_back(&account);
+    weights.push_back(static_cast<uint64_t>(std::llround(weight * 1e6)));
+  };
+  std::set<uint64_t> here;
+  for (const auto& who : present.who) {
+    here.insert(who->second.id);
+    add(who->second, mixture_.last_part(who->second.id) / 2);
+  }
+  for (auto& [key, account] : accounts_) {
+    if (account.exited && now_ - *account.exited <= kDebtAfterExit && !here.contains(account.id)) add(account, 0);
+  }
+  if (owed.empty()) return book_weighted(dynamic, shares, present, false);
+  const std::vector<Energy> parts = split_exactly(dynamic, weights);
+  for (size_t i = 0; i < parts.size(); ++i) book_to(*owed[i], parts[i], alone && here.contains(owed[i]->id), false);
+}
 
+// The plain formula: every second on the GPU weighs the same.
+void DeviceBook::book_shares(Energy energy, const std::vector<double>& shares, const Step& present, Nanoseconds time,
+                             const BookingRules& rules) {
+  book_weighted(energy, shares, present, false);
+  const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
   const double joules = energy.joules();
-  const double seconds = std::chrono::duration<double>(time).count();
-  const double tickets = std::max(1.0, seconds * kTicketsPerSecond);
-  for (size_t i = 0; i < parts.size(); ++i) {
+  const double tickets = std::max(1.0, std::chrono::duration<double>(time).count() * kTicketsPerSecond);
+  for (size_t i = 0; i < shares.size(); ++i) {
     Account& account = present.who[i]->second;
-    book_to(account, parts[i], false);
-    const double share = shares[i] / sum;
-    const double spread = share * (1 - share);
+    const double share = sum > 0 ? shares[i] / sum : 1.0 / static_cast<double>(shares.size());
+    if (rules.attribution == Attribution::kAdaptive) mixture_.settle(account.id, account.identity.key, joules * share);
+    if (shares.size() == 1) continue;
     // With so few tickets, none is no proof of no work: the lottery's spread is that of one ticket more for each.
     const double lucky = (share * tickets + 1) / (tickets + static_cast<double>(shares.size()));
     account.lottery_variance += joules * joules * lucky * (1 - lucky) / tickets;
-    // Nothing is known of what a second of each costs (a spin loop's is almost free), so at equal time the true
-    // share may be anything between 0 and 1: a standard deviation of 1/sqrt(12), which this reaches at 1/2.
-    account.intensity_error += joules * spread * 2 / std::sqrt(3.0);
+    // Nothing is known of what a second of each costs (a spin loop's is almost free): one of them may have burned
+    // it all, with odds like their time.
+    account.intensity_error += joules * std::sqrt(share * (1 - share));
   }
 }
 
-void DeviceBook::book_equally(Energy energy, const Step& present) {
-  const std::vector<uint64_t> equal(present.who.size(), 1);
-  const std::vector<Energy> parts = split_exactly(energy, equal);
-  for (size_t i = 0; i < parts.size(); ++i) book_to(present.who[i]->second, parts[i], parts.size() == 1);
+void DeviceBook::book_static(Energy energy, const std::vector<double>& weights, const Step& present) {
+  book_weighted(energy, weights, present, true);
 }
 
-void DeviceBook::book_to(Account& account, Energy energy, bool alone) {
+void DeviceBook::book_weighted(Energy energy, const std::vector<double>& shares, const Step& present, bool is_static) {
+  const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+  constexpr double kScale = 1e9;  // ratios as integers; one part in 10^9 is far below a ticket
+  std::vector<uint64_t> weights;
+  for (double share : shares) {
+    weights.push_back(sum > 0 ? static_cast<uint64_t>(std::llround(share / sum * kScale)) : 1);
+  }
+  const std::vector<Energy> parts = split_exactly(energy, weights);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    book_to(present.who[i]->second, parts[i], present.who.size() == 1, is_static);
+  }
+}
+
+void DeviceBook::book_to(Account& account, Energy energy, bool alone, bool is_static) {
   Booked& owner = owners_[account.identity.owner];
   (alone ? account.booked.alone : account.booked.shared) += energy;
   (alone ? owner.alone : owner.shared) += energy;
+  if (is_static) account.static_energy += energy;
 }
 
 void DeviceBook::add_gpu_time(const Step& present, const std::optional<std::vector<double>>& shares, Nanoseconds time) {
@@ -133,17 +214,17 @@ void DeviceBook::add_gpu_time(const Step& present, const std::optional<std::vect
   }
 }
 
-void DeviceBook::learn_floors(const EnergyMeter::Step& step, const Step& present, const DeviceSample& sample,
-                              Nanoseconds now) {
-  const bool empty = present.who.empty();
-  const bool quiet = sample.gpu_utilization && sample.gpu_utilization->value <= 0 && !present.anyone_working;
-  if (empty && was_empty_ && quiet) idle_floor_.observe(step.energy, step.time, now);
-  if (!empty && quiet) resident_floor_.observe(step.energy, step.time, now);
+void DeviceBook::learn_floors(const EnergyMeter::Step& step, const Step& present, const DeviceSample& sample) {
+  // Edges are neither: clocks and heat follow who comes and goes with some delay.
+  if (present.who.size() != last_crowd_ || !quiet(sample, present)) return;
+  (present.who.empty() ? idle_floor_ : resident_floor_).observe(step.energy, step.time);
 }
 
-std::optional<Power> DeviceBook::static_power(const BookingRules& rules) const {
-  if (rules.idle_power) return rules.idle_power;
-  return resident_floor_.value() ? resident_floor_.value() : idle_floor_.value();
+Power DeviceBook::static_power(const BookingRules& rules) const {
+  if (rules.idle_power) return *rules.idle_power;
+  if (const auto resident = resident_floor_.value()) return *resident;
+  if (const auto idle = idle_floor_.value()) return Power::watts(idle->watts() * kResidentOverIdle);
+  return Power::watts(description_->power_limit.value_or(Power()).watts() * kResidentOfLimit);
 }
 
 }  // namespace gpuledger::attribute

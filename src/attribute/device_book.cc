@@ -33,15 +33,15 @@ void DeviceBook::advance(const DeviceSample& sample, const SampleBatch& batch, c
   }
   up_ = true;
 
-  const Nanoseconds now = batch.at.steady;
+  now_ = batch.at.steady;
   const Step present = gather(sample, batch, identities);
   const auto step = meter_.read(sample, batch.at, highest_power());
   if (step) {
     if (wait_for_utilization(sample, present, step->time)) return;
     measured_ += step->energy;
     const bool ordinary = book(*step, present, sample, rules);
-    if (ordinary) learn_floors(*step, present, sample, now);
-    was_empty_ = present.who.empty();
+    if (ordinary) learn_floors(*step, present, sample);
+    last_crowd_ = present.who.size();
     was_down_ = false;
   }
   meter_.close(sample, batch.at);
@@ -128,7 +128,8 @@ DeviceBook::Accounts::iterator DeviceBook::open_account(const ProcessSample& pro
     who.name = "unknown";
   }
   const AccountKey key{who.key, process.mig, who.owner};
-  const auto it = accounts_.try_emplace(key, Account(now)).first;
+  const auto it = accounts_.try_emplace(key, Account(accounts_opened_ + 1, now)).first;
+  accounts_opened_ = std::max(accounts_opened_, it->second.id);
   if (const MigInstance* instance = find_instance(*description_, process.mig)) it->second.mig = *instance;
   it->second.identity = std::move(who);
   if (identity) it->second.exited.reset();
@@ -152,8 +153,22 @@ void DeviceBook::evaluate_idleness() {
 }
 
 void DeviceBook::forget_exited(Nanoseconds now, const BookingRules& rules) {
-  std::erase_if(accounts_,
-                [&](const auto& entry) { return entry.second.exited && now - *entry.second.exited > rules.retention; });
+  std::erase_if(accounts_, [&](const auto& entry) {
+    const bool old = entry.second.exited && now - *entry.second.exited > rules.retention;
+    if (old) mixture_.forget(entry.second.id);
+    return old;
+  });
+}
+
+double DeviceBook::standard_error(const Account& account, const BookingRules& rules) const {
+  double variance = account.lottery_variance + account.intensity_error * account.intensity_error;
+  if (rules.attribution == Attribution::kAdaptive && account.booked.shared > Energy()) {
+    const double doubt = mixture_.doubt(account.id);
+    // What is owed, or was charged too much, is an error of the books too until it is put right.
+    const double debt = mixture_.fair(account.id) - (account.booked.total() - account.static_energy).joules();
+    variance += doubt * doubt + debt * debt;
+  }
+  return std::sqrt(variance);
 }
 
 void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rules) const {
@@ -175,8 +190,8 @@ void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rule
     process.identity = account.identity;
     process.active = !account.exited;
     process.booked = account.booked;
-    process.standard_error_joules =
-        std::sqrt(account.lottery_variance + account.intensity_error * account.intensity_error);
+    process.static_energy = account.static_energy;
+    process.standard_error_joules = standard_error(account, rules);
     process.sm = account.sm;
     process.memory_utilization = account.memory_utilization;
     process.memory = account.memory;

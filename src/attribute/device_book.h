@@ -8,6 +8,7 @@
 
 #include "attribute/energy_meter.h"
 #include "attribute/idle_tracker.h"
+#include "attribute/mixture.h"
 #include "attribute/power_floor.h"
 #include "attribute/shares.h"
 #include "model/identity.h"
@@ -38,11 +39,13 @@ class DeviceBook {
   using AccountKey = std::tuple<ProcKey, std::optional<MigId>, Owner>;
 
   struct Account {
-    explicit Account(Nanoseconds now) : idle(now) {}
+    Account(uint64_t number, Nanoseconds now) : id(number), idle(now) {}
 
+    uint64_t id;  // never used again on this GPU
     ProcessIdentity identity;
     std::optional<MigInstance> mig;
     Booked booked;
+    Energy static_energy;         // of what is booked
     double lottery_variance = 0;  // J^2, independent from step to step
     double intensity_error = 0;   // J, of one sign all along, so it adds up
     IdleTracker idle;
@@ -71,12 +74,19 @@ class DeviceBook {
   void book_to_tenants(const EnergyMeter::Step& step, const Step& present, const DeviceSample& sample,
                        const BookingRules& rules);
   void book_to_reason(Energy energy, Reason reason);
-  void book_shares(Energy energy, const std::vector<double>& shares, const Step& present, Nanoseconds time);
-  void book_equally(Energy energy, const Step& present);
-  void book_to(Account& account, Energy energy, bool alone);
+  void book_fairly(Energy dynamic, const Step& present, const std::vector<double>& shares, bool alone);
+  void book_shares(Energy energy, const std::vector<double>& shares, const Step& present, Nanoseconds time,
+                   const BookingRules& rules);
+  void book_static(Energy energy, const std::vector<double>& weights, const Step& present);
+  void book_weighted(Energy energy, const std::vector<double>& shares, const Step& present, bool is_static);
+  void book_to(Account& account, Energy energy, bool alone, bool is_static);
+  static bool quiet(const DeviceSample& sample, const Step& present);
+  Observed observe(const EnergyMeter::Step& step, const Step& present, const DeviceSample& sample,
+                   Energy dynamic) const;
   void add_gpu_time(const Step& present, const std::optional<std::vector<double>>& shares, Nanoseconds time);
-  void learn_floors(const EnergyMeter::Step& step, const Step& present, const DeviceSample& sample, Nanoseconds now);
-  std::optional<Power> static_power(const BookingRules& rules) const;
+  double standard_error(const Account& account, const BookingRules& rules) const;
+  void learn_floors(const EnergyMeter::Step& step, const Step& present, const DeviceSample& sample);
+  Power static_power(const BookingRules& rules) const;
 
   std::shared_ptr<const DeviceDescription> description_;
   bool up_ = false;
@@ -88,8 +98,11 @@ class DeviceBook {
   Accounts accounts_;
   PowerFloor idle_floor_;
   PowerFloor resident_floor_;
-  bool was_empty_ = false;  // nobody was there in the last step
-  bool was_down_ = false;   // at some moment since the last step
+  Mixture mixture_;
+  uint64_t accounts_opened_ = 0;
+  Nanoseconds now_{0};        // of the batch being booked
+  size_t last_crowd_ = ~0ul;  // how many were there in the last step
+  bool was_down_ = false;     // at some moment since the last step
 };
 
 }  // namespace gpuledger::attribute

@@ -1,30 +1,29 @@
 #include "attribute/power_floor.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace gpuledger::attribute {
 namespace {
 
-constexpr Nanoseconds kPeriod = std::chrono::minutes(10);
+constexpr size_t kWindows = 60;
 // The counter moves every 100 ms: over less than half a second its steps would pass for power.
 constexpr Nanoseconds kShortest = std::chrono::milliseconds(500);
 
 }  // namespace
 
-void PowerFloor::observe(Energy energy, Nanoseconds time, Nanoseconds now) {
+void PowerFloor::observe(Energy energy, Nanoseconds time) {
   if (time < kShortest) return;
-  if (!began_ || now - *began_ >= kPeriod) {
-    if (current_) previous_ = current_;
-    current_.reset();
-    began_ = now;
-  }
-  const Power power = power_of(energy, time);
-  current_ = current_ ? std::min(*current_, power) : power;
+  windows_.push_back(power_of(energy, time));
+  if (windows_.size() > kWindows) windows_.pop_front();
 }
 
 std::optional<Power> PowerFloor::value() const {
-  if (current_ && previous_) return std::min(*current_, *previous_);
-  return current_ ? current_ : previous_;
+  if (windows_.empty()) return std::nullopt;
+  std::vector<Power> sorted(windows_.begin(), windows_.end());
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  return *middle;
 }
 
 }  // namespace gpuledger::attribute

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <optional>
 
 #include "base/clock.h"
@@ -7,18 +8,15 @@
 
 namespace gpuledger::attribute {
 
-// The lowest mean power of a kind of window (nobody there; somebody there but nobody working) over the last
-// ten to twenty minutes. The lowest, because after work the clocks and the heat need seconds to go down;
-// of the recent past, because the floor moves with temperature.
+// Power in one kind of calm: nobody there, or somebody there but nobody working. The median of the last minute of
+// such windows: robust against edges, and moving with the temperature.
 class PowerFloor {
  public:
-  void observe(Energy energy, Nanoseconds time, Nanoseconds now);
+  void observe(Energy energy, Nanoseconds time);
   std::optional<Power> value() const;
 
  private:
-  std::optional<Power> current_;
-  std::optional<Power> previous_;
-  std::optional<Nanoseconds> began_;
+  std::deque<Power> windows_;
 };
 
 }  // namespace gpuledger::attribute

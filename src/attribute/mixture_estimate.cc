@@ -1,0 +1,144 @@
+#include <algorithm>
+#include <cmath>
+
+#include "attribute/mixture.h"
+#include "attribute/unmix.h"
+
+// The part of the mixture that estimates one step from what is known now.
+namespace gpuledger::attribute {
+namespace {
+
+// How far off a clue may be. GPM repeats within some percent. Watts of several processes add up only within about
+// a tenth, because they get in each other's way: on an H200 true joules and the counter agree within 12 %.
+constexpr double kActivityError = 0.02;
+constexpr double kActivityErrorOfValue = 0.03;
+constexpr double kPowerError = 0.03;
+constexpr double kPowerErrorOfValue = 0.12;
+// The driver rounds to percent and samples in step with some workloads.
+constexpr double kSampleError = 0.02;
+// While somebody unknown is there, the known ones need not explain everything.
+constexpr double kRoomForUnknown = 8;
+// A company that misses what is shown by more than this many errors has somebody in it who changed.
+constexpr double kMisfitOfChange = 2.5;
+// Joules per unit of work are not quite constant: what known loads were off by, side by side, on an H200.
+constexpr double kDoubtOfKnown = 0.06;
+// Where the line between the known and the unknown runs is an assumption (the known ones did what they could).
+constexpr double kDoubtOfUnknown = 0.3;
+
+double error_of(size_t feature, double value) {
+  return feature == 0 ? kPowerError + kPowerErrorOfValue * value : kActivityError + kActivityErrorOfValue * value;
+}
+
+}  // namespace
+
+Mixture::Fit Mixture::fit(const Record& record, const Roles& roles) const {
+  const Observed& step = record.step;
+  const size_t sources = roles.known.size();
+  std::vector<Clue> clues;
+  std::vector<double> highest;
+  for (size_t k : roles.known) highest.push_back(signature(step.who[k].process).highest_share());
+  for (size_t f = 0; f < kFeatures; ++f) {
+    if (!step.shown[f]) continue;
+    Clue clue;
+    for (size_t k : roles.known) clue.parts.push_back(signature(step.who[k].process).level(f));
+    clue.seen = *step.shown[f];
+    clue.error_above = error_of(f, std::max(0.0, clue.seen));
+    clue.error_below = clue.error_above * (roles.unknown.empty() ? 1 : kRoomForUnknown);
+    clues.push_back(std::move(clue));
+  }
+  for (size_t i = 0; i < sources && !step.mps; ++i) {
+    // One ticket more than were drawn, half for and half against: none drawn is no proof.
+    const size_t k = roles.known[i];
+    const double share = (record.caught[k] * record.samples + 0.5) / (record.samples + 1);
+    Clue clue;
+    clue.parts.assign(sources, 0.0);
+    clue.parts[i] = signature(step.who[k].process).busy();
+    clue.seen = record.caught[k];
+    clue.error_above = clue.error_below = kSampleError + std::sqrt(share * (1 - share) / std::max(1.0, record.samples));
+    clues.push_back(std::move(clue));
+  }
+  const Unmixed unmixed = unmix(clues, highest);
+  Fit result;
+  result.shares.assign(step.who.size(), 0.0);
+  for (size_t i = 0; i < sources; ++i) result.shares[roles.known[i]] = unmixed.shares[i];
+  result.misfit = unmixed.misfit;
+  return result;
+}
+
+// Known, but not as it is now: the one without whose signature the others explain the step best.
+Mixture::Roles Mixture::with_changed_one(const Record& record, const Roles& roles, Fit& best) const {
+  Roles chosen = roles;
+  for (size_t changed : roles.known) {
+    Roles without = roles;
+    std::erase(without.known, changed);
+    without.unknown = {changed};
+    Fit other = fit(record, without);
+    if (other.misfit >= best.misfit) continue;
+    best = std::move(other);
+    chosen = std::move(without);
+  }
+  return chosen;
+}
+
+// Several unknown ones share the rest by the driver's samples. One of them may have burned it all, with odds like
+// their time: that is the doubt.
+void Mixture::divide_rest(const Record& record, const Roles& roles, double rest, std::vector<Part>& parts) const {
+  std::vector<double> weights;
+  double sum = 0;
+  for (size_t u : roles.unknown) {
+    weights.push_back(record.step.mps ? 1.0 : record.caught[u] * record.samples + 0.5);
+    sum += weights.back();
+  }
+  for (size_t i = 0; i < roles.unknown.size(); ++i) {
+    const double share = weights[i] / sum;
+    parts[roles.unknown[i]].joules = rest * share;
+    parts[roles.unknown[i]].doubt = rest * std::sqrt(share * (1 - share));
+  }
+}
+
+std::vector<Mixture::Part> Mixture::estimate(const Record& record) const {
+  const Observed& step = record.step;
+  const double joules = step.dynamic_joules;
+  std::vector<Part> parts(step.who.size());
+  if (parts.empty() || joules <= 0) return parts;
+  if (parts.size() == 1) {
+    parts[0].joules = joules;
+    return parts;
+  }
+  Roles roles = roles_of(record);
+  if (roles.known.empty() && roles.unknown.empty()) {
+    for (size_t i = 0; i < parts.size(); ++i) roles.unknown.push_back(i);
+  }
+  Fit fitted = fit(record, roles);
+  if (roles.unknown.empty() && fitted.misfit > kMisfitOfChange) roles = with_changed_one(record, roles, fitted);
+
+  double explained = 0;
+  for (size_t k : roles.known) {
+    parts[k].joules = fitted.shares[k] * signature(step.who[k].process).level(0) * step.full_watts * step.seconds;
+    explained += parts[k].joules;
+  }
+  if (explained <= 0 && roles.unknown.empty()) {
+    roles.unknown = std::move(roles.known);  // nobody known explains it: their time must do
+    roles.known.clear();
+  }
+  // Known ones alone have used it all, whatever their watts add up to; beside unknown ones they never have more.
+  const double ratio = explained > 0 && (roles.unknown.empty() || explained > joules) ? joules / explained : 1;
+  const double misses = explained > 0 ? std::abs(1 - joules / explained) : 0;
+  const double known = explained * ratio;
+  const double rest = std::max(0.0, joules - known);
+  if (!roles.unknown.empty()) divide_rest(record, roles, rest, parts);
+  for (size_t k : roles.known) {
+    parts[k].joules *= ratio;
+    const double others = std::min(parts[k].joules, joules - parts[k].joules);
+    parts[k].doubt = others * (kDoubtOfKnown + (roles.unknown.empty() ? 0.5 * std::min(1.0, misses) : 0));
+    if (!roles.unknown.empty() && known > 0) {
+      parts[k].doubt += kDoubtOfUnknown * std::min(known, rest) * parts[k].joules / known;
+    }
+  }
+  if (!roles.known.empty() && rest > 0) {
+    for (size_t u : roles.unknown) parts[u].doubt += kDoubtOfUnknown * std::min(known, rest) * parts[u].joules / rest;
+  }
+  return parts;
+}
+
+}  // namespace gpuledger::attribute

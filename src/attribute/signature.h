@@ -1,0 +1,47 @@
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "model/sample.h"
+
+namespace gpuledger::attribute {
+
+// What a GPU shows in one step, as numbers of about one: power above the static watts over the power limit, then
+// the activity of its parts. Work done is cycles, so activity counts with the clock it ran at (but for memory,
+// which has a clock of its own). Empty: not known in this step.
+inline constexpr size_t kFeatures = 1 + Activity::kParts;
+using Features = std::array<std::optional<double>, kFeatures>;
+
+// What one process makes a GPU show while it has it to itself.
+class Signature {
+ public:
+  void learn_alone(const Features& shown, double busy, double seconds);
+  // From what known neighbours left unexplained: worth a tenth, and forgotten at the first sight of it alone.
+  void learn_from_rest(const Features& rest, double busy, double seconds);
+
+  bool known() const { return trust_ >= kEnough; }
+  bool seen_alone() const { return seen_alone_; }
+  // True when the last lesson made it so much better known that old estimates are worth another look.
+  bool reached_milestone() const { return milestone_; }
+  double level(size_t feature) const { return level_[feature]; }
+  double busy() const { return busy_; }  // share of the GPU's time
+  // How much more than on average it can show at once: 1 for steady work, more for bursts.
+  double highest_share() const;
+
+ private:
+  static constexpr double kEnough = 0.9;       // seconds alone: one step
+  static constexpr double kMemory = 20;        // seconds: processes change their ways
+  static constexpr double kRestIsWorth = 0.1;  // of a second alone
+
+  void learn(const Features& shown, double busy, double weight);
+
+  std::array<double, kFeatures> level_{};
+  double busy_ = 0;
+  double peak_ = 0;
+  double trust_ = 0;
+  bool seen_alone_ = false;
+  bool milestone_ = false;
+};
+
+}  // namespace gpuledger::attribute
