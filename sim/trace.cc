@@ -1,140 +1,74 @@
 #include "trace.h"
 
-#include <zlib.h>
-
-#include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <map>
-#include <nlohmann/json.hpp>
+
+#include "sample/replay/trace.h"
 
 namespace gpuledger::sim {
 namespace {
 
-using Json = nlohmann::json;
-constexpr size_t kMostBytes = 512u << 20;
+using Recorded = replay::Trace;
 
-Millis millis(double seconds) {
-  return static_cast<Millis>(std::llround(seconds * 1000));
+Millis millis(Nanoseconds t) {
+  return std::llround(static_cast<double>(t.count()) / 1e6);
 }
 
-std::vector<Trace::Holder> parse_holders(const Json& line) {
+std::vector<Trace::Holder> holders_of(const std::vector<Recorded::Holder>& recorded) {
   std::vector<Trace::Holder> holders;
-  for (const Json& entry : line.at("p")) holders.emplace_back(entry.at(0).get<unsigned>(), entry.at(1).get<uint64_t>());
+  for (const auto& [pid, memory] : recorded) holders.emplace_back(pid, memory.value_or(Bytes{}).count);
   return holders;
 }
 
-GpmMix parse_mix(const Json& line) {
+GpmMix mix_of(const gpuledger::Activity& activity) {
+  const auto percent = [](const std::optional<Ratio>& ratio) { return 100 * ratio.value_or(Ratio{}).value; };
+  using Part = gpuledger::Activity;
   GpmMix mix{};
-  mix[kGfx] = line.value("gfx", 0.0);
-  mix[kSm] = line.value("sm", 0.0);
-  mix[kOccupancy] = line.value("occ", 0.0);
-  mix[kTensor] = line.value("tensor", 0.0);
-  mix[kDram] = line.value("dram", 0.0);
-  mix[kFp32] = line.value("fp32", 0.0);
-  mix[kFp64] = line.value("fp64", 0.0);
+  mix[kGfx] = percent(activity.graphics);
+  mix[kSm] = percent(activity.parts[Part::kSm]);
+  mix[kOccupancy] = percent(activity.parts[Part::kOccupancy]);
+  mix[kTensor] = percent(activity.parts[Part::kTensor]);
+  mix[kDram] = percent(activity.parts[Part::kDram]);
+  mix[kFp32] = percent(activity.parts[Part::kFp32]);
+  mix[kFp64] = percent(activity.parts[Part::kFp64]);
   return mix;
 }
 
-void parse_device(const Json& line, Trace* trace) {
-  trace->name = line.at("name").get<std::string>();
-  trace->uuid = line.at("uuid").get<std::string>();
-  trace->driver = line.at("driver").get<std::string>();
-  trace->memory_total = line.at("memory_total").get<uint64_t>();
-  trace->limit_mw = line.at("power_limit_mw").get<unsigned>();
-}
-
-Trace::State parse_state(const Json& line, Millis t) {
-  return {t,
-          line.at("gpu_util").get<unsigned>(),
-          line.at("mem_util").get<unsigned>(),
-          line.at("sm_mhz").get<unsigned>(),
-          line.at("mem_mhz").get<unsigned>(),
-          line.at("temp_c").get<unsigned>(),
-          line.at("event_reasons").get<uint64_t>(),
-          line.at("memory_used").get<uint64_t>()};
-}
-
-// Throws what nlohmann throws; the caller names the line.
-void parse_line(const Json& line, Trace* trace) {
-  const std::string kind = line.at("k").get<std::string>();
-  const Millis t = millis(line.at("t").get<double>());
-  trace->length = std::max(trace->length, t);
-  if (kind == "device") {
-    parse_device(line, trace);
-  } else if (kind == "energy") {
-    trace->energy.push_back({t, line.at("mj").get<uint64_t>(), line.at("power_mw").get<unsigned>()});
-  } else if (kind == "util") {
-    trace->caught.push_back({millis(line.at("ts").get<double>()), line.at("pid").get<unsigned>(),
-                             line.at("sm").get<unsigned>(), line.at("mem").get<unsigned>(),
-                             line.at("enc").get<unsigned>(), line.at("dec").get<unsigned>()});
-  } else if (kind == "procs") {
-    trace->listings.push_back({t, parse_holders(line), {}});
-  } else if (kind == "mps") {
-    if (!trace->listings.empty()) trace->listings.back().mps = parse_holders(line);
-  } else if (kind == "state") {
-    trace->states.push_back(parse_state(line, t));
-  } else if (kind == "gpm") {
-    trace->activities.push_back({t, parse_mix(line)});
-  } else if (kind == "power") {
-    for (const Json& sample : line.at("mw")) {
-      trace->power.push_back({millis(sample.at(0).get<double>()), sample.at(1).get<unsigned>()});
-    }
-  }
-}
-
-template <typename T>
-void sort_by_time(std::vector<T>* entries) {
-  std::stable_sort(entries->begin(), entries->end(), [](const T& a, const T& b) { return a.t < b.t; });
+Trace::State state_of(const Recorded::State& s) {
+  return {millis(s.t),
+          s.gpu_percent.value_or(0),
+          s.memory_percent.value_or(0),
+          s.sm_mhz.value_or(0),
+          s.memory_mhz.value_or(0),
+          s.celsius.value_or(0),
+          s.event_reasons.value_or(0),
+          s.memory_used.value_or(0)};
 }
 
 }  // namespace
 
-Result<Trace> parse_trace(const std::string& text, const std::string& source) {
-  Trace trace;
-  size_t number = 0;
-  for (size_t from = 0; from < text.size();) {
-    size_t to = text.find('\n', from);
-    if (to == std::string::npos) to = text.size();
-    ++number;
-    if (to > from) {
-      const std::string where = source + ":" + std::to_string(number) + ": ";
-      try {
-        parse_line(Json::parse(text.begin() + static_cast<long>(from), text.begin() + static_cast<long>(to)), &trace);
-      } catch (const Json::exception& error) {
-        return Error{Code::kMalformed, where + "not a line of a trace: " + error.what()};
-      }
-      if (trace.name.empty()) return Error{Code::kMalformed, where + "a trace begins with a line of k \"device\""};
-    }
-    from = to + 1;
-  }
-  if (trace.energy.empty()) return Error{Code::kMalformed, source + ": no line of k \"energy\" in this trace"};
-  sort_by_time(&trace.energy);
-  sort_by_time(&trace.caught);
-  sort_by_time(&trace.listings);
-  sort_by_time(&trace.states);
-  sort_by_time(&trace.activities);
-  sort_by_time(&trace.power);
-  return trace;
-}
-
 Result<Trace> read_trace(const std::string& path) {
-  gzFile file = gzopen(path.c_str(), "rb");
-  if (!file) return Error{Code::kNotFound, path + ": " + std::strerror(errno)};
-  std::string text;
-  char buffer[65536];
-  int got = 0;
-  while ((got = gzread(file, buffer, sizeof buffer)) > 0 && text.size() <= kMostBytes) {
-    text.append(buffer, static_cast<size_t>(got));
+  const Result<Recorded> recorded = replay::read_trace(path);
+  if (!recorded.ok()) return recorded.error();
+  Trace trace;
+  trace.name = recorded->name;
+  trace.uuid = recorded->uuid;
+  trace.driver = recorded->driver;
+  trace.memory_total = recorded->memory_total.value_or(0);
+  trace.limit_mw = recorded->limit_milliwatts.value_or(0);
+  trace.length = millis(recorded->length);
+  for (const auto& c : recorded->counters)
+    trace.energy.push_back({millis(c.t), c.millijoules, c.milliwatts.value_or(0)});
+  for (const auto& t : recorded->tickets) {
+    trace.caught.push_back({millis(t.t), t.pid, t.sm, t.memory, t.encoder, t.decoder});
   }
-  int code = 0;
-  const std::string message = gzerror(file, &code);
-  gzclose(file);
-  // A gzip file that was cut off ends with Z_BUF_ERROR and not with a failed read.
-  if (got < 0 || code == Z_BUF_ERROR) return Error{Code::kMalformed, path + ": cannot be unpacked: " + message};
-  if (text.size() > kMostBytes) return Error{Code::kMalformed, path + ": is larger than 512 MiB unpacked"};
-  return parse_trace(text, path);
+  for (const auto& l : recorded->listings) {
+    trace.listings.push_back({millis(l.t), holders_of(l.compute), holders_of(l.mps)});
+  }
+  for (const auto& s : recorded->states) trace.states.push_back(state_of(s));
+  for (const auto& a : recorded->activities) trace.activities.push_back({millis(a.t), mix_of(a.activity)});
+  for (const auto& p : recorded->power) trace.power.push_back({millis(p.t), p.milliwatts});
+  return trace;
 }
 
 std::vector<ProcessSpec> trace_processes(const Trace& trace, unsigned gpu, bool loop) {

@@ -10,7 +10,7 @@
 
 namespace gpuledger::sim {
 
-// What one GPU's driver said while it was recorded, sorted by time.
+// What one GPU's driver said while it was recorded, in the simulator's units: what is absent counts as 0.
 struct Trace {
   struct Energy {
     Millis t;
@@ -52,9 +52,7 @@ struct Trace {
   std::vector<Watts> power;
 };
 
-// The error is one line: file, line, what is wrong.
-Result<Trace> parse_trace(const std::string& text, const std::string& source);
-// Plain or gzipped.
+// Plain or gzipped. The error is one line: file, line, what is wrong.
 Result<Trace> read_trace(const std::string& path);
 
 // The processes of a trace as a scenario would tell them, so that they have a /proc entry while they live.

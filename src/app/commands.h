@@ -8,5 +8,7 @@ namespace gpuledger::app {
 // Each runs to its end. An error is one line for stderr; the program then exits with 1.
 Status serve(const Config& config, const ConfigSources& sources);
 Status once(const Config& config);
+Status record(const Config& config);
+Status replay(const Config& config);
 
 }  // namespace gpuledger::app

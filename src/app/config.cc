@@ -71,6 +71,9 @@ Status check_together(const GivenSettings& given, Config& config) {
   if (!config.sim_scenario.empty() && config.backend != Backend::kSim) {
     return wrong(origin_of("sim-scenario", given) + ": needs --backend=sim");
   }
+  if (config.record_for && config.command != Command::kRecord) {
+    return wrong(origin_of("for", given) + ": needs the command record");
+  }
   return reconcile_intervals(given, config);
 }
 
@@ -94,6 +97,7 @@ Result<Config> resolve_config(Arguments arguments, const std::map<std::string, s
   }
   Config config;
   config.command = arguments.command;
+  config.trace_file = std::move(arguments.trace_file);
   for (const Setting& setting : settings()) {  // in the table's order, so that the first of several errors is stable
     const auto found = given.find(&setting);
     if (found == given.end()) continue;

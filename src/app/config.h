@@ -15,12 +15,14 @@
 
 namespace gpuledger::app {
 
-enum class Command { kServe, kOnce };
+enum class Command { kServe, kOnce, kRecord, kReplay };
 enum class Backend { kAuto, kNvml, kDcgm, kSim };
 
 // Every setting, with its default. Filled by read_config from flags, environment, config file.
 struct Config {
   Command command = Command::kServe;
+  std::string trace_file;                 // of record and replay
+  std::optional<Nanoseconds> record_for;  // empty: until it is told to end
   std::vector<std::string> listen_addresses = {":9400"};
   std::string metrics_path = "/metrics";
   Nanoseconds sample_interval = std::chrono::seconds(1);

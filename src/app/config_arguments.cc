@@ -65,25 +65,41 @@ class ArgumentParser {
         continue;
       }
       const bool is_flag = !flags_ended && argument.size() > 1 && argument.front() == '-';
-      if (Status status = is_flag ? parse_flag(argument) : parse_command(argument); !status.ok()) {
+      if (Status status = is_flag ? parse_flag(argument) : parse_word(argument); !status.ok()) {
         return status.error();
       }
+    }
+    if (wants_file() && !parsed_.help && !parsed_.version) {
+      return wrong(command_ + ": needs a file (gpu-ledger " + command_ + " FILE)");
     }
     return std::move(parsed_);
   }
 
  private:
-  Status parse_command(const std::string& word) {
-    if (have_command_) return wrong("unexpected argument " + in_quotes(word));
-    have_command_ = true;
-    if (word == "serve") {
-      parsed_.command = Command::kServe;
-    } else if (word == "once") {
-      parsed_.command = Command::kOnce;
-    } else {
-      return wrong("unknown command " + in_quotes(word) + " (known: serve, once)");
-    }
+  bool wants_file() const {
+    const bool has_file = parsed_.command == Command::kRecord || parsed_.command == Command::kReplay;
+    return has_file && parsed_.trace_file.empty();
+  }
+
+  Status parse_word(const std::string& word) {
+    if (command_.empty()) return parse_command(word);
+    if (!wants_file() || word.empty()) return wrong("unexpected argument " + in_quotes(word));
+    parsed_.trace_file = word;
     return ok_status();
+  }
+
+  Status parse_command(const std::string& word) {
+    constexpr std::pair<std::string_view, Command> kCommands[] = {{"serve", Command::kServe},
+                                                                  {"once", Command::kOnce},
+                                                                  {"record", Command::kRecord},
+                                                                  {"replay", Command::kReplay}};
+    for (const auto& [name, command] : kCommands) {
+      if (word != name) continue;
+      command_ = word;
+      parsed_.command = command;
+      return ok_status();
+    }
+    return wrong("unknown command " + in_quotes(word) + " (known: serve, once, record, replay)");
   }
 
   Status parse_flag(std::string_view argument) {
@@ -131,7 +147,7 @@ class ArgumentParser {
 
   const std::vector<std::string>& arguments_;
   size_t at_ = 0;
-  bool have_command_ = false;
+  std::string command_;  // empty: none yet
   Arguments parsed_;
 };
 

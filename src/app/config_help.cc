@@ -24,6 +24,8 @@ struct Line {
 constexpr Line kCommands[] = {
     {"serve", "samples, keeps the ledger and serves HTTP (the default)"},
     {"once", "takes one look, prints the metrics or writes --textfile, and exits; for CronJobs"},
+    {"record FILE", "writes what the driver says of one GPU to a trace, gzipped if FILE ends in .gz"},
+    {"replay FILE", "keeps the ledger over a trace, as fast as it can, and prints the books as JSON"},
 };
 constexpr Line kSignals[] = {
     {"SIGHUP", "reads the config file and the web config file again"},

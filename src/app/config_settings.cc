@@ -17,8 +17,10 @@ using std::chrono::milliseconds;
 
 // The driver's energy counter moves every 100 ms: sampling faster sees nothing new.
 constexpr int64_t kShortestIntervalMs = 100;
+constexpr int64_t kShortestRecordingMs = 1000;
 constexpr Nanoseconds kLongestInterval = hours(24);
 constexpr Nanoseconds kLongestRetention = hours(24 * 365);
+constexpr Nanoseconds kLongestRecording = hours(24 * 7);
 
 template <typename T>
 Status store(Result<T> parsed, T& place) {
@@ -183,6 +185,10 @@ const Setting kSettings[] = {
     {"metric-retention", G::kSampling, F::kValue, "DURATION", "5m",
      "how long an exited process stays in the metrics, with active 0",
      set_duration<&Config::metric_retention, 0, kLongestRetention>},
+
+    {"for", G::kSampling, F::kValue, "DURATION", "",
+     "with the command record: how long; without it until SIGINT or SIGTERM",
+     set_duration<&Config::record_for, kShortestRecordingMs, kLongestRecording>},
 
     {"attribution", G::kLedger, F::kValue, "RULE", "adaptive",
      "who pays for shared time: adaptive, utilization (the plain formula) or measured-only (nobody: it goes to "

@@ -16,6 +16,17 @@ int fail(const std::string& message, int code) {
   return code;
 }
 
+gpuledger::Status run_command(const gpuledger::app::Config& config, const gpuledger::app::ConfigSources& sources) {
+  using namespace gpuledger::app;
+  switch (config.command) {
+    case Command::kOnce: return once(config);
+    case Command::kRecord: return record(config);
+    case Command::kReplay: return replay(config);
+    case Command::kServe: break;
+  }
+  return serve(config, sources);
+}
+
 int run(int argc, char** argv) {
   using namespace gpuledger;
   const app::ConfigSources sources = app::read_sources(argc, argv);
@@ -32,7 +43,7 @@ int run(int argc, char** argv) {
   if (const Status log = configure_log(config.log_level, config.log_format); !log.ok()) {
     return fail(log.error().message, kWrongUse);
   }
-  const Status done = config.command == app::Command::kOnce ? app::once(config) : app::serve(config, sources);
+  const Status done = run_command(config, sources);
   return done.ok() ? 0 : fail(done.error().message, kWorkFailed);
 }
 

@@ -22,9 +22,15 @@ TEST(WrongUse, UnknownNames) {
       {{"-x"}, "unknown flag --x (gpu-ledger --help lists them)"},
       {{"--a\nb"}, "unknown flag --a\\nb (gpu-ledger --help lists them)"},
       {{"---log-level=info"}, "unknown flag ---log-level (did you mean --log-level?)"},
-      {{"top"}, "unknown command \"top\" (known: serve, once)"},
-      {{""}, "unknown command \"\" (known: serve, once)"},
+      {{"top"}, "unknown command \"top\" (known: serve, once, record, replay)"},
+      {{""}, "unknown command \"\" (known: serve, once, record, replay)"},
       {{"serve", "once"}, "unexpected argument \"once\""},
+      {{"replay"}, "replay: needs a file (gpu-ledger replay FILE)"},
+      {{"record", "--for=10s"}, "record: needs a file (gpu-ledger record FILE)"},
+      {{"record", ""}, "unexpected argument \"\""},
+      {{"replay", "a.jsonl", "b.jsonl"}, "unexpected argument \"b.jsonl\""},
+      {{"replay", "a.jsonl", "--for=10s"}, "--for: needs the command record"},
+      {{"record", "a.jsonl", "--for=10ms"}, "--for: \"10ms\" is not between 1s and 7d"},
   });
 }
 

@@ -167,6 +167,17 @@ TEST(Flags, Choices) {
   EXPECT_EQ(config_of({"--metric-retention=0"}).metric_retention, 0s);
 }
 
+TEST(Config, RecordAndReplayTakeAFile) {
+  const Config record = config_of({"record", "--for=1m30s", "gpu.jsonl.gz"});
+  EXPECT_EQ(record.command, Command::kRecord);
+  EXPECT_EQ(record.trace_file, "gpu.jsonl.gz");
+  EXPECT_EQ(record.record_for, std::chrono::seconds(90));
+  const Config replay = config_of({"--attribution=utilization", "replay", "--", "-odd.jsonl"});
+  EXPECT_EQ(replay.command, Command::kReplay);
+  EXPECT_EQ(replay.trace_file, "-odd.jsonl");
+  EXPECT_EQ(replay.record_for, std::nullopt);
+}
+
 TEST(Config, SettingsWithoutEffectAreNamedAsTheyWereGiven) {
   const ConfigFile file("pod-labels: [app, team]\n");
   const Config config = config_of({file.flag(), "--state-file=/var/lib/x", "--collector.dcgm-modern"},

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "model/ledger.h"
+#include "model/policy.h"
+#include "sample/replay/trace.h"
+
+namespace gpuledger::app {
+
+// The books at the end of a recording, kept by the very engine that keeps the live ones. An error means that they did
+// not balance at some moment, which is a fault of ours.
+Result<Ledger> run_replay(const replay::Trace& trace, BookingRules rules);
+
+// {"device":{...},"processes":[...]}, one entry per pid, with every joule exact to the microjoule.
+std::string write_replay(const Ledger& ledger);
+
+}  // namespace gpuledger::app

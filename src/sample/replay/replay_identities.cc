@@ -1,0 +1,49 @@
+#include "sample/replay/replay_identities.h"
+
+#include <algorithm>
+
+namespace gpuledger::replay {
+
+ReplayIdentities::ReplayIdentities(const Trace& trace) {
+  const auto life_of = [&](Pid pid, Nanoseconds t) -> Life& {
+    const auto [entry, fresh] = lives_.try_emplace(pid);
+    entry->second.first_seen = fresh ? t : std::min(entry->second.first_seen, t);
+    return entry->second;
+  };
+  for (const Trace::Ticket& ticket : trace.tickets) life_of(ticket.pid, ticket.t);
+  for (const Trace::Listing& listing : trace.listings) {
+    for (const auto* list : {&listing.compute, &listing.mps}) {
+      for (const Trace::Holder& holder : *list) life_of(holder.pid, listing.t).last_listed = listing.t;
+    }
+  }
+}
+
+ProcessIdentity ReplayIdentities::identity_of(Pid pid, const Life& life) {
+  constexpr auto kTick = std::chrono::milliseconds(10);
+  ProcessIdentity identity;
+  identity.name = "pid-" + std::to_string(pid);
+  // 0 is for those of whom only the pid is known.
+  identity.key = {pid, 1 + static_cast<uint64_t>(std::max<int64_t>(0, life.first_seen / kTick))};
+  return identity;
+}
+
+IdentityMap ReplayIdentities::resolve(const SampleBatch& batch) {
+  IdentityMap map;
+  for (const DeviceSample& device : batch.devices) {
+    for (const ProcessSample& process : device.processes) {
+      Life& life = lives_[process.pid];
+      // Caught working before the next list shows it: /proc would have had it already.
+      if (process.listed || life.last_listed >= batch.at.steady) {
+        life.known = true;
+        map.by_pid[process.pid] = identity_of(process.pid, life);
+      } else if (!life.known) {
+        ProcessIdentity momentary = identity_of(process.pid, life);
+        momentary.key.start_ticks = 0;
+        map.by_pid[process.pid] = std::move(momentary);
+      }
+    }
+  }
+  return map;
+}
+
+}  // namespace gpuledger::replay

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <map>
+
+#include "model/identity.h"
+#include "model/sample.h"
+#include "sample/replay/trace.h"
+
+namespace gpuledger::replay {
+
+// Who the pids of a recording are: it has no /proc, so the times at which they were seen stand for it. Behaves as the
+// live resolver: who has left has no entry, unless it was never in a batch before. All belong to the host.
+class ReplayIdentities {
+ public:
+  explicit ReplayIdentities(const Trace& trace);
+
+  IdentityMap resolve(const SampleBatch& batch);
+
+ private:
+  struct Life {
+    Nanoseconds first_seen{0};
+    Nanoseconds last_listed = Nanoseconds::min();  // never: only a utilisation sample names it
+    bool known = false;                            // was alive in an earlier batch
+  };
+  static ProcessIdentity identity_of(Pid pid, const Life& life);
+
+  std::map<Pid, Life> lives_;
+};
+
+}  // namespace gpuledger::replay

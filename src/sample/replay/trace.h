@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/units.h"
+#include "model/sample.h"
+
+namespace gpuledger::replay {
+
+// What one GPU's driver said while it was recorded, each kind sorted by time. Times count from the start of the
+// recording. What the driver could not say is empty.
+struct Trace {
+  struct Counter {
+    Nanoseconds t{0};
+    uint64_t millijoules = 0;
+    std::optional<uint32_t> milliwatts;
+  };
+  // One utilisation sample of the driver and the one process it names, in percent.
+  struct Ticket {
+    Nanoseconds t{0};  // when the driver took it, not when it was read
+    Pid pid = 0;
+    uint32_t sm = 0, memory = 0, encoder = 0, decoder = 0;
+  };
+  struct Holder {
+    Pid pid = 0;
+    std::optional<Bytes> memory;
+  };
+  struct Listing {
+    Nanoseconds t{0};
+    std::vector<Holder> compute, mps;
+  };
+  struct State {
+    Nanoseconds t{0};
+    std::optional<uint32_t> gpu_percent, memory_percent, sm_mhz, memory_mhz, celsius;
+    std::optional<uint64_t> event_reasons, memory_used;
+  };
+  struct Busy {
+    Nanoseconds t{0};
+    Activity activity;  // since the one before
+  };
+  struct Watts {
+    Nanoseconds t{0};
+    uint32_t milliwatts = 0;
+  };
+
+  std::string name, uuid, driver;
+  std::optional<uint64_t> memory_total;
+  std::optional<uint32_t> limit_milliwatts;
+  Nanoseconds length{0};
+  std::vector<Counter> counters;  // never empty
+  std::vector<Ticket> tickets;
+  std::vector<Listing> listings;
+  std::vector<State> states;
+  std::vector<Busy> activities;
+  std::vector<Watts> power;
+};
+
+// The error is one line: source, line, what is wrong. Lines of a kind we do not know are passed over.
+Result<Trace> parse_trace(std::string_view text, const std::string& source);
+// Plain or gzipped.
+Result<Trace> read_trace(const std::string& path);
+
+}  // namespace gpuledger::replay
