@@ -8,9 +8,7 @@ namespace gpuledger::nvml {
 
 extern "C" {
 
-struct GpmSampleHandle;
 struct GpuInstanceHandle;
-using GpmSample = GpmSampleHandle*;
 using GpuInstance = GpuInstanceHandle*;
 
 union Value {
@@ -72,17 +70,6 @@ struct ProcessDetailList {
 };
 static_assert(sizeof(ProcessDetailList) == 24 && offsetof(ProcessDetailList, procArray) == 16);
 
-struct AccountingStats {
-  unsigned gpuUtilization;
-  unsigned memoryUtilization;
-  unsigned long long maxMemoryUsage;
-  unsigned long long time;
-  unsigned long long startTime;
-  unsigned isRunning;
-  unsigned reserved[5];
-};
-static_assert(sizeof(AccountingStats) == 56 && offsetof(AccountingStats, startTime) == 24);
-
 struct AccountingStats_v2 {
   unsigned pid;
   unsigned isRunning;
@@ -97,33 +84,6 @@ struct AccountingStats_v2 {
 };
 static_assert(sizeof(AccountingStats_v2) == 64 && offsetof(AccountingStats_v2, sampleCount) == 24 &&
               offsetof(AccountingStats_v2, sumGpuUtil) == 32 && offsetof(AccountingStats_v2, startTime) == 56);
-
-struct GpmMetric {
-  unsigned metricId;
-  Return nvmlReturn;
-  double value;
-  const char* shortName;
-  const char* longName;
-  const char* unit;
-};
-static_assert(sizeof(GpmMetric) == 40);
-
-// The array's declared length grew from release to release under one version number, so only its
-// beginning is fixed: numMetrics entries are there.
-struct GpmMetricsGet {
-  unsigned version;
-  unsigned numMetrics;
-  GpmSample sample1;
-  GpmSample sample2;
-  GpmMetric metrics[1];
-};
-static_assert(offsetof(GpmMetricsGet, metrics) == 24);
-
-struct GpmSupport {
-  unsigned version;
-  unsigned isSupportedDevice;
-};
-static_assert(sizeof(GpmSupport) == 8);
 
 struct GpuInstanceFacts {
   Device device;

@@ -11,8 +11,10 @@ extern "C" {
 
 struct DeviceHandle;
 struct EventSetHandle;
+struct GpmSampleHandle;
 using Device = DeviceHandle*;
 using EventSet = EventSetHandle*;
+using GpmSample = GpmSampleHandle*;
 
 enum Return : int {
   kSuccess = 0,
@@ -40,6 +42,7 @@ inline constexpr unsigned kUuidBufferSize = 96;
 inline constexpr unsigned kNameBufferSize = 96;
 inline constexpr unsigned kVersionBufferSize = 80;
 inline constexpr unsigned kTemperatureGpu = 0;
+inline constexpr unsigned kClockSm = 1;
 inline constexpr unsigned kFeatureEnabled = 1;
 inline constexpr unsigned kNoInstance = 0xFFFFFFFFu;  // gpuInstanceId outside MIG
 inline constexpr unsigned long long kValueNotAvailable = ~0ull;
@@ -150,6 +153,59 @@ struct DeviceAttributes {
 };
 static_assert(sizeof(DeviceAttributes) == 40 && offsetof(DeviceAttributes, gpuInstanceSliceCount) == 24 &&
               offsetof(DeviceAttributes, memorySizeMB) == 32);
+
+struct AccountingStats {
+  unsigned gpuUtilization;  // percent, mean over the process's life
+  unsigned memoryUtilization;
+  unsigned long long maxMemoryUsage;
+  unsigned long long time;       // ms; 0 while it runs
+  unsigned long long startTime;  // us
+  unsigned isRunning;
+  unsigned reserved[5];
+};
+static_assert(sizeof(AccountingStats) == 56 && offsetof(AccountingStats, maxMemoryUsage) == 8 &&
+              offsetof(AccountingStats, startTime) == 24 && offsetof(AccountingStats, isRunning) == 32);
+
+struct GpmSupport {
+  unsigned version;
+  unsigned isSupportedDevice;
+};
+static_assert(sizeof(GpmSupport) == 8);
+inline constexpr unsigned kGpmSupportVersion = 1;
+
+struct GpmMetric {
+  unsigned metricId;
+  Return nvmlReturn;
+  double value;
+  const char* shortName;
+  const char* longName;
+  const char* unit;
+};
+static_assert(sizeof(GpmMetric) == 40 && offsetof(GpmMetric, value) == 8);
+
+// The array's declared length grew from release to release (98, 210, 333) under one version number, so the
+// driver touches no more than numMetrics entries. Ours is the first release's: every driver copes with it.
+inline constexpr unsigned kMostGpmMetrics = 98;
+struct GpmMetricsGet {
+  unsigned version;
+  unsigned numMetrics;
+  GpmSample sample1;
+  GpmSample sample2;
+  GpmMetric metrics[kMostGpmMetrics];
+};
+static_assert(offsetof(GpmMetricsGet, sample1) == 8 && offsetof(GpmMetricsGet, metrics) == 24);
+inline constexpr unsigned kGpmMetricsGetVersion = 1;
+
+// All in percent.
+enum GpmMetricId : unsigned {
+  kGpmGraphics = 1,
+  kGpmSm = 2,
+  kGpmOccupancy = 3,
+  kGpmAnyTensor = 5,
+  kGpmDram = 10,
+  kGpmFp64 = 11,
+  kGpmFp32 = 12,
+};
 
 struct EventData {
   Device device;

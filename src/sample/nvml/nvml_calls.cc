@@ -7,4 +7,18 @@ void Calls::finish(const char* symbol, Nanoseconds took, Return result) {
   if (means_driver_gone(result) && driver_gone_.empty()) driver_gone_ = describe(symbol, result);
 }
 
+void Calls::absorb(Calls& other) {
+  for (const auto& [kind, count] : other.errors_) errors_[kind] += count;
+  for (const auto& [symbol, histogram] : other.durations_) {
+    DurationHistogram& sum = durations_[symbol];
+    for (size_t i = 0; i <= DurationHistogram::kBuckets; ++i) sum.counts[i] += histogram.counts[i];
+    sum.sum_seconds += histogram.sum_seconds;
+  }
+  if (driver_gone_.empty()) driver_gone_ = other.driver_gone_;
+  other.errors_.clear();
+  // Emptied, not removed: the same calls come again in the next cycle.
+  for (auto& [symbol, histogram] : other.durations_) histogram = DurationHistogram{};
+  other.driver_gone_.clear();
+}
+
 }  // namespace gpuledger::nvml

@@ -11,7 +11,8 @@
 namespace gpuledger::nvml {
 
 // Every driver call goes through here: how long it took, whether it said that the driver itself is gone.
-// Lives as long as the source, over reopens of the library.
+// For one thread: every GPU's has its own, and the source takes over what they booked. Lives as long as the source,
+// over reopens of the library.
 class Calls {
  public:
   explicit Calls(const Clock& clock) : clock_(clock) {}
@@ -37,6 +38,9 @@ class Calls {
   bool driver_gone() const { return !driver_gone_.empty(); }
   const std::string& driver_gone_reason() const { return driver_gone_; }
   void forget_driver_gone() { driver_gone_.clear(); }
+
+  // Takes over all that the other booked since the last time.
+  void absorb(Calls& other);
 
  private:
   void finish(const char* symbol, Nanoseconds took, Return result);

@@ -22,7 +22,7 @@ NvmlDevice::NvmlDevice(GpuUuid uuid) {
 void NvmlDevice::attach(Session& session, Device handle, unsigned index, const std::string& driver) {
   handle_ = handle;
   lost_ = false;
-  forget_capabilities();
+  forget_capabilities(session.fn);
   auto description = std::make_shared<DeviceDescription>(*description_);
   description->index = index;
   description->driver = driver;
@@ -36,16 +36,19 @@ void NvmlDevice::attach(Session& session, Device handle, unsigned index, const s
   description_ = std::move(description);
 }
 
-void NvmlDevice::detach(const std::string& why) {
+void NvmlDevice::detach(const FunctionTable& functions, const std::string& why) {
+  forget_capabilities(functions);
   handle_ = nullptr;
   answering_ = false;
   trouble_ = why;
 }
 
-void NvmlDevice::forget_capabilities() {
+void NvmlDevice::forget_capabilities(const FunctionTable& functions) {
   unsupported_.clear();
   never_listed_.clear();
   utilization_.reset();
+  accounting_.reset();
+  gpm_.close(functions);
 }
 
 // False: no value. Once the GPU said that it is lost, it is left alone for the rest of the cycle.
@@ -103,6 +106,8 @@ void NvmlDevice::read_gauges(Session& session, DeviceSample& out) {
   read_memory(session, out);
   unsigned celsius = 0;
   if (read(session, fn.nvmlDeviceGetTemperature, kTemperatureGpu, &celsius)) out.temperature_celsius = celsius;
+  unsigned mhz = 0;
+  if (read(session, fn.nvmlDeviceGetClockInfo, kClockSm, &mhz)) out.sm_clock_mhz = mhz;
 
   if (out.energy_counter) {
     set_energy_source(EnergySource::kCounter);
@@ -118,24 +123,35 @@ void NvmlDevice::set_energy_source(EnergySource source) {
   description_ = std::move(description);
 }
 
+// What fails to be read this time is taken to be as it was; what the GPU does not have is absent.
 std::vector<MigDevice> NvmlDevice::describe_state(Session& session, const DeviceSample& out) {
+  const FunctionTable& fn = session.fn;
   auto description = std::make_shared<DeviceDescription>(*description_);
-  unsigned current = 0, pending = 0;
-  const bool says_mig = read(session, session.fn.nvmlDeviceGetMigMode, &current, &pending);
-  const std::optional<bool> mig = says_mig ? std::optional(current == kFeatureEnabled) : std::nullopt;
-  if (mig && description->mig_enabled && mig != description->mig_enabled) forget_capabilities();
-  description->mig_enabled = mig;
-  unsigned value = 0;
-  description->power_limit.reset();
-  if (read(session, session.fn.nvmlDeviceGetEnforcedPowerLimit, &value)) {
-    description->power_limit = Power::milliwatts(value);
+  unsigned value = 0, pending = 0;
+  if (read(session, fn.nvmlDeviceGetMigMode, &value, &pending)) {
+    const bool enabled = value == kFeatureEnabled;
+    if (description->mig_enabled && enabled != *description->mig_enabled) forget_capabilities(fn);
+    description->mig_enabled = enabled;
+  } else if (!can(fn.nvmlDeviceGetMigMode)) {
+    description->mig_enabled.reset();
   }
-  description->accounting_enabled.reset();
-  if (read(session, session.fn.nvmlDeviceGetAccountingMode, &value)) {
+  if (read(session, fn.nvmlDeviceGetEnforcedPowerLimit, &value)) {
+    description->power_limit = Power::milliwatts(value);
+  } else if (!can(fn.nvmlDeviceGetEnforcedPowerLimit)) {
+    description->power_limit.reset();
+  }
+  if (read(session, fn.nvmlDeviceGetMaxClockInfo, kClockSm, &value)) {
+    description->highest_sm_clock_mhz = value;
+  } else if (!can(fn.nvmlDeviceGetMaxClockInfo)) {
+    description->highest_sm_clock_mhz.reset();
+  }
+  if (read(session, fn.nvmlDeviceGetAccountingMode, &value)) {
     description->accounting_enabled = value == kFeatureEnabled;
+  } else if (!can(fn.nvmlDeviceGetAccountingMode)) {
+    description->accounting_enabled.reset();
   }
   std::vector<MigDevice> migs;
-  if (mig.value_or(false) && !lost_) migs = read_mig_devices(session, handle_, out.memory_total);
+  if (description->mig_enabled.value_or(false) && !lost_) migs = read_mig_devices(session, handle_, out.memory_total);
   description->mig.clear();
   for (const MigDevice& device : migs) description->mig.push_back(device.instance);
   description_ = std::move(description);
@@ -180,6 +196,26 @@ void NvmlDevice::read_processes(Session& session, const std::vector<MigDevice>& 
   }
 }
 
+void NvmlDevice::read_activity(Session& session, DeviceSample& out) {
+  const Return result = gpm_.read(session, handle_, description_->mig, out);
+  if (result == kSuccess) return;
+  lost_ = true;
+  trouble_ = nvml::describe("performance monitors", result);
+}
+
+// A life may have ended at any time since the last scan; it is booked with this batch, as far as that has room.
+void NvmlDevice::add_short_lives(Session& session, Nanoseconds since_last, DeviceSample& out) {
+  for (const ShortLife& life : accounting_.read(session, handle_)) {
+    ProcessSample process;
+    process.pid = life.pid;
+    process.memory = life.memory;
+    process.use.sm = Ratio{std::min(1.0, life.busy_seconds / std::chrono::duration<double>(since_last).count())};
+    const auto at = std::find_if(out.processes.begin(), out.processes.end(),
+                                 [&](const ProcessSample& p) { return p.pid >= life.pid; });
+    out.processes.insert(at, process);
+  }
+}
+
 DeviceSample NvmlDevice::sample(Session& session, bool scan, Nanoseconds sample_interval) {
   scan = scan || !answering_;
   lost_ = succeeded_ = failed_ = false;
@@ -187,10 +223,19 @@ DeviceSample NvmlDevice::sample(Session& session, bool scan, Nanoseconds sample_
   read_gauges(session, out);
   std::vector<MigDevice> migs;
   if (scan && !lost_) migs = describe_state(session, out);
+  if (!lost_) read_activity(session, out);
   if (!lost_) read_processes(session, migs, scan, sample_interval, out);
+  const Nanoseconds now = session.call.now().steady;
+  if (description_->accounting_enabled.value_or(false)) {
+    for (const ProcessSample& process : out.processes) accounting_.note_seen(process.pid);
+    if (scan && !lost_) add_short_lives(session, sampled_at_ ? now - *sampled_at_ : sample_interval, out);
+  } else {
+    accounting_.reset();
+  }
+  sampled_at_ = now;
   answering_ = !lost_ && !session.call.driver_gone() && (succeeded_ || !failed_);
   if (!answering_) {
-    if (lost_) forget_capabilities();
+    if (lost_) forget_capabilities(session.fn);
     return absent();
   }
   trouble_.clear();

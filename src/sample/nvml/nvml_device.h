@@ -1,12 +1,15 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "model/sample.h"
+#include "sample/nvml/nvml_accounting.h"
 #include "sample/nvml/nvml_calls.h"
+#include "sample/nvml/nvml_gpm.h"
 #include "sample/nvml/nvml_mig.h"
 #include "sample/nvml/nvml_utilization.h"
 
@@ -26,7 +29,8 @@ class NvmlDevice {
 
   // A handle of this driver session: what an earlier driver could or could not do is forgotten.
   void attach(Session& session, Device handle, unsigned index, const std::string& driver);
-  void detach(const std::string& why);
+  // Before the library goes.
+  void detach(const FunctionTable& functions, const std::string& why);
 
   // scan: also read what changes seldom, and the process lists.
   DeviceSample sample(Session& session, bool scan, Nanoseconds sample_interval);
@@ -40,7 +44,7 @@ class NvmlDevice {
   bool can(const Function<Signature>& function) const {
     return function && !unsupported_.contains(function.name);
   }
-  void forget_capabilities();
+  void forget_capabilities(const FunctionTable& functions);
   void set_energy_source(EnergySource source);
 
   void read_gauges(Session& session, DeviceSample& out);
@@ -49,6 +53,8 @@ class NvmlDevice {
   void read_lists(Session& session, const std::vector<MigDevice>& migs);
   void read_processes(Session& session, const std::vector<MigDevice>& migs, bool scan, Nanoseconds interval,
                       DeviceSample& out);
+  void read_activity(Session& session, DeviceSample& out);
+  void add_short_lives(Session& session, Nanoseconds since_last, DeviceSample& out);
   bool knows(Pid pid) const;
 
   std::shared_ptr<const DeviceDescription> description_;
@@ -60,8 +66,11 @@ class NvmlDevice {
   std::string trouble_;
   std::set<std::string> unsupported_;  // calls this GPU never answers
   UtilizationReader utilization_;
-  std::vector<ProcessSample> listed_;  // as last read, by pid
-  std::set<Pid> never_listed_;         // worked, but a scan did not find them; not worth another before the next
+  GpmReader gpm_;
+  AccountingReader accounting_;
+  std::optional<Nanoseconds> sampled_at_;  // steady
+  std::vector<ProcessSample> listed_;      // as last read, by pid
+  std::set<Pid> never_listed_;             // worked, but a scan did not find them; not worth another before the next
 };
 
 }  // namespace gpuledger::nvml

@@ -43,8 +43,8 @@ std::vector<std::pair<Device, uint64_t>> XidEvents::drain(Session& session) {
   return xids;
 }
 
-void XidEvents::close(Session& session) {
-  if (set_) session.call(session.fn.nvmlEventSetFree, set_);
+void XidEvents::close(const FunctionTable& functions) {
+  if (set_) functions.nvmlEventSetFree.pointer(set_);
   set_ = nullptr;
   watching_ = false;
 }

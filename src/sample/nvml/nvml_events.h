@@ -14,7 +14,7 @@ class XidEvents {
   void open(Session& session);
   void watch(Session& session, Device device);
   std::vector<std::pair<Device, uint64_t>> drain(Session& session);
-  void close(Session& session);
+  void close(const FunctionTable& functions);
 
  private:
   EventSet set_ = nullptr;

@@ -10,6 +10,7 @@ namespace {
 
 constexpr Nanoseconds kFirstRetry = std::chrono::seconds(1);
 constexpr Nanoseconds kLastRetry = std::chrono::seconds(30);
+constexpr Nanoseconds kAnswerLimit = std::chrono::seconds(2);
 constexpr unsigned kMostDevices = 256;
 
 Error failure(const char* symbol, Return result) {
@@ -20,7 +21,11 @@ Error failure(const char* symbol, Return result) {
 }  // namespace
 
 NvmlSource::NvmlSource(NvmlSourceOptions options, LibraryLoader loader, const Clock& clock)
-    : options_(std::move(options)), loader_(std::move(loader)), calls_(clock), retry_delay_(kFirstRetry) {}
+    : options_(std::move(options)),
+      loader_(std::move(loader)),
+      calls_(clock),
+      clock_(clock),
+      retry_delay_(kFirstRetry) {}
 
 NvmlSource::~NvmlSource() {
   close("");
@@ -39,24 +44,22 @@ Status NvmlSource::open() {
     calls_.count_failure(result);
     return failure("nvmlInit_v2", result);
   }
-  open_ = std::make_unique<Open>();
-  open_->library = std::move(*library);
+  driver_ = std::make_shared<Driver>();
+  driver_->library = std::move(*library);
   Session driver = session();
   char version[kVersionBufferSize] = {};
   if (driver.call(driver.fn.nvmlSystemGetDriverVersion, version, kVersionBufferSize - 1) == kSuccess) {
-    open_->driver = version;
+    driver_->version = version;
   }
-  open_->xids.open(driver);
+  driver_->xids.open(driver);
   return ok_status();
 }
 
+// Returns at once even if a GPU hangs: its thread then has the driver to itself until the call returns.
 void NvmlSource::close(const std::string& why) {
-  if (!open_) return;
-  for (NvmlDevice& device : devices_) device.detach(why);
-  Session driver = session();
-  open_->xids.close(driver);
-  driver.call(driver.fn.nvmlShutdown);
-  open_.reset();
+  if (!driver_) return;
+  for (const auto& device : devices_) device->detach(driver_->library.functions, why);
+  driver_.reset();
   calls_.forget_driver_gone();
 }
 
@@ -81,11 +84,19 @@ void NvmlSource::found_device(unsigned index, Device handle) {
     return;
   }
   if (!wanted(index, uuid)) return;
-  auto device = std::find_if(devices_.begin(), devices_.end(), [&](const auto& d) { return d.uuid().text == uuid; });
-  if (device == devices_.end()) device = devices_.insert(devices_.end(), NvmlDevice(GpuUuid{uuid}));
-  if (device->handle() == handle && device->index() == index) return;
-  device->attach(driver, handle, index, open_->driver);
-  open_->xids.watch(driver, handle);
+  auto at = std::find_if(devices_.begin(), devices_.end(), [&](const auto& d) { return d->uuid().text == uuid; });
+  if (at == devices_.end()) {
+    at = devices_.insert(devices_.end(), std::make_unique<DeviceThread>(GpuUuid{uuid}, clock_));
+  }
+  DeviceThread& device = **at;
+  if (device.hanging() || (device.handle() == handle && device.index() == index)) return;
+  device.attach(driver, handle, index, driver_->version);
+  driver_->xids.watch(driver, handle);
+}
+
+bool NvmlSource::hangs_at(unsigned index) const {
+  return std::any_of(devices_.begin(), devices_.end(),
+                     [&](const auto& device) { return device->hanging() && device->index() == index; });
 }
 
 // Handles by index; the GPUs themselves are told apart by UUID, since the order may be another after a reload.
@@ -98,6 +109,7 @@ Status NvmlSource::find_devices() {
   }
   std::optional<Error> refused;
   for (unsigned i = 0; i < std::min(count, kMostDevices) && !calls_.driver_gone(); ++i) {
+    if (hangs_at(i)) continue;  // even to ask for its handle may hang, and this thread must not
     Device handle = nullptr;
     const Return result = driver.call(driver.fn.nvmlDeviceGetHandleByIndex_v2, i, &handle);
     if (result == kSuccess) {
@@ -108,8 +120,8 @@ Status NvmlSource::find_devices() {
       refused = failure("nvmlDeviceGetHandleByIndex_v2", result);
     }
   }
-  std::sort(devices_.begin(), devices_.end(), [](const NvmlDevice& a, const NvmlDevice& b) {
-    return std::pair(a.index(), a.uuid()) < std::pair(b.index(), b.uuid());
+  std::sort(devices_.begin(), devices_.end(), [](const auto& a, const auto& b) {
+    return std::pair(a->index(), a->uuid()) < std::pair(b->index(), b->uuid());
   });
   if (calls_.driver_gone()) return Error{Code::kUnavailable, calls_.driver_gone_reason()};
   if (!devices_.empty()) return ok_status();
@@ -123,8 +135,8 @@ Status NvmlSource::find_devices() {
 
 Status NvmlSource::check_filter() const {
   for (const std::string& name : options_.gpu_devices) {
-    const bool known = std::any_of(devices_.begin(), devices_.end(), [&](const NvmlDevice& device) {
-      return device.uuid().text == name || std::to_string(device.index()) == name;
+    const bool known = std::any_of(devices_.begin(), devices_.end(), [&](const auto& device) {
+      return device->uuid().text == name || std::to_string(device->index()) == name;
     });
     if (!known) {
       return Error{Code::kNotFound,
@@ -135,22 +147,22 @@ Status NvmlSource::check_filter() const {
 }
 
 Result<NvmlProbe> NvmlSource::probe() {
-  Status status = open_ ? ok_status() : open();
+  Status status = driver_ ? ok_status() : open();
   if (status) status = find_devices();
   if (status) status = check_filter();
   if (!status) return status.error();
   NvmlProbe probe;
-  probe.driver = open_->driver;
-  probe.missing_symbols = open_->library.functions.missing_optional();
-  for (const NvmlDevice& device : devices_) {
-    probe.gpus.push_back({device.index(), device.uuid(), device.absent().description->model});
+  probe.driver = driver_->version;
+  probe.missing_symbols = driver_->library.functions.missing_optional();
+  for (const auto& device : devices_) {
+    probe.gpus.push_back({device->index(), device->uuid(), device->absent().description->model});
   }
   return probe;
 }
 
 void NvmlSource::fill_absent(SampleBatch& batch) {
   batch.devices.clear();
-  for (const NvmlDevice& device : devices_) batch.devices.push_back(device.absent());
+  for (const auto& device : devices_) batch.devices.push_back(device->absent());
   batch.processes_scanned = false;
   batch.health.up = false;
   batch.health.reason = trouble_;
@@ -158,27 +170,27 @@ void NvmlSource::fill_absent(SampleBatch& batch) {
 
 void NvmlSource::add_xids(SampleBatch& batch) {
   Session driver = session();
-  for (const auto& [handle, xid] : open_->xids.drain(driver)) {
+  for (const auto& [handle, xid] : driver_->xids.drain(driver)) {
     for (size_t i = 0; i < devices_.size(); ++i) {
-      if (devices_[i].handle() == handle) batch.devices[i].xids.push_back(xid);
+      if (devices_[i]->handle() == handle) batch.devices[i].xids.push_back(xid);
     }
   }
 }
 
 bool NvmlSource::sample_devices(bool scan, SampleBatch& batch) {
-  Session driver = session();
   bool all_scanned = !devices_.empty();
-  for (NvmlDevice& device : devices_) {
-    if (calls_.driver_gone()) return false;
-    if (!device.handle()) {
-      batch.devices.push_back(device.absent());
-      continue;
-    }
-    all_scanned = all_scanned && (scan || !device.answering());
-    batch.devices.push_back(device.sample(driver, scan, options_.sample_interval));
-    batch.health.up = batch.health.up || device.answering();
-    if (!device.answering() && batch.health.reason.empty()) {
-      batch.health.reason = device.uuid().text + ": " + device.trouble();
+  for (const auto& device : devices_) {
+    if (!device->handle() || device->hanging()) continue;
+    all_scanned = all_scanned && (scan || !device->answering());
+    device->ask(driver_, scan, options_.sample_interval);
+  }
+  const Nanoseconds limit = options_.answer_limit.value_or(std::max(kAnswerLimit, 2 * options_.sample_interval));
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  for (const auto& device : devices_) {
+    batch.devices.push_back(device->answer(deadline, calls_));
+    batch.health.up = batch.health.up || device->answering();
+    if (!device->answering() && batch.health.reason.empty()) {
+      batch.health.reason = device->uuid().text + ": " + device->trouble();
     }
   }
   return all_scanned;
@@ -188,15 +200,17 @@ SampleBatch NvmlSource::sample(bool scan_processes) {
   SampleBatch batch;
   batch.at = calls_.now();
   batch.health.source = "nvml";
-  if (!released_ && !open_ && batch.at.steady >= next_attempt_) {
+  if (!released_ && !driver_ && batch.at.steady >= next_attempt_) {
     if (Status status = open(); !status) {
       trouble_ = status.error().message;
       retry_later();
     }
   }
-  if (open_) {
-    const bool someone_missing =
-        devices_.empty() || std::any_of(devices_.begin(), devices_.end(), [](const auto& d) { return !d.answering(); });
+  if (driver_) {
+    for (const auto& device : devices_) device->settle(calls_);
+    const bool someone_missing = devices_.empty() || std::any_of(devices_.begin(), devices_.end(), [](const auto& d) {
+                                   return !d->answering() && !d->hanging();
+                                 });
     Status found = scan_processes || someone_missing ? find_devices() : ok_status();
     batch.processes_scanned = sample_devices(scan_processes, batch);
     if (!calls_.driver_gone()) add_xids(batch);

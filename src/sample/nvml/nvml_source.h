@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,8 +9,8 @@
 #include "base/result.h"
 #include "sample/gpu_source.h"
 #include "sample/nvml/nvml_calls.h"
-#include "sample/nvml/nvml_device.h"
-#include "sample/nvml/nvml_events.h"
+#include "sample/nvml/nvml_device_thread.h"
+#include "sample/nvml/nvml_driver.h"
 #include "sample/nvml/nvml_library.h"
 
 namespace gpuledger::nvml {
@@ -18,6 +19,7 @@ struct NvmlSourceOptions {
   std::string library;                   // empty: libnvidia-ml.so.1
   std::vector<std::string> gpu_devices;  // indexes or UUIDs; empty: all
   Nanoseconds sample_interval = std::chrono::seconds(1);
+  std::optional<Nanoseconds> answer_limit;  // how long a batch waits for a GPU; empty: 2 s or two intervals
 };
 
 struct NvmlProbe {
@@ -31,8 +33,8 @@ struct NvmlProbe {
   std::vector<std::string> missing_symbols;  // optional ones
 };
 
-// Hardware through NVML. Used by one thread. The driver may be missing, unloaded, reloaded or upgraded at any
-// time: the library is then closed and opened anew, at first every second, later every 30.
+// Hardware through NVML. Used by one thread; has one of its own per GPU. The driver may be missing, unloaded, reloaded
+// or upgraded at any time: the library is then closed and opened anew, at first every second, later every 30.
 class NvmlSource final : public GpuSource {
  public:
   NvmlSource(NvmlSourceOptions options, LibraryLoader loader, const Clock& clock);
@@ -47,18 +49,13 @@ class NvmlSource final : public GpuSource {
   void resume() override;
 
  private:
-  struct Open {
-    Library library;
-    std::string driver;
-    XidEvents xids;
-  };
-
   Status open();
   void close(const std::string& why);
   void retry_later();
-  Session session() { return {open_->library.functions, calls_}; }
+  Session session() { return {driver_->library.functions, calls_}; }
   Status find_devices();
   void found_device(unsigned index, Device handle);
+  bool hangs_at(unsigned index) const;
   bool wanted(unsigned index, const std::string& uuid) const;
   Status check_filter() const;
   // True where every GPU's process lists were read anew.
@@ -69,8 +66,9 @@ class NvmlSource final : public GpuSource {
   const NvmlSourceOptions options_;
   const LibraryLoader loader_;
   Calls calls_;
-  std::unique_ptr<Open> open_;       // empty: no driver at the moment
-  std::vector<NvmlDevice> devices_;  // by index; every GPU ever seen, also while it does not answer
+  const Clock& clock_;
+  std::shared_ptr<Driver> driver_;                      // empty: none at the moment
+  std::vector<std::unique_ptr<DeviceThread>> devices_;  // by index; every GPU ever seen, also while it does not answer
   bool released_ = false;
   std::string trouble_;  // why there is no driver, or no GPU
   Nanoseconds retry_delay_;

@@ -1,6 +1,7 @@
 #include "fake_nvml.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 namespace gpuledger::nvml {
@@ -80,7 +81,7 @@ Return newer_utilization(Device device, ProcessesUtilizationInfo* info) {
   FakeGpu* gpu = gpu_of(device);
   if (Return result = fake().enter("nvmlDeviceGetProcessesUtilizationInfo", gpu); result != kSuccess) return result;
   if (info->version != kProcessesUtilizationInfoVersion1) return kArgumentVersionMismatch;
-  fake().asked_since.push_back(static_cast<int64_t>(info->lastSeenTimeStamp));
+  fake().note_asked(static_cast<int64_t>(info->lastSeenTimeStamp));
   const auto list = means(*gpu, static_cast<int64_t>(info->lastSeenTimeStamp));
   if (list.empty()) return kNotFound;
   const unsigned capacity = info->processSamplesCount;
@@ -93,7 +94,7 @@ Return newer_utilization(Device device, ProcessesUtilizationInfo* info) {
 Return older_utilization(Device device, ProcessUtilizationSample* samples, unsigned* count, unsigned long long since) {
   FakeGpu* gpu = gpu_of(device);
   if (Return result = fake().enter("nvmlDeviceGetProcessUtilization", gpu); result != kSuccess) return result;
-  fake().asked_since.push_back(static_cast<int64_t>(since));
+  fake().note_asked(static_cast<int64_t>(since));
   const auto list = means(*gpu, static_cast<int64_t>(since));
   if (list.empty()) return kNotFound;
   const unsigned capacity = *count;
@@ -108,10 +109,12 @@ Return older_utilization(Device device, ProcessUtilizationSample* samples, unsig
 void add_system_calls(FunctionTable& t) {
   t.nvmlInit_v2.pointer = []() -> Return {
     if (Return result = fake().enter("nvmlInit_v2", nullptr); result != kSuccess) return result;
+    const std::lock_guard lock(fake().mutex);
     ++fake().initialized;
     return kSuccess;
   };
   t.nvmlShutdown.pointer = []() -> Return {
+    const std::lock_guard lock(fake().mutex);
     --fake().initialized;
     return fake().enter("nvmlShutdown", nullptr);
   };
@@ -148,6 +151,7 @@ void add_system_calls(FunctionTable& t) {
     return kSuccess;
   };
   t.nvmlEventSetFree.pointer = [](EventSet) -> Return {
+    const std::lock_guard lock(fake().mutex);
     --fake().event_sets;
     return fake().enter("nvmlEventSetFree", nullptr);
   };
@@ -160,7 +164,6 @@ void add_readings(FunctionTable& t) {
   FAKE_VALUE(nvmlDeviceGetTotalEnergyConsumption, unsigned long long, gpu_of(d)->energy_mj);
   FAKE_VALUE(nvmlDeviceGetPowerUsage, unsigned, gpu_of(d)->power_mw);
   FAKE_VALUE(nvmlDeviceGetEnforcedPowerLimit, unsigned, gpu_of(d)->limit_mw);
-  FAKE_VALUE(nvmlDeviceGetAccountingMode, unsigned, 1);
   FAKE_VALUE(nvmlDeviceGetGpuInstanceId, unsigned, gpu_of(d)->gi);
   FAKE_VALUE(nvmlDeviceGetComputeInstanceId, unsigned, gpu_of(d)->ci);
   FAKE_VALUE(nvmlDeviceGetAttributes_v2, DeviceAttributes, gpu_of(d)->attributes);
@@ -168,6 +171,12 @@ void add_readings(FunctionTable& t) {
   FAKE_VALUE(nvmlDeviceGetUtilizationRates, Utilization, (Utilization{40, 20}));
   t.nvmlDeviceGetTemperature.pointer = [](Device d, unsigned, unsigned* out) -> Return {
     return answer("nvmlDeviceGetTemperature", d, out, 55u);
+  };
+  t.nvmlDeviceGetClockInfo.pointer = [](Device d, unsigned type, unsigned* out) -> Return {
+    return type == kClockSm ? answer("nvmlDeviceGetClockInfo", d, out, 1755u) : kInvalidArgument;
+  };
+  t.nvmlDeviceGetMaxClockInfo.pointer = [](Device d, unsigned type, unsigned* out) -> Return {
+    return type == kClockSm ? answer("nvmlDeviceGetMaxClockInfo", d, out, 1980u) : kInvalidArgument;
   };
   t.nvmlDeviceGetMemoryInfo.pointer = [](Device d, Memory* out) -> Return {
     const Memory_v2& m = gpu_of(d)->memory;
@@ -197,6 +206,77 @@ void add_readings(FunctionTable& t) {
   t.nvmlDeviceGetPciInfo_v3.pointer = [](Device d, PciInfo* out) -> Return {
     put_text(out->busId, sizeof(out->busId), "00000000:18:00.0");
     return fake().enter("nvmlDeviceGetPciInfo_v3", gpu_of(d));
+  };
+}
+
+// Of the GPU's own monitors; of an instance by its number.
+Return take_gpm_sample(const char* symbol, FakeGpu* gpu, const FakeGpu* of, GpmSample sample) {
+  if (Return result = fake().enter(symbol, gpu); result != kSuccess) return result;
+  if (!of) return kInvalidArgument;
+  *reinterpret_cast<FakeGpmSample*>(sample) = {of, fake().clock->now().steady};
+  return kSuccess;
+}
+
+// As the H200 does it: 0 and NaN for samples that are too close.
+Return gpm_metrics(GpmMetricsGet* request) {
+  if (Return result = fake().enter("nvmlGpmMetricsGet", nullptr); result != kSuccess) return result;
+  if (request->version != kGpmMetricsGetVersion) return kArgumentVersionMismatch;
+  const auto* from = reinterpret_cast<FakeGpmSample*>(request->sample1);
+  const auto* to = reinterpret_cast<FakeGpmSample*>(request->sample2);
+  if (!from->of || from->of != to->of) return kInvalidArgument;
+  for (unsigned i = 0; i < request->numMetrics; ++i) {
+    GpmMetric& metric = request->metrics[i];
+    const auto known = to->of->activity.find(metric.metricId);
+    metric.nvmlReturn = known == to->of->activity.end() ? kNotSupported : kSuccess;
+    metric.value = metric.nvmlReturn == kSuccess ? known->second : 0;
+    if (to->at - from->at < fake().gpm_refresh) metric.value = metric.metricId == kGpmGraphics ? 0 : std::nan("");
+  }
+  return kSuccess;
+}
+
+void add_gpm(FunctionTable& t) {
+  t.nvmlGpmQueryDeviceSupport.pointer = [](Device d, GpmSupport* out) -> Return {
+    if (out->version != kGpmSupportVersion) return kArgumentVersionMismatch;
+    return answer("nvmlGpmQueryDeviceSupport", d, &out->isSupportedDevice, gpu_of(d)->gpm ? 1u : 0u);
+  };
+  t.nvmlGpmSampleAlloc.pointer = [](GpmSample* out) -> Return {
+    const std::lock_guard lock(fake().mutex);
+    auto* sample = new FakeGpmSample;
+    fake().gpm_samples.insert(sample);
+    *out = reinterpret_cast<GpmSample>(sample);
+    return fake().enter("nvmlGpmSampleAlloc", nullptr);
+  };
+  t.nvmlGpmSampleFree.pointer = [](GpmSample sample) -> Return {
+    const std::lock_guard lock(fake().mutex);
+    if (fake().gpm_samples.erase(reinterpret_cast<FakeGpmSample*>(sample)) == 0) return kInvalidArgument;
+    delete reinterpret_cast<FakeGpmSample*>(sample);
+    return fake().enter("nvmlGpmSampleFree", nullptr);
+  };
+  t.nvmlGpmSampleGet.pointer = [](Device d, GpmSample sample) -> Return {
+    return take_gpm_sample("nvmlGpmSampleGet", gpu_of(d), gpu_of(d), sample);
+  };
+  t.nvmlGpmMigSampleGet.pointer = [](Device d, unsigned instance, GpmSample sample) -> Return {
+    const FakeGpu* of = nullptr;
+    for (const auto& mig : gpu_of(d)->migs) of = mig && mig->gi == instance ? mig.get() : of;
+    return take_gpm_sample("nvmlGpmMigSampleGet", gpu_of(d), of, sample);
+  };
+  t.nvmlGpmMetricsGet.pointer = gpm_metrics;
+}
+
+void add_accounting(FunctionTable& t) {
+  FAKE_VALUE(nvmlDeviceGetAccountingMode, unsigned, gpu_of(d)->accounting_on ? 1 : 0);
+  t.nvmlDeviceGetAccountingPids.pointer = [](Device d, unsigned* count, unsigned* pids) -> Return {
+    if (Return result = fake().enter("nvmlDeviceGetAccountingPids", gpu_of(d)); result != kSuccess) return result;
+    const unsigned capacity = *count;
+    *count = static_cast<unsigned>(gpu_of(d)->accounting.size());
+    if (capacity < *count) return kInsufficientSize;
+    for (const auto& [pid, stats] : gpu_of(d)->accounting) *pids++ = pid;
+    return kSuccess;
+  };
+  t.nvmlDeviceGetAccountingStats.pointer = [](Device d, unsigned pid, AccountingStats* out) -> Return {
+    const auto stats = gpu_of(d)->accounting.find(pid);
+    if (stats == gpu_of(d)->accounting.end()) return kNotFound;
+    return answer("nvmlDeviceGetAccountingStats", d, out, stats->second);
   };
 }
 
@@ -239,6 +319,8 @@ FunctionTable FakeNvml::table() const {
   add_system_calls(t);
   add_readings(t);
   add_processes(t);
+  add_gpm(t);
+  add_accounting(t);
 #define NVML_FUNCTION(need, result, symbol, parameters) \
   if (missing.contains(#symbol)) t.symbol.pointer = nullptr;
 #include "sample/nvml/nvml_functions.inc"
@@ -256,13 +338,42 @@ LibraryLoader FakeNvml::loader() {
   };
 }
 
-int FakeNvml::called(const std::string& symbol) const {
+int FakeNvml::called(const std::string& symbol) {
+  const std::lock_guard lock(mutex);
   const auto it = calls.find(symbol);
   return it == calls.end() ? 0 : it->second;
 }
 
+void FakeNvml::note_asked(int64_t since) {
+  const std::lock_guard lock(mutex);
+  asked_since.push_back(since);
+}
+
+void FakeNvml::hang(const FakeGpu& gpu, const std::string& symbol) {
+  const std::lock_guard lock(mutex);
+  hang_at_ = {&gpu, symbol};
+}
+
+void FakeNvml::let_go() {
+  const std::lock_guard lock(mutex);
+  hang_at_ = {};
+  changed_.notify_all();
+}
+
+bool FakeNvml::wait_for_hang() {
+  std::unique_lock lock(mutex);
+  return changed_.wait_for(lock, std::chrono::seconds(5), [this] { return hangs_; });
+}
+
 Return FakeNvml::enter(const char* symbol, const FakeGpu* gpu) {
+  std::unique_lock lock(mutex);
   ++calls[symbol];
+  if (hang_at_.first == gpu && hang_at_.second == symbol) {
+    hangs_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return hang_at_.first == nullptr; });
+    hangs_ = false;
+  }
   if (const auto it = fails.find(symbol); it != fails.end()) return it->second;
   if (!gpu) return kSuccess;
   for (const char* key : {symbol, "*"}) {

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <condition_variable>
 #include <deque>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -14,13 +16,20 @@ namespace gpuledger::nvml {
 
 class FakeClock final : public Clock {
  public:
-  Timestamp now() const override { return at; }
-  void advance(Nanoseconds by) {
-    at.steady += by;
-    at.wall += by;
+  Timestamp now() const override {
+    const std::lock_guard lock(mutex_);
+    return at_;
   }
-  int64_t wall_us() const { return at.wall.count() / 1000; }
-  Timestamp at{std::chrono::seconds(5000), std::chrono::seconds(1'700'000'000)};
+  void set(Timestamp at) {
+    const std::lock_guard lock(mutex_);
+    at_ = at;
+  }
+  void advance(Nanoseconds by) { set({now().steady + by, now().wall + by}); }
+  int64_t wall_us() const { return now().wall.count() / 1000; }
+
+ private:
+  mutable std::mutex mutex_;  // a GPU that hung reads it whenever it likes
+  Timestamp at_{std::chrono::seconds(5000), std::chrono::seconds(1'700'000'000)};
 };
 
 // A GPU or a MIG instance, whatever its handle points to.
@@ -47,6 +56,17 @@ struct FakeGpu {
   };
   std::vector<Ticket> ring;  // what the driver's sampler saw
   std::vector<ProcessUtilizationInfo> junk;
+
+  bool gpm = true;
+  std::map<unsigned, double> activity = {{1, 90}, {2, 80}, {3, 40}, {5, 30}, {10, 20}, {11, 0}, {12, 10}};
+  bool accounting_on = true;
+  std::map<unsigned, AccountingStats> accounting;  // by pid
+};
+
+// What nvmlGpmSampleAlloc hands out.
+struct FakeGpmSample {
+  const FakeGpu* of = nullptr;  // nullptr: not yet filled
+  Nanoseconds at{0};
 };
 
 // A driver in memory, behind the same function table as the real one. One at a time: C functions carry no state.
@@ -57,8 +77,14 @@ class FakeNvml {
   FakeGpu& add_gpu(const std::string& uuid);
   FunctionTable table() const;
   LibraryLoader loader();
-  int called(const std::string& symbol) const;
+  int called(const std::string& symbol);
   Return enter(const char* symbol, const FakeGpu* gpu);
+  void note_asked(int64_t since);
+  // The next call of this symbol on this GPU does not return before let_go().
+  void hang(const FakeGpu& gpu, const std::string& symbol);
+  void let_go();
+  // Until a call hangs; false: none did in five seconds.
+  bool wait_for_hang();
 
   std::vector<std::shared_ptr<FakeGpu>> gpus;
   std::map<std::string, Return> fails;  // of the whole driver, by symbol
@@ -71,8 +97,18 @@ class FakeNvml {
   int event_sets = 0;
   bool loadable = true;
   std::vector<int64_t> asked_since;  // of the utilisation calls
+  std::set<FakeGpmSample*> gpm_samples;
+  Nanoseconds gpm_refresh = std::chrono::milliseconds(100);
+  const FakeClock* clock = nullptr;
+  // For all of the above: GPUs are asked by threads of their own.
+  std::recursive_mutex mutex;
 
   static FakeNvml* current;
+
+ private:
+  std::condition_variable_any changed_;
+  std::pair<const FakeGpu*, std::string> hang_at_;
+  bool hangs_ = false;
 };
 
 }  // namespace gpuledger::nvml

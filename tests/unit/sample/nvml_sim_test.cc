@@ -49,7 +49,7 @@ class SimTest : public ::testing::Test {
   SampleBatch sample_at(double seconds, bool scan = false) {
     set_time_(seconds);
     const Nanoseconds since_start(static_cast<int64_t>(seconds * 1e9));
-    clock_.at = {std::chrono::seconds(1000) + since_start, std::chrono::seconds(kSimulatedStart) + since_start};
+    clock_.set({std::chrono::seconds(1000) + since_start, std::chrono::seconds(kSimulatedStart) + since_start});
     return source_->sample(scan);
   }
 

@@ -24,6 +24,8 @@ TEST_F(SourceTest, ReadsEveryGauge) {
   EXPECT_EQ(d.memory_used, Bytes{300});
   EXPECT_EQ(d.memory_total, Bytes{1000});
   EXPECT_EQ(d.temperature_celsius, 55);
+  EXPECT_EQ(d.sm_clock_mhz, 1755);
+  EXPECT_EQ(d.description->highest_sm_clock_mhz, 1980);
   EXPECT_EQ(d.description->model, "NVIDIA Fake");
   EXPECT_EQ(d.description->pci_bus_id, "00000000:18:00.0");
   EXPECT_EQ(d.description->driver, "580.1");
@@ -44,7 +46,8 @@ TEST_F(SourceTest, WorksWithRequiredSymbolsOnly) {
   EXPECT_TRUE(batch.health.errors.empty());
   const DeviceSample& d = batch.devices.at(0);
   EXPECT_TRUE(d.up);
-  EXPECT_FALSE(d.energy_counter || d.power || d.memory_used || d.memory_total || d.temperature_celsius);
+  EXPECT_FALSE(d.energy_counter || d.power || d.memory_used || d.memory_total || d.temperature_celsius ||
+               d.sm_clock_mhz || d.description->highest_sm_clock_mhz || d.activity);
   EXPECT_EQ(d.utilization, UtilizationState::kUnsupported);
   EXPECT_EQ(d.description->energy_source, EnergySource::kPowerIntegral);
 }
@@ -107,6 +110,9 @@ TEST_F(SourceTest, SlowChangingThingsAreReadAtScansOnly) {
                                              "nvmlDeviceGetUtilizationRates",
                                              "nvmlDeviceGetMemoryInfo_v2",
                                              "nvmlDeviceGetTemperature",
+                                             "nvmlDeviceGetClockInfo",
+                                             "nvmlGpmSampleGet",
+                                             "nvmlGpmMetricsGet",
                                              "nvmlDeviceGetProcessesUtilizationInfo",
                                              "nvmlEventSetWait_v2"};
   for (const auto& [symbol, count] : nvml_.calls) {

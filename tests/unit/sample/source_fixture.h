@@ -13,10 +13,12 @@ using namespace std::chrono_literals;
 // A source over the fake driver with GPU-0.
 class SourceTest : public ::testing::Test {
  protected:
+  SourceTest() { nvml_.clock = &clock_; }
   ~SourceTest() override {
     source_.reset();
     EXPECT_EQ(nvml_.initialized, 0);
     EXPECT_EQ(nvml_.event_sets, 0);
+    EXPECT_TRUE(nvml_.gpm_samples.empty());
   }
 
   FakeGpu& gpu(size_t i = 0) {

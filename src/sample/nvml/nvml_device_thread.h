@@ -1,0 +1,58 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "sample/nvml/nvml_calls.h"
+#include "sample/nvml/nvml_device.h"
+#include "sample/nvml/nvml_driver.h"
+
+namespace gpuledger::nvml {
+
+// One GPU and the thread that asks it, so that GPUs are sampled side by side and one that hangs in the driver holds
+// up nobody. All functions are for the source's thread, and none of them waits for the GPU but answer(). What they
+// tell of a hanging GPU is what was known before.
+class DeviceThread {
+ public:
+  DeviceThread(GpuUuid uuid, const Clock& clock);
+  // A thread that hangs in the driver is left to itself.
+  ~DeviceThread();
+  DeviceThread(const DeviceThread&) = delete;
+  DeviceThread& operator=(const DeviceThread&) = delete;
+
+  const GpuUuid& uuid() const { return description_->uuid; }
+  uint32_t index() const { return description_->index; }
+  Device handle() const { return handle_; }
+  bool answering() const { return answering_; }
+  bool hanging() const { return hanging_; }  // until settle() finds its call returned
+  const std::string& trouble() const { return trouble_; }
+  DeviceSample absent() const;
+
+  // Not while it hangs.
+  void attach(Session& session, Device handle, unsigned index, const std::string& driver);
+  void detach(const FunctionTable& functions, const std::string& why);
+
+  // Notices that a call which hung has returned. Its answer is old by now and dropped; the GPU may be asked again.
+  void settle(Calls& calls);
+  // Starts one look at the GPU. Not while it hangs.
+  void ask(std::shared_ptr<Driver> driver, bool scan, Nanoseconds sample_interval);
+  // The answer to ask(), or absent() when there is none until the deadline or nothing was asked.
+  DeviceSample answer(std::chrono::steady_clock::time_point deadline, Calls& calls);
+
+ private:
+  struct Shared;
+  static void run(const std::shared_ptr<Shared>& shared);
+
+  std::shared_ptr<Shared> shared_;
+  std::shared_ptr<const DeviceDescription> description_;
+  Device handle_ = nullptr;
+  bool answering_ = false;
+  bool asked_ = false;
+  bool hanging_ = false;
+  std::string trouble_;
+  std::jthread thread_;
+};
+
+}  // namespace gpuledger::nvml

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "model/sample.h"
+#include "sample/nvml/nvml_calls.h"
+
+namespace gpuledger::nvml {
+
+// How busy the parts of one GPU, or of each of its MIG instances, were between two reads: the GPU's own performance
+// monitors (GPM), which Hopper and newer have. The driver compares two samples that the caller keeps.
+class GpmReader {
+ public:
+  // Fills activity or instance_activity from the second read on. instances: while MIG is on, what the GPU is cut
+  // into. Returns kGpuIsLost and the like where the GPU said so, else kSuccess.
+  Return read(Session& session, Device device, const std::vector<MigInstance>& instances, DeviceSample& out);
+
+  // Gives the samples back and forgets what the GPU can do. The library must still be loaded.
+  void close(const FunctionTable& functions);
+
+ private:
+  // The older sample stands until a newer one is far enough from it.
+  struct Pair {
+    GpmSample older = nullptr;
+    GpmSample newer = nullptr;
+    std::optional<Nanoseconds> older_at;  // steady; empty: not yet taken
+    bool unsupported = false;
+  };
+
+  bool supported(Session& session, Device device);
+  bool allocate(Session& session, Pair& pair);
+  Return read_scope(Session& session, Device device, uint32_t scope, std::optional<Activity>& out);
+  void release(const FunctionTable& functions, Pair& pair);
+  void drop_gone_instances(const FunctionTable& functions, const std::vector<MigInstance>& instances);
+
+  std::optional<bool> supported_;
+  std::map<uint32_t, Pair> pairs_;  // by GPU instance; kNoInstance: the whole GPU
+};
+
+}  // namespace gpuledger::nvml
