@@ -93,6 +93,19 @@ TEST_F(SourceTest, AnEnergyCounterThatCannotBeIsAbsentAndCounted) {
   EXPECT_EQ(sample().devices.at(0).energy_counter, Energy::millijoules(2000));
 }
 
+TEST_F(SourceTest, WhatFailsToBeReadOnceIsStillAsItWas) {
+  gpu().mig_enabled = true;
+  (void)sample(true);
+  for (const char* call : {"nvmlDeviceGetMigMode", "nvmlDeviceGetEnforcedPowerLimit", "nvmlDeviceGetAccountingMode"}) {
+    gpu().fails[call] = kTimeout;
+  }
+  const SampleBatch batch = sample(true);
+  const DeviceDescription& description = *batch.devices.at(0).description;
+  EXPECT_EQ(description.mig_enabled, true) << "else its processes change their accounts";
+  EXPECT_EQ(description.power_limit, Power::milliwatts(700'000));
+  EXPECT_EQ(description.accounting_enabled, true);
+}
+
 TEST_F(SourceTest, MemoryFallsBackToTheOlderCall) {
   gpu().fails["nvmlDeviceGetMemoryInfo_v2"] = kArgumentVersionMismatch;
   EXPECT_EQ(sample().devices[0].memory_used, Bytes{400});  // the older one counts the reserved part
