@@ -115,8 +115,8 @@ Observed DeviceBook::observe(const EnergyMeter::Step& step, const Step& present,
   observed.full_watts = std::max(1.0, description_->power_limit.value_or(Power::watts(300)).watts());
   observed.quiet = quiet(sample, present);
   observed.shown[0] = dynamic.joules() / observed.seconds / observed.full_watts;
-  const auto& highest = description_->highest_sm_clock_mhz;
-  const double clock = sample.sm_clock_mhz && highest && *highest > 0 ? *sample.sm_clock_mhz / *highest : 1;
+  constexpr double kUsualClock = 2000;  // MHz; a unit, nothing more
+  const double clock = sample.sm_clock_mhz.value_or(kUsualClock) / kUsualClock;
   for (size_t part = 0; sample.activity && part < Activity::kParts; ++part) {
     const auto& active = sample.activity->parts[part];
     if (active) observed.shown[1 + part] = active->value * (part == Activity::kDram ? 1 : clock);

@@ -52,23 +52,33 @@ void Mixture::forget(uint64_t account) {
   if (!needed) signatures_.erase(process);
 }
 
-// Who was there, and how often each was caught while this company lasts.
-void Mixture::meet(const Observed& step) {
+// Counts the samples of the present company. True when they have become so many more that what was estimated from
+// the first of them is worth another look.
+bool Mixture::meet(const Observed& step) {
   std::vector<ProcKey> who;
   for (const Claimant& claimant : step.who) who.push_back(claimant.process);
-  if (who != company_.who || step.mps != company_.mps) {
-    company_ = {std::move(who), step.mps, std::vector<double>(step.who.size(), 0.0), 0};
+  if (who != company_->who || step.mps != company_->mps) {
+    company_ = std::make_shared<Company>();
+    company_->hits.assign(who.size(), 0.0);
+    company_->who = std::move(who);
+    company_->mps = step.mps;
   }
-  const double samples = step.seconds * kSamplesPerSecond;
-  const double kept = company_.samples + samples > kMostSamples ? (kMostSamples - samples) / company_.samples : 1;
-  company_.samples = company_.samples * std::max(0.0, kept) + samples;
+  const double before = company_->samples;
+  const double drawn = step.seconds * kSamplesPerSecond;
+  const double kept = before + drawn > kMostSamples ? std::max(0.0, (kMostSamples - drawn) / before) : 1;
+  company_->samples = before * kept + drawn;
   for (size_t i = 0; i < step.who.size(); ++i) {
-    company_.caught[i] = company_.caught[i] * std::max(0.0, kept) + step.who[i].busy * samples;
+    company_->hits[i] = company_->hits[i] * kept + step.who[i].busy * drawn;
   }
+  bool milestone = false;
+  for (double enough : {kSamplesToCallPassive, 4 * kSamplesToCallPassive, kMostSamples}) {
+    milestone |= before < enough && company_->samples >= enough;
+  }
+  return milestone;
 }
 
 void Mixture::advance(const Observed& step) {
-  meet(step);
+  const bool milestone = meet(step);
   for (auto& [account, claim] : claims_) claim.last = 0;
   for (const Claimant& claimant : step.who) claims_[claimant.account].process = claimant.process;
   // Quiet times say nothing of what a process does when it works.
@@ -76,15 +86,18 @@ void Mixture::advance(const Observed& step) {
 
   Record record;
   record.step = step;
-  record.samples = company_.samples;
-  for (double caught : company_.caught) record.caught.push_back(company_.samples > 0 ? caught / company_.samples : 0);
+  record.company = company_;
   record.parts = estimate(record);
   for (size_t i = 0; i < step.who.size(); ++i) claims_[step.who[i].account].last = record.parts[i].joules;
   book(record, 1);
-  learn(record);
-  if (step.who.size() < 2) return;
-  records_.push_back(std::move(record));
-  if (records_.size() > kMostRecords) records_.pop_front();
+  // Whoever came in the middle of this step has not shown what a whole one looks like.
+  const bool whole = company_->samples > step.seconds * kSamplesPerSecond;
+  if (step.who.size() >= 2) {
+    records_.push_back(record);
+    if (records_.size() > kMostRecords) records_.pop_front();
+  }
+  if (whole) learn(record);
+  if (milestone) revise_company();
 }
 
 void Mixture::book(const Record& record, double sign) {
@@ -98,18 +111,26 @@ void Mixture::book(const Record& record, double sign) {
 
 // Never caught and never known to show anything: there, but not at work.
 bool Mixture::passive(const Record& record, size_t claimant) const {
-  return !record.step.mps && record.samples >= kSamplesToCallPassive && record.caught[claimant] <= 0 &&
+  return !record.step.mps && record.company->samples >= kSamplesToCallPassive && record.company->hits[claimant] <= 0 &&
          !signature(record.step.who[claimant].process).known();
 }
 
 Mixture::Roles Mixture::roles_of(const Record& record) const {
   Roles roles;
+  std::vector<size_t> by_rest;
   for (size_t i = 0; i < record.step.who.size(); ++i) {
-    if (signature(record.step.who[i].process).known()) {
+    const Signature& shape = signature(record.step.who[i].process);
+    if (shape.known() && !shape.seen_alone()) by_rest.push_back(i);
+    if (shape.known()) {
       roles.known.push_back(i);
     } else if (!passive(record, i)) {
       roles.unknown.push_back(i);
     }
+  }
+  // What others leave over is a better measure of the only stranger than what they left over before.
+  if (roles.unknown.empty() && by_rest.size() == 1 && roles.known.size() > 1) {
+    std::erase(roles.known, by_rest[0]);
+    roles.unknown = std::move(by_rest);
   }
   return roles;
 }
@@ -140,13 +161,22 @@ void Mixture::learn(const Record& record) {
   if (!was_known && learned.known()) revise(step.who[newcomer].process);
 }
 
+void Mixture::estimate_again(Record& record) {
+  book(record, -1);
+  record.parts = estimate(record);
+  book(record, 1);
+}
+
 void Mixture::revise(const ProcKey& process) {
   for (Record& record : records_) {
-    const auto& who = record.step.who;
-    if (std::none_of(who.begin(), who.end(), [&](const Claimant& c) { return c.process == process; })) continue;
-    book(record, -1);
-    record.parts = estimate(record);
-    book(record, 1);
+    const auto& who = record.company->who;
+    if (std::find(who.begin(), who.end(), process) != who.end()) estimate_again(record);
+  }
+}
+
+void Mixture::revise_company() {
+  for (Record& record : records_) {
+    if (record.company == company_) estimate_again(record);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "attribute/signature.h"
@@ -59,19 +60,19 @@ class Mixture {
     Part sum;
     double last = 0;
   };
-  // A step in company, kept so that it can be estimated again.
-  struct Record {
-    Observed step;
-    std::vector<double> caught;  // by claimant: share of the samples of this company so far
-    double samples = 0;          // how many those were
-    std::vector<Part> parts;
-  };
-  // The present company and how often the driver's samples caught each of it.
+  // Who is there together, and how often the driver's samples caught each.
   struct Company {
     std::vector<ProcKey> who;
     bool mps = false;
-    std::vector<double> caught;  // samples, discounted with age
+    std::vector<double> hits;  // discounted with age, as is their number
     double samples = 0;
+    double caught(size_t claimant) const { return samples > 0 ? hits[claimant] / samples : 0; }
+  };
+  // A step in company, kept so that it can be estimated again.
+  struct Record {
+    Observed step;
+    std::shared_ptr<const Company> company;  // goes on learning after the step
+    std::vector<Part> parts;
   };
   struct Roles {
     std::vector<size_t> known;
@@ -82,7 +83,7 @@ class Mixture {
     double misfit = 0;
   };
 
-  void meet(const Observed& step);
+  bool meet(const Observed& step);
   void learn(const Record& record);
   Roles roles_of(const Record& record) const;
   bool passive(const Record& record, size_t claimant) const;
@@ -92,12 +93,14 @@ class Mixture {
   void divide_rest(const Record& record, const Roles& roles, double rest, std::vector<Part>& parts) const;
   void book(const Record& record, double sign);
   void revise(const ProcKey& process);
+  void revise_company();
+  void estimate_again(Record& record);
   const Signature& signature(const ProcKey& process) const;
 
   std::map<ProcKey, Signature> signatures_;
   std::map<uint64_t, Claim> claims_;
   std::deque<Record> records_;
-  Company company_;
+  std::shared_ptr<Company> company_ = std::make_shared<Company>();
 };
 
 }  // namespace gpuledger::attribute

@@ -15,13 +15,17 @@ constexpr double kActivityErrorOfValue = 0.03;
 constexpr double kPowerError = 0.03;
 constexpr double kPowerErrorOfValue = 0.12;
 // The driver rounds to percent and samples in step with some workloads.
-constexpr double kSampleError = 0.02;
+constexpr double kSampleError = 0.035;
 // While somebody unknown is there, the known ones need not explain everything.
-constexpr double kRoomForUnknown = 8;
+constexpr double kRoomForUnknown = 4;
 // A company that misses what is shown by more than this many errors has somebody in it who changed.
 constexpr double kMisfitOfChange = 2.5;
 // Joules per unit of work are not quite constant: what known loads were off by, side by side, on an H200.
 constexpr double kDoubtOfKnown = 0.06;
+// Somebody known only by what others left over carries their errors too.
+constexpr double kDoubtOfRest = 0.15;
+// The static watts move by a few watts with the temperature: this part of the limit.
+constexpr double kDoubtOfStatic = 0.004;
 // Where the line between the known and the unknown runs is an assumption (the known ones did what they could).
 constexpr double kDoubtOfUnknown = 0.3;
 
@@ -49,12 +53,13 @@ Mixture::Fit Mixture::fit(const Record& record, const Roles& roles) const {
   for (size_t i = 0; i < sources && !step.mps; ++i) {
     // One ticket more than were drawn, half for and half against: none drawn is no proof.
     const size_t k = roles.known[i];
-    const double share = (record.caught[k] * record.samples + 0.5) / (record.samples + 1);
+    const double share = (record.company->hits[k] + 0.5) / (record.company->samples + 1);
     Clue clue;
     clue.parts.assign(sources, 0.0);
     clue.parts[i] = signature(step.who[k].process).busy();
-    clue.seen = record.caught[k];
-    clue.error_above = clue.error_below = kSampleError + std::sqrt(share * (1 - share) / std::max(1.0, record.samples));
+    clue.seen = record.company->caught(k);
+    clue.error_above = clue.error_below =
+        kSampleError + std::sqrt(share * (1 - share) / std::max(1.0, record.company->samples));
     clues.push_back(std::move(clue));
   }
   const Unmixed unmixed = unmix(clues, highest);
@@ -86,7 +91,7 @@ void Mixture::divide_rest(const Record& record, const Roles& roles, double rest,
   std::vector<double> weights;
   double sum = 0;
   for (size_t u : roles.unknown) {
-    weights.push_back(record.step.mps ? 1.0 : record.caught[u] * record.samples + 0.5);
+    weights.push_back(record.step.mps ? 1.0 : record.company->hits[u] + 0.5);
     sum += weights.back();
   }
   for (size_t i = 0; i < roles.unknown.size(); ++i) {
@@ -113,7 +118,9 @@ std::vector<Mixture::Part> Mixture::estimate(const Record& record) const {
   if (roles.unknown.empty() && fitted.misfit > kMisfitOfChange) roles = with_changed_one(record, roles, fitted);
 
   double explained = 0;
+  double company_doubt = kDoubtOfKnown;
   for (size_t k : roles.known) {
+    if (!signature(step.who[k].process).seen_alone()) company_doubt = kDoubtOfRest;
     parts[k].joules = fitted.shares[k] * signature(step.who[k].process).level(0) * step.full_watts * step.seconds;
     explained += parts[k].joules;
   }
@@ -129,8 +136,8 @@ std::vector<Mixture::Part> Mixture::estimate(const Record& record) const {
   if (!roles.unknown.empty()) divide_rest(record, roles, rest, parts);
   for (size_t k : roles.known) {
     parts[k].joules *= ratio;
-    const double others = std::min(parts[k].joules, joules - parts[k].joules);
-    parts[k].doubt = others * (kDoubtOfKnown + (roles.unknown.empty() ? 0.5 * std::min(1.0, misses) : 0));
+    const double movable = std::min(parts[k].joules, joules - parts[k].joules);
+    parts[k].doubt = movable * (company_doubt + (roles.unknown.empty() ? 0.5 * std::min(1.0, misses) : 0));
     if (!roles.unknown.empty() && known > 0) {
       parts[k].doubt += kDoubtOfUnknown * std::min(known, rest) * parts[k].joules / known;
     }
@@ -138,6 +145,9 @@ std::vector<Mixture::Part> Mixture::estimate(const Record& record) const {
   if (!roles.known.empty() && rest > 0) {
     for (size_t u : roles.unknown) parts[u].doubt += kDoubtOfUnknown * std::min(known, rest) * parts[u].joules / rest;
   }
+  const double calm = kDoubtOfStatic * step.full_watts * step.seconds;
+  for (size_t i : roles.known) parts[i].doubt += calm;
+  for (size_t i : roles.unknown) parts[i].doubt += calm;
   return parts;
 }
 

@@ -32,7 +32,7 @@ class Signature {
  private:
   static constexpr double kEnough = 0.9;       // seconds alone: one step
   static constexpr double kMemory = 20;        // seconds: processes change their ways
-  static constexpr double kRestIsWorth = 0.1;  // of a second alone
+  static constexpr double kRestIsWorth = 0.2;  // of a second alone
 
   void learn(const Features& shown, double busy, double weight);
 

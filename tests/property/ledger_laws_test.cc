@@ -94,10 +94,10 @@ TEST_P(LedgerLaws, BooksBalanceAndNothingFallsInAnyHistory) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(AllRules, LedgerLaws,
-                         ::testing::Combine(::testing::Values(Attribution::kUtilization, Attribution::kMeasuredOnly),
-                                            ::testing::Values(StaticPower::kProportional, StaticPower::kEqual,
-                                                              StaticPower::kSeparate)));
+INSTANTIATE_TEST_SUITE_P(
+    AllRules, LedgerLaws,
+    ::testing::Combine(::testing::Values(Attribution::kAdaptive, Attribution::kUtilization, Attribution::kMeasuredOnly),
+                       ::testing::Values(StaticPower::kProportional, StaticPower::kEqual, StaticPower::kSeparate)));
 
 TEST(LedgerLaws, SwappingTwoProcessesSwapsTheirEnergy) {
   const auto run = [](double first, double second) {

@@ -1,0 +1,175 @@
+#include "attribute/mixture.h"
+
+#include <gtest/gtest.h>
+
+#include "attribute/unmix.h"
+
+namespace gpuledger::attribute {
+namespace {
+
+constexpr double kFull = 700;
+
+// A kind of work: watts above the static ones, and what it makes the GPU show when it has it to itself.
+struct Work {
+  double watts, sm, occupancy, tensor, dram, fp32;
+};
+constexpr Work kGemm{560, 0.85, 0.12, 0.74, 0.0, 0.0};
+constexpr Work kCopy{320, 0.92, 0.87, 0.0, 0.80, 0.0};
+constexpr Work kSpin{0, 0.007, 0.0, 0.0, 0.0, 0.0};
+constexpr Work kNothing{0, 0, 0, 0, 0, 0};
+
+struct Worker {
+  uint64_t account;
+  const Work* work;
+  double share;   // of the GPU's time
+  double caught;  // what the driver's samples say
+};
+
+Observed step_of(const std::vector<Worker>& workers, bool activity = true) {
+  Observed step;
+  step.seconds = 1;
+  step.full_watts = kFull;
+  double watts = 0;
+  double parts[6] = {};
+  for (const Worker& w : workers) {
+    watts += w.share * w.work->watts;
+    parts[0] += w.share * w.work->sm;
+    parts[1] += w.share * w.work->occupancy;
+    parts[2] += w.share * w.work->tensor;
+    parts[3] += w.share * w.work->dram;
+    parts[4] += w.share * w.work->fp32;
+    step.who.push_back({w.account, {static_cast<Pid>(w.account), w.account}, w.caught});
+  }
+  step.dynamic_joules = watts;
+  step.shown[0] = watts / kFull;
+  for (size_t i = 0; activity && i < 6; ++i) step.shown[1 + i] = parts[i];
+  return step;
+}
+
+void run(Mixture& mixture, int seconds, const std::vector<Worker>& workers, bool activity = true) {
+  for (int i = 0; i < seconds; ++i) mixture.advance(step_of(workers, activity));
+}
+
+TEST(Unmix, FindsTheSharesOfTwoKnownSources) {
+  const std::vector<Clue> clues = {{{0.8, 0.1}, 0.8 * 0.3 + 0.1 * 0.6, 0.01, 0.01},
+                                   {{0.0, 0.9}, 0.9 * 0.6, 0.01, 0.01},
+                                   {{0.5, 0.5}, 0.45, 0.01, 0.01}};
+  const std::vector<double> highest = {1, 1};
+  const Unmixed result = unmix(clues, highest);
+  EXPECT_NEAR(result.shares[0], 0.3, 1e-3);
+  EXPECT_NEAR(result.shares[1], 0.6, 1e-3);
+  EXPECT_LT(result.misfit, 0.01);
+}
+
+TEST(Unmix, KeepsToTheBoundsAndSaysHowBadlyItFits) {
+  const std::vector<Clue> clues = {{{1.0}, 2.0, 0.1, 0.1}};
+  const std::vector<double> highest = {1};
+  const Unmixed result = unmix(clues, highest);
+  EXPECT_DOUBLE_EQ(result.shares[0], 1);
+  EXPECT_NEAR(result.misfit, 10, 1e-6);
+}
+
+TEST(Mixture, AloneIsAllOfItAndWithoutDoubt) {
+  Mixture mixture;
+  run(mixture, 10, {{1, &kGemm, 1, 1}});
+  EXPECT_NEAR(mixture.fair(1), 5600, 1e-6);
+  EXPECT_EQ(mixture.doubt(1), 0);
+}
+
+TEST(Mixture, NewcomerPaysForWhatTheKnownOneDoesNotExplain) {
+  Mixture mixture;
+  run(mixture, 10, {{1, &kGemm, 1, 1}});
+  const double before = mixture.fair(1);
+  run(mixture, 20, {{1, &kGemm, 0.3, 0.4}, {2, &kCopy, 0.6, 0.6}});  // samples off by a tenth
+  EXPECT_NEAR(mixture.fair(1) - before, 20 * 0.3 * 560, 600);
+  EXPECT_NEAR(mixture.fair(2), 20 * 0.6 * 320, 600);
+  EXPECT_GT(mixture.doubt(2), 0);
+}
+
+TEST(Mixture, ASpinLoopIsBusyAndFree) {
+  Mixture mixture;
+  run(mixture, 10, {{1, &kSpin, 1, 1}});
+  run(mixture, 20, {{1, &kSpin, 0.5, 0.5}, {2, &kGemm, 0.5, 0.5}});
+  EXPECT_NEAR(mixture.fair(1), 0, 50);
+  EXPECT_NEAR(mixture.fair(2), 20 * 280, 50);
+}
+
+TEST(Mixture, TwoOfAKindAreToldApartByTheSamples) {
+  Mixture mixture;
+  run(mixture, 10, {{1, &kGemm, 1, 1}});
+  const double before = mixture.fair(1);
+  run(mixture, 60, {{1, &kGemm, 0.5, 0.5}, {2, &kGemm, 0.5, 0.5}});
+  EXPECT_NEAR(mixture.fair(1) - before, 60 * 280, 60 * 60);
+  EXPECT_NEAR(mixture.fair(2), 60 * 280, 60 * 60);
+}
+
+TEST(Mixture, LaterKnowledgeCorrectsThePast) {
+  Mixture mixture;
+  // Strangers that share from the start: only time tells them apart, and it says half and half.
+  run(mixture, 20, {{1, &kGemm, 0.5, 0.5}, {2, &kCopy, 0.5, 0.5}});
+  EXPECT_NEAR(mixture.fair(1), 20 * (280 + 160) / 2, 1);
+  const double doubt_of_strangers = mixture.doubt(1);
+  run(mixture, 10, {{2, &kCopy, 1, 1}});
+  EXPECT_NEAR(mixture.fair(1), 20 * 280, 300);
+  EXPECT_NEAR(mixture.fair(2), 20 * 160 + 10 * 320, 300);
+  EXPECT_LT(mixture.doubt(1), doubt_of_strangers / 2);
+}
+
+TEST(Mixture, NothingIsLostInRevisions) {
+  Mixture mixture;
+  run(mixture, 20, {{1, &kGemm, 0.5, 0.5}, {2, &kCopy, 0.5, 0.5}});
+  run(mixture, 10, {{2, &kCopy, 1, 1}});
+  run(mixture, 10, {{2, &kCopy, 0.6, 0.5}, {3, &kSpin, 0.4, 0.5}});
+  EXPECT_NEAR(mixture.fair(1) + mixture.fair(2) + mixture.fair(3), 20 * 440 + 3200 + 10 * 0.6 * 320, 1e-6);
+}
+
+TEST(Mixture, AHolderThatIsNeverCaughtPaysNothing) {
+  Mixture mixture;
+  run(mixture, 40, {{1, &kGemm, 1, 1}, {2, &kNothing, 0, 0}});
+  EXPECT_LT(mixture.fair(2), 0.03 * mixture.fair(1));
+}
+
+TEST(Mixture, MpsClientsAreToldApartByWhenTheyAreThere) {
+  const auto mps = [](std::vector<Worker> workers) {
+    Observed step = step_of(workers);
+    step.mps = true;
+    return step;
+  };
+  constexpr Work small{65, 0.23, 0.03, 0, 0, 0.17};
+  Mixture mixture;
+  for (int i = 0; i < 10; ++i) mixture.advance(mps({{1, &small, 1, 0}}));
+  for (int i = 0; i < 10; ++i) mixture.advance(mps({{1, &small, 1, 0}, {2, &small, 1, 0}}));
+  for (int i = 0; i < 10; ++i) mixture.advance(mps({{1, &small, 1, 0}, {2, &small, 1, 0}, {3, &kSpin, 1, 0}}));
+  EXPECT_NEAR(mixture.fair(1), 30 * 65, 150);
+  EXPECT_NEAR(mixture.fair(2), 20 * 65, 150);
+  EXPECT_NEAR(mixture.fair(3), 0, 150);
+}
+
+TEST(Mixture, OneThatChangesItsWaysIsFoundOut) {
+  Mixture mixture;
+  run(mixture, 10, {{1, &kSpin, 1, 1}});  // loads its data, polling
+  run(mixture, 10, {{2, &kCopy, 1, 1}});
+  const double before = mixture.fair(2);
+  run(mixture, 20, {{1, &kGemm, 0.5, 0.5}, {2, &kCopy, 0.5, 0.5}});  // and then it multiplies
+  EXPECT_NEAR(mixture.fair(1), 20 * 280, 800);
+  EXPECT_NEAR(mixture.fair(2) - before, 20 * 160, 800);
+}
+
+TEST(Mixture, WorksWithPowerAloneOnGpusWithoutActivity) {
+  Mixture mixture;
+  run(mixture, 10, {{1, &kSpin, 1, 1}}, false);
+  run(mixture, 20, {{1, &kSpin, 0.5, 0.5}, {2, &kGemm, 0.5, 0.5}}, false);
+  EXPECT_NEAR(mixture.fair(2), 20 * 280, 100);
+}
+
+TEST(Mixture, ForgetsWhoIsForgotten) {
+  Mixture mixture;
+  run(mixture, 5, {{1, &kGemm, 1, 1}});
+  mixture.forget(1);
+  EXPECT_EQ(mixture.fair(1), 0);
+  run(mixture, 5, {{1, &kGemm, 1, 1}});
+  EXPECT_NEAR(mixture.fair(1), 2800, 1e-6);
+}
+
+}  // namespace
+}  // namespace gpuledger::attribute
