@@ -46,7 +46,7 @@ bool DeviceBook::book(const EnergyMeter::Step& step, const Step& present, const 
     return false;
   }
   // A GPU or driver that was away brings back no memory of who worked.
-  const Nanoseconds memory = was_down_ ? Nanoseconds(0) : kUtilizationMemory;
+  const Nanoseconds memory = down_since_ ? Nanoseconds(0) : kUtilizationMemory;
   if (step.time > std::max(memory, 2 * rules.sample_interval)) {
     book_to_reason(step.energy, Reason::kExporterDown);
     return false;

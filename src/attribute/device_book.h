@@ -27,7 +27,7 @@ class DeviceBook {
   void advance(const DeviceSample& sample, const SampleBatch& batch, const IdentityMap& identities,
                const BookingRules& rules);
   // The GPU is not in the batch at all: its gauges go, its books stay, and the next look covers the gap.
-  void mark_down();
+  void mark_down(Nanoseconds now);
   void evaluate_idleness();
   void forget_exited(Nanoseconds now, const BookingRules& rules);
 
@@ -45,6 +45,7 @@ class DeviceBook {
     ProcessIdentity identity;
     std::optional<MigInstance> mig;
     Booked booked;
+    Booked inherited;             // from forgotten processes with the same labels
     Energy static_energy;         // of what is booked
     double lottery_variance = 0;  // J^2, independent from step to step
     double intensity_error = 0;   // J, of one sign all along, so it adds up
@@ -59,14 +60,18 @@ class DeviceBook {
 
   // Everybody who was on the GPU at some moment of the step, with what the driver said of them.
   struct Step {
+    std::set<AccountKey> seen;  // in this batch; the rest have left
     std::vector<Accounts::iterator> who;
     std::vector<Tenant> tenants;
     bool anyone_working = false;
   };
 
-  Step gather(const DeviceSample& sample, const SampleBatch& batch, const IdentityMap& identities);
-  Accounts::iterator open_account(const ProcessSample& process, const ProcessIdentity* identity, Nanoseconds now);
-  void retire_missing(const std::set<AccountKey>& seen, Nanoseconds now);
+  Step gather(const DeviceSample& sample, const IdentityMap& identities);
+  void add_tenant(Accounts::iterator account, const ProcessSample& process, const DeviceSample& sample, Step& step);
+  void add_those_who_left(Step& step);
+  Accounts::iterator open_account(const ProcessSample& process, const ProcessIdentity* identity);
+  void retire_missing(const Step& step);
+  void bequeath(const AccountKey& key, const Account& old);
   std::optional<Power> highest_power() const;
   bool wait_for_utilization(const DeviceSample& sample, const Step& step, Nanoseconds pending) const;
   // False: a step that nothing can be learned from.
@@ -100,9 +105,9 @@ class DeviceBook {
   PowerFloor resident_floor_;
   Mixture mixture_;
   uint64_t accounts_opened_ = 0;
-  Nanoseconds now_{0};        // of the batch being booked
-  size_t last_crowd_ = ~0ul;  // how many were there in the last step
-  bool was_down_ = false;     // at some moment since the last step
+  Nanoseconds now_{0};                     // of the batch being booked
+  size_t last_crowd_ = ~0ul;               // how many were there in the last step
+  std::optional<Nanoseconds> down_since_;  // away at some moment since the last step
 };
 
 }  // namespace gpuledger::attribute

@@ -14,11 +14,12 @@ Ledger Engine::advance(const SampleBatch& batch, const IdentityMap& identities) 
     books_.try_emplace(uuid, sample.description).first->second.advance(sample, batch, identities, rules_);
   }
   for (auto& [uuid, book] : books_) {
-    if (!present.contains(uuid)) book.mark_down();
+    if (!present.contains(uuid)) book.mark_down(now);
   }
 
   if (!last_idle_evaluation_) last_idle_evaluation_ = now;
-  if (now - *last_idle_evaluation_ >= rules_.idle_interval) {
+  // Half a step early counts as due: cycles come with some jitter.
+  if (now - *last_idle_evaluation_ + rules_.sample_interval / 2 >= rules_.idle_interval) {
     last_idle_evaluation_ = now;
     for (auto& [uuid, book] : books_) book.evaluate_idleness();
   }

@@ -30,7 +30,8 @@ std::optional<std::vector<double>> gpu_time_shares(UtilizationState utilization,
   if (utilization == UtilizationState::kUnsupported) {
     for (size_t i = 0; i < tenants.size(); ++i) {
       if (tenants[i].mig_slices == 0) return std::nullopt;
-      shares[i] = static_cast<double>(tenants[i].mig_slices) / tenants[i].mig_tenants;
+      const double busy = tenants[i].mig_activity.value_or(Ratio{1}).value;
+      shares[i] = busy * tenants[i].mig_slices / tenants[i].mig_tenants;
     }
     return shares;
   }

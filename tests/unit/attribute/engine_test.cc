@@ -199,6 +199,45 @@ TEST(Engine, ForgottenAfterRetentionButTheOwnerKeepsTheEnergy) {
   EXPECT_EQ(after.owners[0].booked.alone, Energy::millijoules(500'000));
 }
 
+TEST(Engine, SeriesOfAReusedPidDoesNotFallWhenTheElderIsForgotten) {
+  BookingRules short_memory = rules();
+  short_memory.retention = std::chrono::seconds(5);
+  Engine engine(short_memory);
+  const auto total = [](const Ledger& ledger) {
+    Energy sum;
+    for (const ProcessAccount& account : ledger.processes) sum += account.booked.total();
+    return sum;
+  };
+  Energy highest;
+  for (int second = 0; second < 20; ++second) {
+    // The same pid and name, begun anew at 4 s.
+    const Ledger ledger = step(engine, BatchBuilder(second).gpu(0, second * 100'000).process(7, 1, second < 4 ? 1 : 2));
+    EXPECT_GE(total(ledger), highest) << second;
+    highest = total(ledger);
+  }
+  EXPECT_EQ(highest, Energy::millijoules(1'900'000));
+}
+
+TEST(Engine, NobodyLivesForEverOnALostGpu) {
+  BookingRules short_memory = rules();
+  short_memory.retention = std::chrono::seconds(5);
+  Engine engine(short_memory);
+  step(engine, BatchBuilder(0).gpu(0, 0).process(1, 1));
+  Ledger ledger;
+  for (int second = 1; second < 20; ++second) ledger = step(engine, BatchBuilder(second));
+  EXPECT_TRUE(ledger.processes.empty());
+}
+
+TEST(Engine, WhoLeavesWhileUtilisationFailsIsNotLeftOut) {
+  Engine engine(rules());
+  step(engine, BatchBuilder(0).gpu(0, 0).process(1, 0.5).process(2, 0.5));
+  BatchBuilder failed(1);
+  failed.gpu(0, 200'000).process(1, 0).device().utilization = UtilizationState::kFailed;
+  step(engine, failed);
+  const Ledger ledger = step(engine, BatchBuilder(2).gpu(0, 400'000).process(1, 0).gone_process(2, 0.9));
+  EXPECT_EQ(process(ledger, 2).booked.shared, Energy::millijoules(400'000));
+}
+
 TEST(Engine, ANameThatComesLaterOpensANewAccount) {
   Engine engine(rules());
   step(engine, BatchBuilder(0).gpu(0, 0).process(1, 1));
@@ -336,6 +375,33 @@ TEST(Engine, MigProcessesPayByTheirSlices) {
   EXPECT_EQ(process(ledger, 2).mig->uuid, "MIG-b");
   EXPECT_FALSE(process(ledger, 1).sm);
   EXPECT_FALSE(process(ledger, 1).idle.evaluated);
+}
+
+TEST(Engine, MigActivityTellsWhoWorked) {
+  Engine engine(rules());
+  const auto batch = [](double at, int64_t mj) {
+    BatchBuilder builder(at);
+    builder.gpu(0, mj);
+    MigInstance one;
+    one.uuid = "MIG-a";
+    one.id = {7, 0};
+    one.compute_slices = 2;
+    MigInstance two = one;
+    two.uuid = "MIG-b";
+    two.id = {2, 0};
+    builder.description().mig = {one, two};
+    builder.device().utilization = UtilizationState::kUnsupported;
+    builder.device().gpu_utilization.reset();
+    builder.device().instance_activity[7].parts[Activity::kSm] = Ratio{0.9};
+    builder.device().instance_activity[2].parts[Activity::kSm] = Ratio{0};
+    builder.process(1, 0).last().mig = one.id;
+    builder.process(2, 0).last().mig = two.id;
+    return builder;
+  };
+  step(engine, batch(0, 0));
+  const Ledger ledger = step(engine, batch(1, 300'000));
+  EXPECT_EQ(process(ledger, 1).booked.shared, Energy::millijoules(300'000));
+  EXPECT_EQ(process(ledger, 2).booked.shared, Energy());
 }
 
 TEST(Engine, ProcessOnTwoGpusHasTwoAccounts) {
