@@ -228,7 +228,9 @@ DeviceSample NvmlDevice::sample(Session& session, bool scan, Nanoseconds sample_
   const Nanoseconds now = session.call.now().steady;
   if (description_->accounting_enabled.value_or(false)) {
     for (const ProcessSample& process : out.processes) accounting_.note_seen(process.pid);
-    if (scan && !lost_) add_short_lives(session, sampled_at_ ? now - *sampled_at_ : sample_interval, out);
+    // Utilisation that failed may name them the next time, so they wait for it.
+    const bool others_named = out.utilization == UtilizationState::kKnown;
+    if (scan && others_named) add_short_lives(session, sampled_at_ ? now - *sampled_at_ : sample_interval, out);
   } else {
     accounting_.reset();
   }

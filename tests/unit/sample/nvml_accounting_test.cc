@@ -115,6 +115,16 @@ TEST_F(AccountingTest, AReadThatFailsIsMadeUpForByTheNext) {
   EXPECT_DOUBLE_EQ(sm(scan_after_ten_seconds(), 70), 0.5);
 }
 
+TEST_F(AccountingTest, WhileUtilisationFailsNobodyIsBookedThatItMayNameLater) {
+  sample(true);
+  life(70, 4s, 500, 100);
+  gpu().fails["nvmlDeviceGetProcessesUtilizationInfo"] = kUnknown;
+  EXPECT_THAT(scan_after_ten_seconds().devices[0].processes, SizeIs(0));
+  EXPECT_EQ(nvml_.called("nvmlDeviceGetAccountingPids"), 1);
+  gpu().fails.clear();
+  EXPECT_DOUBLE_EQ(sm(scan_after_ten_seconds(), 70), 0.5);
+}
+
 TEST_F(AccountingTest, StatisticsThatCouldNotBeReadMakeNobodyNew) {
   life(70, -10s, 500, 100);
   gpu().fails["nvmlDeviceGetAccountingStats"] = kUnknown;

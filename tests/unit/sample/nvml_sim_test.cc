@@ -128,6 +128,72 @@ TEST_P(Pair, SharesAndJoulesAddUpOverAMinute) {
 
 INSTANTIATE_TEST_SUITE_P(NewAndOldDriver, Pair, ::testing::Values("", "old/"));
 
+double percent(const std::optional<Activity>& activity, Activity::Part part) {
+  return activity && activity->parts[part] ? activity->parts[part]->value * 100 : -1;
+}
+
+TEST_P(Pair, ActivityIsThereWhereTheDriverHasGpm) {
+  start(kPair, GetParam());
+  EXPECT_FALSE(sample_at(1, true).devices.at(0).activity);
+  for (int t = 2; t <= 10; ++t) {
+    const SampleBatch batch = sample_at(t, t % 10 == 0);
+    const DeviceSample& device = batch.devices.at(0);
+    EXPECT_GT(device.sm_clock_mhz.value_or(0), 0);
+    EXPECT_GE(device.description->highest_sm_clock_mhz.value_or(0), *device.sm_clock_mhz);
+    if (std::string(GetParam()) == "old/") {
+      EXPECT_FALSE(device.activity);
+      continue;
+    }
+    ASSERT_TRUE(device.activity);
+    EXPECT_GT(device.activity->graphics.value().value, 0.9);
+    EXPECT_GT(percent(device.activity, Activity::kFp32), 20) << "FP32 is all that runs";
+    EXPECT_EQ(percent(device.activity, Activity::kTensor), 0);
+    EXPECT_GT(percent(device.activity, Activity::kSm), percent(device.activity, Activity::kFp32));
+    EXPECT_TRUE(batch.health.errors.empty());
+  }
+  EXPECT_FALSE(sample_at(10.05).devices[0].activity) << "too close";
+}
+
+TEST_F(SimTest, EveryMigInstanceHasItsOwnActivity) {
+  start(R"(
+gpus:
+  - model: H200
+    mig:
+      - {gi: 1, ci: 0, profile: 3g.71gb}
+      - {gi: 2, ci: 0, profile: 3g.71gb}
+      - {gi: 9, ci: 0, profile: 1g.18gb}
+processes:
+  - {pid: 601, gpus: 0, mig: {gi: 1, ci: 0}, memory: 4GiB, load: gemm}
+  - {pid: 602, gpus: 0, mig: {gi: 2, ci: 0}, memory: 4GiB, load: copy}
+)");
+  sample_at(1, true);
+  const SampleBatch batch = sample_at(2);
+  const auto& activity = batch.devices.at(0).instance_activity;
+  ASSERT_TRUE(activity.contains(1) && activity.contains(2));
+  EXPECT_GT(percent(activity.at(1), Activity::kTensor), 20);
+  EXPECT_EQ(percent(activity.at(2), Activity::kTensor), 0);
+  EXPECT_GT(percent(activity.at(2), Activity::kDram), percent(activity.at(1), Activity::kDram));
+  for (const auto& [code, count] : batch.health.errors) ADD_FAILURE() << code << " " << count;
+}
+
+// Who lives and dies before the ring of utilisation samples, 14 s long, is read again.
+TEST_F(SimTest, AccountingTellsOfALifeThatTheRingForgot) {
+  start(R"(
+gpus: [{model: H200, accounting: true}]
+processes:
+  - {pid: 700, gpus: 0, memory: 1GiB, load: idle}
+  - {pid: 701, gpus: 0, memory: 3GiB, start: 5, end: 9, load: fp32}
+)");
+  ASSERT_THAT(sample_at(1, true).devices.at(0).processes, SizeIs(1));
+  const SampleBatch batch = sample_at(41, true);
+  const ProcessSample* caught = find(batch.devices.at(0), 701);
+  ASSERT_NE(caught, nullptr);
+  EXPECT_FALSE(caught->listed);
+  EXPECT_EQ(caught->memory, Bytes{3ull << 30});
+  EXPECT_NEAR(caught->use.sm.value * 40, 4, 0.3) << "four seconds on the GPU";
+  EXPECT_EQ(find(sample_at(51, true).devices.at(0), 701), nullptr);
+}
+
 TEST_F(SimTest, QuirksOfRealDriversAreSurvived) {
   start(std::string(kPair) +
         "quirks: {process_entry_size: 32, utilization_garbage: true, "
