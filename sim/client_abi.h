@@ -11,24 +11,7 @@ extern "C" {
 struct GpuInstanceHandle;
 using GpuInstance = GpuInstanceHandle*;
 
-union Value {
-  double dVal;
-  int siVal;
-  unsigned uiVal;
-  unsigned long ulVal;
-  unsigned long long ullVal;
-  long long sllVal;
-  unsigned short usVal;
-};
-static_assert(sizeof(Value) == 8);
-
 enum ValueType : int { kValueDouble = 0, kValueUnsignedInt = 1, kValueUnsignedLongLong = 3 };
-
-struct Sample {
-  unsigned long long timeStamp;
-  Value sampleValue;
-};
-static_assert(sizeof(Sample) == 16);
 
 struct FieldValue {
   unsigned fieldId;

@@ -1,9 +1,86 @@
+#include <pthread.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
 #include "app/commands.h"
+#include "app/wiring.h"
+#include "base/log.h"
+#include "sample/replay/trace_file.h"
+#include "sample/replay/trace_recorder.h"
 
 namespace gpuledger::app {
+namespace {
 
-Status record(const Config&) {
-  return Error{Code::kNotSupported, "record: not in this build"};
+using replay::TraceFile;
+using replay::TraceRecorder;
+
+sigset_t block_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, signal);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  return set;
+}
+
+// True: somebody wants the recording to end.
+bool wait_until(Nanoseconds when, const Clock& clock, const sigset_t& signals) {
+  for (;;) {
+    const Nanoseconds left = std::max(Nanoseconds(0), when - clock.now().steady);
+    const timespec patience{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
+    if (sigtimedwait(&signals, nullptr, &patience) > 0) return true;
+    if (errno != EINTR) return false;
+  }
+}
+
+// The error of a GPU that went away comes after what it had said until then.
+Status record_lines(TraceRecorder& recorder, TraceFile& file, const Config& config, const Clock& clock,
+                    const sigset_t& signals) {
+  if (const Status first = file.append(recorder.device_line()); !first.ok()) return first;
+  const Nanoseconds began = clock.now().steady;
+  Nanoseconds due = began;
+  Status seen = ok_status();
+  for (bool ended = false; !ended && seen.ok();) {
+    std::string lines;
+    seen = recorder.poll(lines);
+    if (!seen.ok() && due == began) return seen;  // nothing to keep
+    due += TraceRecorder::kPeriod;
+    // A driver that was slow has cost readings that nobody can make up for.
+    const Nanoseconds late = clock.now().steady - due;
+    if (late > Nanoseconds(0)) due += (late / TraceRecorder::kPeriod + 1) * TraceRecorder::kPeriod;
+    const bool over = config.record_for && due - began > *config.record_for;
+    ended = over || (seen.ok() && wait_until(due, clock, signals));
+    if (ended) recorder.finish(lines);
+    if (const Status written = file.append(lines); !written.ok()) return written;
+  }
+  const Status committed = file.commit();
+  if (!committed.ok() || seen.ok()) return committed;
+  return Error{seen.error().code, seen.error().message + "; " + config.trace_file + " holds what was seen until then"};
+}
+
+}  // namespace
+
+Status record(const Config& config) {
+  const sigset_t signals = block_signals();
+  const SystemClock clock;
+  auto driver = open_driver(config, clock);
+  if (!driver.ok()) return driver.error();
+  if (config.gpu_devices.size() > 1) {
+    return Error{Code::kMalformed, "a recording holds one GPU: name one with --gpu-devices"};
+  }
+  const nvml::NvmlProbe::Gpu gpu = driver->probe.gpus.front();
+  driver->source.reset();
+
+  auto file = TraceFile::create(config.trace_file);
+  if (!file.ok()) return file.error();
+  auto library = nvml::load_library(driver->library);
+  if (!library.ok()) return library.error();
+  auto recorder = TraceRecorder::open(std::move(*library), gpu.index, clock);
+  if (!recorder.ok()) return recorder.error();
+  log_info("recording",
+           {{"gpu", gpu.index}, {"model", gpu.model}, {"uuid", gpu.uuid.text}, {"file", config.trace_file}});
+  return record_lines(**recorder, *file, config, clock, signals);
 }
 
 }  // namespace gpuledger::app

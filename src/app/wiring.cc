@@ -3,7 +3,6 @@
 #include <map>
 
 #include "base/version.h"
-#include "sample/nvml/nvml_source.h"
 
 namespace gpuledger::app {
 namespace {
@@ -58,34 +57,44 @@ PipelineOptions pipeline_options(const Config& config) {
   return options;
 }
 
-Result<Node> open_node(const Config& config, const Clock& clock) {
-  Node node;
-  nvml::NvmlSourceOptions source_options;
-  source_options.library = config.nvml_library;
-  source_options.gpu_devices = config.gpu_devices;
-  source_options.sample_interval = config.sample_interval;
-  std::string proc_root = config.proc_root;
-  std::unique_ptr<identity::PodDirectory> pods;
-
+Result<OpenDriver> open_driver(const Config& config, const Clock& clock) {
+  OpenDriver driver;
+  driver.library = config.nvml_library;
   if (config.backend == Backend::kSim) {
     auto sim = SimNode::prepare(config.sim_scenario, config.nvml_library);
     if (!sim.ok()) return sim.error();
-    node.sim = std::move(*sim);
-    source_options.library = node.sim->library();
+    driver.sim = std::move(*sim);
+    driver.library = driver.sim->library();
+  }
+  nvml::NvmlSourceOptions options;
+  options.library = driver.library;
+  options.gpu_devices = config.gpu_devices;
+  options.sample_interval = config.sample_interval;
+  driver.source = nvml::make_nvml_source(std::move(options), clock);
+  auto probe = driver.source->probe();
+  if (!probe.ok()) return driver_error(config, driver.sim.get(), probe.error());
+  driver.probe = std::move(*probe);
+  return driver;
+}
+
+Result<Node> open_node(const Config& config, const Clock& clock) {
+  auto driver = open_driver(config, clock);
+  if (!driver.ok()) return driver.error();
+  Node node;
+  node.sim = std::move(driver->sim);
+  node.summary = summarise(driver->probe);
+  std::string proc_root = config.proc_root;
+  std::unique_ptr<identity::PodDirectory> pods;
+  if (node.sim) {
     // A simulated process has no entry in the real /proc; a scenario with real pids names /proc itself.
     if (proc_root == Config{}.proc_root) proc_root = node.sim->proc_root();
     pods = std::make_unique<identity::PodListFile>(node.sim->pod_list());
   }
 
-  auto source = nvml::make_nvml_source(std::move(source_options), clock);
-  const auto probe = source->probe();
-  if (!probe.ok()) return driver_error(config, node.sim.get(), probe.error());
-  node.summary = summarise(*probe);
-
   identity::ProcReader proc(proc_root);
   if (const Status readable = proc.check(); !readable.ok()) return readable.error();
   auto resolver = std::make_unique<identity::Resolver>(std::move(proc), std::move(pods));
-  node.pipeline = std::make_unique<Pipeline>(std::move(source), std::move(resolver), booking_rules(config),
+  node.pipeline = std::make_unique<Pipeline>(std::move(driver->source), std::move(resolver), booking_rules(config),
                                              pipeline_options(config), clock);
   return node;
 }

@@ -8,6 +8,7 @@
 #include "app/sim_node.h"
 #include "base/clock.h"
 #include "base/result.h"
+#include "sample/nvml/nvml_source.h"
 
 namespace gpuledger::app {
 
@@ -19,7 +20,16 @@ struct Node {
   std::string summary;  // "2 GPUs (NVIDIA H200, Tesla T4), driver 580.1"
 };
 
-// Opens the driver; what is missing is one line that says what to do.
+// The driver, real or simulated, and what it has. Order matters as above.
+struct OpenDriver {
+  std::unique_ptr<SimNode> sim;
+  std::string library;  // empty: as the loader finds it
+  std::unique_ptr<nvml::NvmlSource> source;
+  nvml::NvmlProbe probe;  // of the GPUs that --gpu-devices names; never none
+};
+
+// What is missing is one line that says what to do.
+Result<OpenDriver> open_driver(const Config& config, const Clock& clock);
 Result<Node> open_node(const Config& config, const Clock& clock);
 
 BookingRules booking_rules(const Config& config);

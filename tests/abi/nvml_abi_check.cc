@@ -130,6 +130,11 @@ SAME_VALUE(kGpmFp64, NVML_GPM_METRIC_FP64_UTIL);
 SAME_VALUE(kGpmFp32, NVML_GPM_METRIC_FP32_UTIL);
 #endif
 
+SAME_SIZE(Value, nvmlValue_t);
+SAME_SIZE(Sample, nvmlSample_t);
+SAME_FIELD(Sample, nvmlSample_t, timeStamp);
+SAME_FIELD(Sample, nvmlSample_t, sampleValue);
+
 SAME_SIZE(EventData, nvmlEventData_t);
 SAME_FIELD(EventData, nvmlEventData_t, device);
 SAME_FIELD(EventData, nvmlEventData_t, eventType);
@@ -161,6 +166,8 @@ SAME_VALUE(kNameBufferSize, NVML_DEVICE_NAME_V2_BUFFER_SIZE);
 SAME_VALUE(kVersionBufferSize, NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE);
 SAME_VALUE(kTemperatureGpu, NVML_TEMPERATURE_GPU);
 SAME_VALUE(kClockSm, NVML_CLOCK_SM);
+SAME_VALUE(kClockMemory, NVML_CLOCK_MEM);
+SAME_VALUE(kSamplesTotalPower, NVML_TOTAL_POWER_SAMPLES);
 SAME_VALUE(kFeatureEnabled, NVML_FEATURE_ENABLED);
 SAME_VALUE(kEventTypeXid, nvmlEventTypeXidCriticalError);
 static_assert(ours::kValueNotAvailable == static_cast<unsigned long long>(NVML_VALUE_NOT_AVAILABLE));

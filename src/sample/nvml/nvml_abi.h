@@ -43,6 +43,7 @@ inline constexpr unsigned kNameBufferSize = 96;
 inline constexpr unsigned kVersionBufferSize = 80;
 inline constexpr unsigned kTemperatureGpu = 0;
 inline constexpr unsigned kClockSm = 1;
+inline constexpr unsigned kClockMemory = 2;
 inline constexpr unsigned kFeatureEnabled = 1;
 inline constexpr unsigned kNoInstance = 0xFFFFFFFFu;  // gpuInstanceId outside MIG
 inline constexpr unsigned long long kValueNotAvailable = ~0ull;
@@ -139,6 +140,24 @@ static_assert(sizeof(ProcessesUtilizationInfo) == 24 && offsetof(ProcessesUtiliz
               offsetof(ProcessesUtilizationInfo, procUtilArray) == 16);
 inline constexpr unsigned kProcessesUtilizationInfoVersion1 = struct_version(sizeof(ProcessesUtilizationInfo), 1);
 static_assert(kProcessesUtilizationInfoVersion1 == 0x01000018);
+
+union Value {
+  double dVal;
+  int siVal;
+  unsigned uiVal;
+  unsigned long ulVal;
+  unsigned long long ullVal;
+  long long sllVal;
+  unsigned short usVal;
+};
+static_assert(sizeof(Value) == 8);
+
+struct Sample {
+  unsigned long long timeStamp;
+  Value sampleValue;
+};
+static_assert(sizeof(Sample) == 16 && offsetof(Sample, sampleValue) == 8);
+inline constexpr unsigned kSamplesTotalPower = 0;
 
 struct DeviceAttributes {
   unsigned multiprocessorCount;

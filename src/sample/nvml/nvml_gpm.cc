@@ -11,6 +11,8 @@ namespace {
 
 // The monitors are read out every 100 ms; two samples closer than that give 0 for graphics and NaN for the rest.
 constexpr Nanoseconds kRefresh = std::chrono::milliseconds(100);
+// Who asks every 100 ms is at times a little early: whether that was too early, the answer itself tells.
+constexpr Nanoseconds kShortest = kRefresh * 9 / 10;
 
 struct Wanted {
   GpmMetricId id;
@@ -74,7 +76,7 @@ bool GpmReader::allocate(Session& session, Pair& pair) {
 Return GpmReader::read_scope(Session& session, Device device, uint32_t scope, std::optional<Activity>& out) {
   Pair& pair = pairs_[scope];
   const Nanoseconds now = session.call.now().steady;
-  if (pair.unsupported || (pair.older_at && now - *pair.older_at < kRefresh)) return kSuccess;
+  if (pair.unsupported || (pair.older_at && now - *pair.older_at < kShortest)) return kSuccess;
   if (!allocate(session, pair)) return kSuccess;
   const Return result = scope == kNoInstance ? session.call(session.fn.nvmlGpmSampleGet, device, pair.newer)
                                              : session.call(session.fn.nvmlGpmMigSampleGet, device, scope, pair.newer);

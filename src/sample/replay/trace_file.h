@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+struct gzFile_s;
+
+namespace gpuledger::replay {
+
+// A trace that grows hidden beside its place (".NAME.XXXXXX") and gets its name when it is whole; without commit()
+// nothing is left of it. Gzipped when the name ends in .gz.
+class TraceFile {
+ public:
+  static Result<TraceFile> create(const std::string& path);
+  TraceFile(TraceFile&& other) noexcept;
+  TraceFile& operator=(TraceFile&&) = delete;
+  ~TraceFile();
+
+  Status append(std::string_view lines);
+  Status commit();
+
+ private:
+  TraceFile(std::string path, std::string temporary, gzFile_s* file);
+
+  std::string path_;
+  std::string temporary_;
+  gzFile_s* file_;  // nullptr: nothing left to do
+};
+
+}  // namespace gpuledger::replay

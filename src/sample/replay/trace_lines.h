@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sample/replay/trace.h"
+
+namespace gpuledger::replay {
+
+// Each appends one line of a trace (a listing: one or two), what parse_trace reads back.
+void write_device(std::string& out, const Trace& trace);
+void write_counter(std::string& out, const Trace::Counter& counter, Nanoseconds call_time);
+void write_ticket(std::string& out, const Trace::Ticket& ticket, Nanoseconds read_at);
+void write_listing(std::string& out, const Trace::Listing& listing);
+void write_state(std::string& out, const Trace::State& state);
+void write_busy(std::string& out, const Trace::Busy& busy);
+void write_power(std::string& out, const std::vector<Trace::Watts>& samples, Nanoseconds read_at);
+
+}  // namespace gpuledger::replay

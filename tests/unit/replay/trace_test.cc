@@ -1,0 +1,230 @@
+#include "sample/replay/trace.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "sample/replay/trace_file.h"
+#include "sample/replay/trace_lines.h"
+#include "trace_text.h"
+
+namespace gpuledger::replay {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+std::string error_of(const std::string& text) {
+  const auto trace = parse_trace(text, "x.jsonl");
+  return trace.ok() ? "(no error)" : trace.error().message;
+}
+
+TEST(ParseTrace, TakesEveryKindOfLine) {
+  const Trace trace =
+      trace_of(kDeviceLine + energy_line(0.1, 5) + ticket_line(0.05, 7, 99) +
+               "{\"k\":\"procs\",\"t\":0.2,\"p\":[[7,1000],[8,null]]}\n"
+               "{\"k\":\"mps\",\"t\":0.2,\"p\":[[8,1000]]}\n"
+               "{\"k\":\"state\",\"t\":0.2,\"gpu_util\":50,\"sm_mhz\":1980,\"temp_c\":40,\"memory_used\":30}\n"
+               "{\"k\":\"gpm\",\"t\":0.21,\"gfx\":12.5,\"fp32\":null}\n"
+               "\n"
+               "{\"k\":\"power\",\"t\":1,\"mw\":[[0.90,80000],[0.92,81000]]}\n"
+               "{\"k\":\"of another day\",\"t\":2.5}\n");
+  EXPECT_EQ(trace.name, "NVIDIA H200");
+  EXPECT_EQ(trace.limit_milliwatts, 700'000u);
+  EXPECT_EQ(trace.length, milliseconds(2500));
+  ASSERT_THAT(trace.counters, SizeIs(1));
+  EXPECT_EQ(trace.counters[0].t, milliseconds(100));
+  EXPECT_EQ(trace.counters[0].millijoules, 5u);
+  EXPECT_EQ(trace.counters[0].milliwatts, 80'000u);
+  ASSERT_THAT(trace.tickets, SizeIs(1));
+  EXPECT_EQ(trace.tickets[0].t, milliseconds(50));
+  EXPECT_EQ(trace.tickets[0].sm, 99u);
+  ASSERT_THAT(trace.listings, SizeIs(1));
+  ASSERT_THAT(trace.listings[0].compute, SizeIs(2));
+  EXPECT_EQ(trace.listings[0].compute[0].memory, Bytes{1000});
+  EXPECT_EQ(trace.listings[0].compute[1].memory, std::nullopt);
+  EXPECT_EQ(trace.listings[0].mps.at(0).pid, 8u);
+  EXPECT_EQ(trace.states.at(0).gpu_percent, 50u);
+  EXPECT_EQ(trace.states.at(0).memory_mhz, std::nullopt);
+  EXPECT_DOUBLE_EQ(trace.activities.at(0).activity.graphics->value, 0.125);
+  EXPECT_EQ(trace.activities.at(0).activity.parts[Activity::kFp32], std::nullopt);
+  EXPECT_EQ(trace.activities.at(0).activity.parts[Activity::kTensor], std::nullopt);
+  ASSERT_THAT(trace.power, SizeIs(2));
+  EXPECT_EQ(trace.power[1].milliwatts, 81'000u);
+}
+
+TEST(ParseTrace, SortsByTime) {
+  const Trace trace = trace_of(kDeviceLine + energy_line(0.3, 3) + energy_line(0.1, 1) + energy_line(0.2, 2));
+  std::vector<uint64_t> order;
+  for (const auto& counter : trace.counters) order.push_back(counter.millijoules);
+  EXPECT_THAT(order, ElementsAre(1, 2, 3));
+}
+
+TEST(ParseTrace, SaysWhichLineIsWrongAndWhy) {
+  EXPECT_EQ(error_of(""), "x.jsonl: no line of k \"energy\" in this trace");
+  EXPECT_EQ(error_of("hello\n"), "x.jsonl:1: not a line of a trace: it is not a JSON object");
+  EXPECT_EQ(error_of("[1,2]\n"), "x.jsonl:1: not a line of a trace: it is not a JSON object");
+  EXPECT_EQ(error_of(energy_line(0, 1)), "x.jsonl:1: a trace begins with a line of k \"device\"");
+  EXPECT_EQ(error_of("{\"t\":0}"), "x.jsonl:1: not a line of a trace: 'k' not found");
+  EXPECT_EQ(error_of("\n\n" + kDeviceLine + kDeviceLine),
+            "x.jsonl:4: a trace has one line of k \"device\", this is another");
+  const std::string where = "x.jsonl:2: not a line of a trace: ";
+  const std::pair<const char*, const char*> cases[] = {
+      {"{\"k\":\"energy\",\"t\":", "it is not a JSON object"},
+      {"{\"k\":1,\"t\":0}", "'k' is not a text"},
+      {"{\"k\":\"energy\",\"mj\":1}", "'t' not found"},
+      {"{\"k\":\"energy\",\"t\":\"now\",\"mj\":1}", "'t' is not a time in seconds"},
+      {"{\"k\":\"energy\",\"t\":1e300,\"mj\":1}", "'t' is not a time in seconds"},
+      {"{\"k\":\"energy\",\"t\":1}", "'mj' not found"},
+      {"{\"k\":\"energy\",\"t\":1,\"mj\":null}", "'mj' is not a number"},
+      {"{\"k\":\"energy\",\"t\":1,\"mj\":-1}", "'mj' is not a whole number between 0 and 1000000000000000"},
+      {"{\"k\":\"energy\",\"t\":1,\"mj\":1.5}", "'mj' is not a whole number between 0 and 1000000000000000"},
+      {"{\"k\":\"util\",\"t\":1,\"ts\":1,\"pid\":99999999}", "'pid' is not a whole number between 0 and 4194304"},
+      {"{\"k\":\"procs\",\"t\":1,\"p\":7}", "'p' is not a list"},
+      {"{\"k\":\"procs\",\"t\":1,\"p\":[[7]]}", "'p' is not a list of pairs"},
+      {"{\"k\":\"procs\",\"t\":1,\"p\":[[7,-5]]}", "'p' is not a whole number between 0 and 18446744073709551615"},
+      {"{\"k\":\"gpm\",\"t\":1,\"sm\":-3}", "'sm' is not a percentage"},
+      {"{\"k\":\"power\",\"t\":1,\"mw\":[[\"a\",1]]}", "'mw' is not a time in seconds"},
+  };
+  for (const auto& [line, why] : cases) EXPECT_EQ(error_of(kDeviceLine + line), where + why) << line;
+}
+
+TEST(ParseTrace, ReadsBackWhatIsWritten) {
+  Trace device;
+  device.name = "odd \"name\"\n";
+  device.uuid = "GPU-1";
+  device.driver = "580.1";
+  device.memory_total = 5;
+  std::string text;
+  write_device(text, device);
+  write_counter(text, {milliseconds(100), 123, 456}, milliseconds(3));
+  write_counter(text, {milliseconds(200), 124, std::nullopt}, milliseconds(3));
+  write_ticket(text, {milliseconds(150), 7, 99, 20, 3, 4}, milliseconds(200));
+  write_listing(text, {milliseconds(200), {{7, Bytes{10}}, {8, std::nullopt}}, {{8, Bytes{1}}}});
+  write_listing(text, {milliseconds(400), {}, {}});
+  Trace::State state;
+  state.t = milliseconds(200);
+  state.sm_mhz = 1980;
+  state.event_reasons = 1ull << 40;
+  write_state(text, state);
+  Activity activity;
+  activity.graphics = Ratio{0.5};
+  activity.parts[Activity::kFp64] = Ratio{0.25};
+  write_busy(text, {milliseconds(300), activity});
+  write_power(text, {{milliseconds(20), 100}, {milliseconds(40), 200}}, milliseconds(900));
+
+  const Trace trace = trace_of(text);
+  EXPECT_EQ(trace.name, device.name);
+  EXPECT_EQ(trace.memory_total, 5u);
+  EXPECT_EQ(trace.limit_milliwatts, std::nullopt);
+  EXPECT_EQ(trace.length, milliseconds(900));
+  ASSERT_THAT(trace.counters, SizeIs(2));
+  EXPECT_EQ(trace.counters[0].milliwatts, 456u);
+  EXPECT_EQ(trace.counters[1].milliwatts, std::nullopt);
+  ASSERT_THAT(trace.tickets, SizeIs(1));
+  EXPECT_EQ(trace.tickets[0].t, milliseconds(150));
+  EXPECT_EQ(trace.tickets[0].decoder, 4u);
+  ASSERT_THAT(trace.listings, SizeIs(2));
+  EXPECT_EQ(trace.listings[0].compute.at(1).memory, std::nullopt);
+  EXPECT_EQ(trace.listings[0].mps.at(0).pid, 8u);
+  EXPECT_THAT(trace.listings[1].compute, IsEmpty());
+  EXPECT_EQ(trace.states.at(0).sm_mhz, 1980u);
+  EXPECT_EQ(trace.states.at(0).event_reasons, 1ull << 40);
+  EXPECT_EQ(trace.states.at(0).celsius, std::nullopt);
+  EXPECT_EQ(trace.activities.at(0).activity.parts[Activity::kFp64], Ratio{0.25});
+  EXPECT_EQ(trace.activities.at(0).activity.parts[Activity::kSm], std::nullopt);
+  ASSERT_THAT(trace.power, SizeIs(2));
+  EXPECT_EQ(trace.power[1].t, milliseconds(40));
+}
+
+class TraceFiles : public ::testing::Test {
+ protected:
+  TraceFiles() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "gl_replay_XXXXXX").string();
+    EXPECT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  ~TraceFiles() override { std::filesystem::remove_all(folder_); }
+
+  size_t files() const {
+    const std::filesystem::directory_iterator entries(folder_);
+    return static_cast<size_t>(std::distance(begin(entries), end(entries)));
+  }
+  void write(const std::string& name) {
+    auto file = TraceFile::create(folder_ + name);
+    ASSERT_TRUE(file.ok()) << file.error().message;
+    ASSERT_TRUE(file->append(kDeviceLine).ok());
+    EXPECT_FALSE(std::filesystem::exists(folder_ + name));
+    ASSERT_TRUE(file->append(energy_line(0, 1)).ok());
+    ASSERT_TRUE(file->commit().ok());
+  }
+  static std::string first_bytes(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    std::string bytes(2, '\0');
+    file.read(bytes.data(), 2);
+    return bytes;
+  }
+  std::string error_of_reading(const std::string& path) {
+    const auto trace = read_trace(path);
+    return trace.ok() ? "(no error)" : trace.error().message;
+  }
+
+  std::string folder_;
+};
+
+TEST_F(TraceFiles, ArePlainOrGzippedByTheirName) {
+  write("/a.jsonl");
+  write("/a.jsonl.gz");
+  EXPECT_EQ(first_bytes(folder_ + "/a.jsonl"), "{\"");
+  EXPECT_EQ(first_bytes(folder_ + "/a.jsonl.gz"), "\x1f\x8b");
+  EXPECT_EQ(files(), 2u);
+  for (const char* name : {"/a.jsonl", "/a.jsonl.gz"}) {
+    const auto trace = read_trace(folder_ + name);
+    ASSERT_TRUE(trace.ok()) << trace.error().message;
+    EXPECT_EQ(trace->counters.size(), 1u);
+  }
+}
+
+TEST_F(TraceFiles, LeaveNothingWithoutCommit) {
+  {
+    auto file = TraceFile::create(folder_ + "/a.jsonl.gz");
+    ASSERT_TRUE(file.ok());
+    ASSERT_TRUE(file->append(kDeviceLine).ok());
+    EXPECT_EQ(files(), 1u);
+  }
+  EXPECT_EQ(files(), 0u);
+}
+
+TEST_F(TraceFiles, CannotBeWhereNoFileCanBe) {
+  for (const std::string& path : {folder_, folder_ + "/", folder_ + "/missing/a.jsonl"}) {
+    const auto file = TraceFile::create(path);
+    ASSERT_FALSE(file.ok()) << path;
+    EXPECT_THAT(file.error().message, HasSubstr("cannot write " + path));
+  }
+  EXPECT_EQ(files(), 0u);
+}
+
+TEST_F(TraceFiles, ThatCannotBeReadAreNamed) {
+  EXPECT_EQ(error_of_reading(folder_ + "/none.jsonl"), folder_ + "/none.jsonl: No such file or directory");
+  EXPECT_THAT(error_of_reading(folder_), HasSubstr(folder_ + ": cannot be unpacked: Is a directory"));
+
+  std::ifstream whole(recorded("solo_gemm"), std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(whole)), {});
+  ASSERT_GT(bytes.size(), 1000u);
+  const std::string cut = folder_ + "/cut.jsonl.gz";
+  for (const size_t length : {bytes.size() / 2, bytes.size() - 4}) {
+    std::ofstream(cut, std::ios::binary) << bytes.substr(0, length);
+    EXPECT_THAT(error_of_reading(cut), HasSubstr(cut + ": cannot be unpacked: ")) << length;
+  }
+  std::string spoilt = bytes;
+  spoilt[bytes.size() / 2] = static_cast<char>(~spoilt[bytes.size() / 2]);
+  std::ofstream(cut, std::ios::binary) << spoilt;
+  EXPECT_NE(error_of_reading(cut), "(no error)");
+}
+
+}  // namespace
+}  // namespace gpuledger::replay
