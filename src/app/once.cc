@@ -21,7 +21,8 @@ Status once(const Config& config) {
   if (!snapshot->cycle->batch.health.up) return Error{Code::kUnavailable, snapshot->cycle->batch.health.reason};
 
   if (!config.textfile.empty())
-    return write_textfile(config.textfile, *snapshot->cycle, pipeline_options(config).expose);
+    return TextfileWriter::write_whole(config.textfile,
+                                       textfile_text(*snapshot->cycle, pipeline_options(config).expose));
   const size_t written = std::fwrite(snapshot->text.data(), 1, snapshot->text.size(), stdout);
   if (written != snapshot->text.size() || std::fflush(stdout) != 0) {
     return Error{Code::kUnavailable, "cannot write to standard output"};

@@ -1,17 +1,12 @@
 #include "app/pipeline.h"
 
-#include <unistd.h>
-
-#include <cstdio>
-
 #include "app/self_stats.h"
-#include "base/file.h"
 
 namespace gpuledger::app {
 
-Status write_textfile(const std::string& path, const Cycle& cycle, expose::ExposeOptions options) {
+std::string textfile_text(const Cycle& cycle, expose::ExposeOptions options) {
   options.own_process_metrics = false;
-  return write_file_atomically(path, expose::write_text(cycle, options), 0644);
+  return expose::write_text(cycle, options);
 }
 
 Pipeline::Pipeline(std::unique_ptr<GpuSource> source, std::unique_ptr<identity::Resolver> resolver,
@@ -20,12 +15,17 @@ Pipeline::Pipeline(std::unique_ptr<GpuSource> source, std::unique_ptr<identity::
       resolver_(std::move(resolver)),
       engine_(rules),
       options_(std::move(options)),
-      clock_(clock) {}
+      clock_(clock) {
+  if (!options_.textfile.empty()) textfile_ = std::make_unique<TextfileWriter>(options_.textfile);
+}
 
 bool Pipeline::scan_is_due(Nanoseconds now) const {
-  if (rescan_wanted_ || !last_scan_) return true;
+  return rescan_wanted_ || scan_interval_is_over(last_scan_, now);
+}
+
+bool Pipeline::scan_interval_is_over(const std::optional<Nanoseconds>& since, Nanoseconds now) const {
   // The cycle nearest to the moment: one that comes a hair early must not put the scan off by a whole cycle.
-  return now - *last_scan_ + options_.sample_interval / 2 >= options_.process_scan_interval;
+  return !since || now - *since + options_.sample_interval / 2 >= options_.process_scan_interval;
 }
 
 std::shared_ptr<const Snapshot> Pipeline::run_cycle() {
@@ -42,18 +42,13 @@ std::shared_ptr<const Snapshot> Pipeline::run_cycle() {
   rescan_wanted_ = cycle->identities.rescan_wanted;
   if (cycle->batch.processes_scanned) last_scan_ = began;
 
-  if (scan && !options_.textfile.empty()) {
-    const Status written = write_textfile(options_.textfile, *cycle, options_.expose);
-    textfile_health_.up = written.ok();
-    textfile_health_.reason = written.ok() ? "" : written.error().message;
-    if (!written.ok()) ++textfile_health_.errors[code_name(written.error().code)];
-  }
   cycle->sources.push_back(cycle->batch.health);
-  if (!options_.textfile.empty()) cycle->sources.push_back(textfile_health_);
-  log_changes(*cycle);
-
+  if (textfile_) cycle->sources.push_back(textfile_->health());
   // The cycle that is being shown cannot hold its own duration: that is in the next one.
   cycle->cycle_durations = cycle_durations_;
+  log_changes(*cycle);
+  if (textfile_) write_textfile(*cycle, began);
+
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->text = expose::write_text(*cycle, options_.expose);
   snapshot->openmetrics = expose::write_openmetrics(*cycle, options_.expose);
@@ -63,8 +58,14 @@ std::shared_ptr<const Snapshot> Pipeline::run_cycle() {
   return snapshot;
 }
 
-void Pipeline::remove_textfile() {
-  if (!options_.textfile.empty()) ::unlink(options_.textfile.c_str());
+void Pipeline::write_textfile(const Cycle& cycle, Nanoseconds now) {
+  // While the driver is away a scan is due in every cycle, and none is done.
+  if (!cycle.batch.processes_scanned && !scan_interval_is_over(last_textfile_, now)) return;
+  last_textfile_ = now;
+  std::string text = textfile_text(cycle, options_.expose);
+  // The first one at once, so that serve() can end over a file that cannot be written.
+  if (cycle.number == 1) return textfile_->write_now(text);
+  textfile_->post(std::move(text));
 }
 
 void Pipeline::log_changes(const Cycle& cycle) {
@@ -73,8 +74,6 @@ void Pipeline::log_changes(const Cycle& cycle) {
     return !up ? LogLevel::kWarn : cycle.number == 1 ? LogLevel::kDebug : LogLevel::kInfo;
   };
   for (const SourceHealth& source : cycle.sources) {
-    // At the start serve() ends over it, with one line of its own.
-    if (cycle.number == 1 && source.source == textfile_health_.source && !source.up) continue;
     const std::string message = source.up ? "source works" : "source fails: " + source.reason;
     states_.update(source.source, source.up ? "up" : "down", message, level(source.up));
   }
@@ -92,7 +91,6 @@ void Pipeline::log_changes(const Cycle& cycle) {
 }
 
 void Pipeline::change(const BookingRules& rules, PipelineOptions options) {
-  if (options.textfile != options_.textfile) remove_textfile();
   engine_.change_rules(rules);
   options_ = std::move(options);
 }

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 
+#include "app/textfile_writer.h"
 #include "attribute/engine.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -18,11 +19,11 @@ struct PipelineOptions {
   Nanoseconds process_scan_interval = std::chrono::seconds(10);
   expose::ExposeOptions expose;
   bool simulated = false;
-  std::string textfile;  // empty: none
+  std::string textfile;  // empty: none; change() leaves it as it was
 };
 
 // What node_exporter reads: the text without our own process_* series.
-Status write_textfile(const std::string& path, const Cycle& cycle, expose::ExposeOptions options);
+std::string textfile_text(const Cycle& cycle, expose::ExposeOptions options);
 
 // The straight line: sample -> identity -> attribute -> expose. Every cycle ends in one new Snapshot.
 // Used by one thread.
@@ -36,12 +37,13 @@ class Pipeline {
   void change(const BookingRules& rules, PipelineOptions options);
   void release_gpus();
   void resume_gpus();
-  const SourceHealth& textfile_health() const { return textfile_health_; }
-  // So that nobody reads numbers of a program that has ended.
-  void remove_textfile();
+  // Null without --textfile. Any thread.
+  TextfileWriter* textfile() const { return textfile_.get(); }
 
  private:
   bool scan_is_due(Nanoseconds now) const;
+  bool scan_interval_is_over(const std::optional<Nanoseconds>& since, Nanoseconds now) const;
+  void write_textfile(const Cycle& cycle, Nanoseconds now);
   void log_changes(const Cycle& cycle);
 
   std::unique_ptr<GpuSource> source_;
@@ -53,7 +55,8 @@ class Pipeline {
   bool rescan_wanted_ = false;
   uint64_t cycles_ = 0;
   DurationHistogram cycle_durations_;
-  SourceHealth textfile_health_{.source = "textfile", .up = true, .reason = {}, .errors = {}};
+  std::unique_ptr<TextfileWriter> textfile_;
+  std::optional<Nanoseconds> last_textfile_;
   StateLog states_;
 };
 

@@ -19,7 +19,8 @@ namespace {
 
 constexpr int kSignals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
 // SIGTERM promises two seconds; the HTTP server takes up to half of one.
-constexpr Nanoseconds kPatienceWithDriver = std::chrono::milliseconds(1200);
+constexpr Nanoseconds kPatienceWithDriver = std::chrono::milliseconds(1000);
+constexpr Nanoseconds kPatienceWithDisk = std::chrono::milliseconds(300);
 
 // Blocked in every thread that follows, so that only wait_for_signal sees them.
 sigset_t block_signals() {
@@ -152,9 +153,8 @@ Status serve(const Config& given, const ConfigSources& sources) {
   if (!server.ok()) return server.error();
   // The first look happens here, so that a file that cannot be written is said before anything is served.
   snapshots.store(node->pipeline->run_cycle());
-  if (const SourceHealth& textfile = node->pipeline->textfile_health(); !textfile.up) {
-    return Error{Code::kPermission, "--textfile: " + textfile.reason};
-  }
+  TextfileWriter* const textfile = node->pipeline->textfile();
+  if (textfile && !textfile->health().up) return Error{Code::kPermission, "--textfile: " + textfile->health().reason};
   announce(config, *node, **server);
 
   Sampler sampler(*node->pipeline, config.sample_interval, snapshots);
@@ -174,7 +174,7 @@ Status serve(const Config& given, const ConfigSources& sources) {
   log_info("stopping");
   (*server)->stop();
   const bool ended = sampler.stop(kPatienceWithDriver);
-  node->pipeline->remove_textfile();
+  if (textfile && !textfile->remove(kPatienceWithDisk)) log_warn("the textfile cannot be removed in time");
   if (!ended) end_without_the_driver();
   return ok_status();
 }
