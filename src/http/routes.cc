@@ -4,7 +4,6 @@
 
 #include <chrono>
 
-#include "http/gzip.h"
 #include "http/negotiate.h"
 
 namespace gpuledger::http {
@@ -77,16 +76,17 @@ std::string unready_reason(const Snapshot* snapshot, const RouteSettings& settin
   return {};
 }
 
-// Packs the body where the client wants it. Plain bytes are a correct answer too, should zlib ever fail.
-void apply_encoding(Reply& reply, std::string_view accept_encoding) {
-  if (!negotiate_gzip(accept_encoding)) return;
-  auto packed = gzip(*reply.body);
-  if (!packed) return;
-  reply.body = std::make_shared<const std::string>(std::move(*packed));
-  reply.headers.emplace_back("Content-Encoding", "gzip");
+// A text of the snapshot, packed where the client wants it. Shares the snapshot's ownership: no copy of the text.
+void set_body(Reply& reply, const std::shared_ptr<const Snapshot>& snapshot, const std::string& plain,
+              std::string_view accept_encoding, PackedSnapshot& packed) {
+  if (negotiate_gzip(accept_encoding)) reply.body = packed.pack(snapshot, plain);
+  if (reply.body)
+    reply.headers.emplace_back("Content-Encoding", "gzip");
+  else
+    reply.body = std::shared_ptr<const std::string>(snapshot, &plain);
 }
 
-Reply metrics(const RequestFacts& request, const std::shared_ptr<const Snapshot>& snapshot) {
+Reply metrics(const RequestFacts& request, const std::shared_ptr<const Snapshot>& snapshot, PackedSnapshot& packed) {
   Reply reply;
   if (const auto format = negotiate_format(request.accept); !format) {
     reply = text_reply(406, "metrics come as text/plain; version=0.0.4 or application/openmetrics-text; version=1.0.0");
@@ -95,21 +95,19 @@ Reply metrics(const RequestFacts& request, const std::shared_ptr<const Snapshot>
   } else {
     const bool open = *format == Format::kOpenMetrics;
     reply.content_type = open ? kOpenMetricsFormat : kTextFormat;
-    // Shares the snapshot's ownership: no copy of the text.
-    reply.body = std::shared_ptr<const std::string>(snapshot, open ? &snapshot->openmetrics : &snapshot->text);
-    apply_encoding(reply, request.accept_encoding);
+    set_body(reply, snapshot, open ? snapshot->openmetrics : snapshot->text, request.accept_encoding, packed);
   }
   reply.headers.emplace_back("Vary", "Accept, Accept-Encoding");
   return reply;
 }
 
-Reply snapshot_json(const RequestFacts& request, const std::shared_ptr<const Snapshot>& snapshot) {
+Reply snapshot_json(const RequestFacts& request, const std::shared_ptr<const Snapshot>& snapshot,
+                    PackedSnapshot& packed) {
   if (!snapshot) return text_reply(503, "no snapshot yet");
   Reply reply;
   reply.content_type = "application/json";
-  reply.body = std::shared_ptr<const std::string>(snapshot, &snapshot->json);
   reply.headers.emplace_back("Vary", "Accept-Encoding");
-  apply_encoding(reply, request.accept_encoding);
+  set_body(reply, snapshot, snapshot->json, request.accept_encoding, packed);
   return reply;
 }
 
@@ -124,7 +122,7 @@ Reply text_reply(unsigned status, std::string text) {
 }
 
 Reply route(const RequestFacts& request, const RouteSettings& settings, std::shared_ptr<const Snapshot> snapshot,
-            Nanoseconds steady_now) {
+            PackedSnapshot& packed, Nanoseconds steady_now) {
   const std::string_view path = path_of(request.target);
   const bool is_metrics = path == settings.metrics_path;
   const bool is_ready = path == "/-/ready" || path == "/readyz";
@@ -137,8 +135,8 @@ Reply route(const RequestFacts& request, const RouteSettings& settings, std::sha
     reply.headers.emplace_back("Allow", "GET, HEAD");
     return reply;
   }
-  if (is_metrics) return metrics(request, snapshot);
-  if (is_json) return snapshot_json(request, snapshot);
+  if (is_metrics) return metrics(request, snapshot, packed);
+  if (is_json) return snapshot_json(request, snapshot, packed);
   if (is_health) return text_reply(200, "ok");
   if (!is_ready) return index_page(settings);
   const std::string reason = unready_reason(snapshot.get(), settings, steady_now);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "http/packed_snapshot.h"
 #include "model/snapshot.h"
 
 namespace gpuledger::http {
@@ -34,8 +35,9 @@ struct Reply {
 // A short plain text; a line break is added.
 Reply text_reply(unsigned status, std::string text);
 
-// The whole of the site. Pure: reads the finished snapshot (null: there is none yet) and nothing else.
+// The whole of the site: reads the finished snapshot (null: there is none yet) and nothing else. packed: what was
+// made of it for earlier requests.
 Reply route(const RequestFacts& request, const RouteSettings& settings, std::shared_ptr<const Snapshot> snapshot,
-            Nanoseconds steady_now);
+            PackedSnapshot& packed, Nanoseconds steady_now);
 
 }  // namespace gpuledger::http

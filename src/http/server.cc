@@ -33,13 +33,7 @@ struct Door {
 class Server::Impl {
  public:
   Impl(ServerOptions options, const SnapshotCell& snapshots, const Clock& clock, std::shared_ptr<WebSettings> web)
-      : site_{options.limits,
-              {options.metrics_path, options.stale_after},
-              snapshots,
-              clock,
-              std::move(web),
-              nullptr,
-              {}} {}
+      : site_{options.limits, {options.metrics_path, options.stale_after}, snapshots, clock, std::move(web), nullptr} {}
 
   Status open(const std::string& text) {
     auto address = parse_listen_address(text);
@@ -110,6 +104,8 @@ class Server::Impl {
   }
 
   void begin(Socket socket) {
+    // Somebody who holds connections without asking anything must not lock Prometheus out.
+    if (site_.connections.size() >= site_.limits.connections && !site_.idle.empty()) site_.idle.front()->finish();
     if (site_.connections.size() >= site_.limits.connections) return;
     auto web = site_.web->current();
     if (!web->tls) return add<PlainStream>(std::move(web), std::move(socket));

@@ -15,7 +15,7 @@ namespace gpuledger::http {
 struct ServerLimits {
   size_t header_bytes = 8 * 1024;
   size_t body_bytes = 4 * 1024;
-  size_t connections = 256;    // further ones are closed at once
+  size_t connections = 256;    // a further one takes the place of the longest idle one; is none idle, it is closed
   size_t password_queue = 64;  // unknown credentials waiting for bcrypt; further ones get 503
   Nanoseconds header_timeout = std::chrono::seconds(10);  // from the first byte, or from the connection
   Nanoseconds idle_timeout = std::chrono::seconds(60);    // between two requests

@@ -15,6 +15,7 @@
 #include <boost/beast/http/span_body.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,7 +55,9 @@ struct Site {
   const Clock& clock;
   std::shared_ptr<WebSettings> web;
   std::unique_ptr<BackgroundWorker> worker;
-  std::unordered_set<std::shared_ptr<Connection>> connections;  // owns them until they finish
+  PackedSnapshot packed{};
+  std::unordered_set<std::shared_ptr<Connection>> connections{};  // owns them until they finish
+  std::list<Connection*> idle{};                                  // those between two requests, longest idle first
 };
 
 // One client, from accept to close. Runs on the io thread only; every path ends in finish().
@@ -83,6 +86,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   }
 
   void finish() override {
+    set_busy();
     lowest().close();
     site_.connections.erase(self());
   }
@@ -117,10 +121,17 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
                       [self = self()](error_code failed, size_t) { failed ? self->finish() : self->drain(0); });
   }
 
+  void set_busy() {
+    if (idle_) site_.idle.erase(*idle_);
+    idle_.reset();
+  }
+
   void wait_for_request() {
     if (buffer_.size() > 0) return read_request();  // pipelined
+    idle_ = site_.idle.insert(site_.idle.end(), this);
     set_deadline(site_.limits.idle_timeout);
     stream_.async_read_some(buffer_.prepare(1024), [self = self()](error_code error, size_t size) {
+      self->set_busy();
       if (error) return self->finish();
       self->buffer_.commit(size);
       self->read_request();
@@ -198,7 +209,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
                              {request.target().data(), request.target().size()},
                              accept,
                              accept_encoding};
-    send(route(facts, site_.routes, site_.snapshots.load(), site_.clock.now().steady));
+    send(route(facts, site_.routes, site_.snapshots.load(), site_.packed, site_.clock.now().steady));
   }
 
   // What comes after a request that could not be read is not a request, so the connection ends.
@@ -262,6 +273,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   Response response_;
   std::shared_ptr<const std::string> body_;  // what response_ points into
   bool keep_alive_allowed_ = true;
+  std::optional<std::list<Connection*>::iterator> idle_;  // its place among the idle ones, while it is one
 };
 
 }  // namespace gpuledger::http

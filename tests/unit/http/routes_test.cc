@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "http/gzip.h"
 #include "http/http_date.h"
 #include "unit/http/gunzip.h"
@@ -23,8 +25,9 @@ std::string header_of(const Reply& reply, const std::string& name) {
 
 Reply get(std::string_view target, std::shared_ptr<const Snapshot> snapshot = sample_snapshot(kNow),
           std::string_view accept = "", std::string_view accept_encoding = "") {
+  PackedSnapshot packed;
   return route({"GET", target, accept, accept_encoding}, {"/metrics", std::chrono::seconds(5)}, std::move(snapshot),
-               kNow);
+               packed, kNow);
 }
 
 TEST(Routes, ServeTheFormatTheClientWants) {
@@ -57,6 +60,31 @@ TEST(Routes, PackOnRequest) {
     EXPECT_EQ(packed.content_type, plain.content_type);
     EXPECT_EQ(header_of(get(path, sample_snapshot(kNow), "", "gzip;q=0"), "Content-Encoding"), "");
   }
+}
+
+TEST(Routes, PackASnapshotOnce) {
+  auto snapshot = sample_snapshot(kNow);
+  PackedSnapshot packed;
+  const auto body = [&](const char* method, const char* target, const char* accept) {
+    return route({method, target, accept, "gzip"}, {}, snapshot, packed, kNow).body;
+  };
+  const char* open = "application/openmetrics-text; version=1.0.0";
+  const auto text = body("GET", "/metrics", "");
+  const auto openmetrics = body("GET", "/metrics", open);
+  const auto json = body("GET", "/api/v1/snapshot", "");
+  EXPECT_EQ(gunzip(*openmetrics), snapshot->openmetrics);
+  for (const char* method : {"GET", "HEAD"}) {
+    EXPECT_EQ(body(method, "/metrics", ""), text);
+    EXPECT_EQ(body(method, "/metrics", open), openmetrics);
+    EXPECT_EQ(body(method, "/api/v1/snapshot", ""), json);
+  }
+
+  auto next = std::make_shared<Snapshot>(*snapshot);
+  next->text = "another 1\n";
+  const std::weak_ptr<const Snapshot> gone = std::exchange(snapshot, next);
+  EXPECT_TRUE(gone.expired()) << "the packed bytes do not keep the plain ones";
+  EXPECT_EQ(gunzip(*body("GET", "/metrics", "")), "another 1\n");
+  EXPECT_EQ(text.use_count(), 1) << "those of the earlier snapshot are forgotten";
 }
 
 TEST(Routes, AnswerBeforeTheFirstSnapshot) {
@@ -92,7 +120,8 @@ TEST(Routes, Health) {
 }
 
 TEST(Routes, IndexLinksEverythingAndLoadsNothing) {
-  const Reply reply = route({"GET", "/", "", ""}, {"/m\"><script>", Nanoseconds(0)}, nullptr, kNow);
+  PackedSnapshot packed;
+  const Reply reply = route({"GET", "/", "", ""}, {"/m\"><script>", Nanoseconds(0)}, nullptr, packed, kNow);
   EXPECT_EQ(reply.content_type, "text/html; charset=utf-8");
   EXPECT_THAT(header_of(reply, "Content-Security-Policy"), HasSubstr("default-src 'none'"));
   for (const char* link : {"/api/v1/snapshot", "/healthz", "/-/ready", "/m&quot;&gt;&lt;script&gt;"})
@@ -102,6 +131,7 @@ TEST(Routes, IndexLinksEverythingAndLoadsNothing) {
 }
 
 TEST(Routes, PathsAndMethods) {
+  PackedSnapshot packed;
   for (const char* path : {"/metrics?collect=x", "/metrics?", "http://node:9400/metrics", "https://node/metrics?a"})
     EXPECT_EQ(get(path).content_type, "text/plain; version=0.0.4; charset=utf-8") << path;
   EXPECT_EQ(get("http://node:9400").content_type, "text/html; charset=utf-8");
@@ -111,15 +141,15 @@ TEST(Routes, PathsAndMethods) {
     EXPECT_FALSE(reply.body->empty());
   }
   for (const char* path : {"/metrics", "/", "/healthz", "/-/ready", "/api/v1/snapshot"}) {
-    EXPECT_EQ(route({"HEAD", path, "", ""}, {}, sample_snapshot(kNow), kNow).status, 200u);
+    EXPECT_EQ(route({"HEAD", path, "", ""}, {}, sample_snapshot(kNow), packed, kNow).status, 200u);
     for (const char* method : {"POST", "PUT", "DELETE", "OPTIONS", "PATCH", "get"}) {
-      const Reply reply = route({method, path, "", ""}, {}, sample_snapshot(kNow), kNow);
+      const Reply reply = route({method, path, "", ""}, {}, sample_snapshot(kNow), packed, kNow);
       EXPECT_EQ(reply.status, 405u) << method << path;
       EXPECT_EQ(header_of(reply, "Allow"), "GET, HEAD");
     }
   }
-  EXPECT_EQ(route({"POST", "/nowhere", "", ""}, {}, nullptr, kNow).status, 404u);
-  EXPECT_EQ(route({"GET", "/", "", ""}, {"/", Nanoseconds(0)}, sample_snapshot(kNow), kNow).content_type,
+  EXPECT_EQ(route({"POST", "/nowhere", "", ""}, {}, nullptr, packed, kNow).status, 404u);
+  EXPECT_EQ(route({"GET", "/", "", ""}, {"/", Nanoseconds(0)}, sample_snapshot(kNow), packed, kNow).content_type,
             "text/plain; version=0.0.4; charset=utf-8");
 }
 

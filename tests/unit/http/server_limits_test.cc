@@ -36,17 +36,37 @@ TEST_F(ServerLimitsTest, LargeBodyGets413) {
   EXPECT_EQ(chunked.read().status, 413);
 }
 
-TEST_F(ServerLimitsTest, FurtherConnectionsAreClosedAtOnce) {
+TEST_F(ServerLimitsTest, AFurtherConnectionTakesThePlaceOfTheLongestIdleOne) {
+  options_.limits.connections = 3;
+  start();
+  TestClient half(address());  // the oldest, but in the middle of a request
+  ASSERT_TRUE(half.send("GET /healthz HTTP/1.1\r\n"));
+  TestClient long_idle(address()), idle(address());
+  EXPECT_EQ(idle.get("/healthz").status, 200);
+  EXPECT_EQ(long_idle.get("/healthz").status, 200);
+  EXPECT_EQ(idle.get("/healthz").status, 200) << "the later one of the two from now on";
+
+  TestClient fourth(address());
+  EXPECT_EQ(fourth.get("/metrics").status, 200);
+  EXPECT_TRUE(long_idle.closed_within(milliseconds(3000)));
+  EXPECT_EQ(idle.get("/healthz").status, 200) << "the others are not disturbed";
+  ASSERT_TRUE(half.send("Host: x\r\n\r\n"));
+  EXPECT_EQ(half.read().status, 200);
+}
+
+TEST_F(ServerLimitsTest, WhereNobodyIsIdleFurtherConnectionsAreClosedAtOnce) {
   options_.limits.connections = 3;
   start();
   std::vector<std::unique_ptr<TestClient>> held;
   for (int i = 0; i < 3; ++i) {
     held.push_back(std::make_unique<TestClient>(address()));
     EXPECT_EQ(held.back()->get("/healthz").status, 200);
+    ASSERT_TRUE(held.back()->send("GET /healthz HTTP/1.1\r\n"));
   }
-  TestClient fourth(address());
-  EXPECT_TRUE(fourth.closed_within(milliseconds(1000)));
-  EXPECT_EQ(held[0]->get("/healthz").status, 200) << "those inside are not disturbed";
+  std::this_thread::sleep_for(milliseconds(100));  // the server is to hear them first
+  EXPECT_TRUE(TestClient(address()).closed_within(milliseconds(3000)));
+  ASSERT_TRUE(held[0]->send("Host: x\r\n\r\n"));
+  EXPECT_EQ(held[0]->read().status, 200) << "those inside are not disturbed";
   held.pop_back();
   EXPECT_TRUE(eventually([&] { return fetch(address(), "/healthz").status == 200; })) << "a place became free";
 }
