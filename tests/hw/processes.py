@@ -1,0 +1,106 @@
+"""Child processes that are talked to line by line, for validate.py. Every wait ends."""
+import collections
+import os
+import pathlib
+import queue
+import subprocess
+import sys
+import threading
+
+LOADS = pathlib.Path(__file__).resolve().parent / "loads.py"
+_children = []
+
+
+class Child:
+    """What it prints, on either stream, is read as it comes, so that it never waits for us."""
+
+    def __init__(self, command, environment):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, text=True, env=environment)
+        self.pid = self.process.pid
+        self.lines = queue.Queue()
+        self.tail = collections.deque(maxlen=8)
+        threading.Thread(target=self._read, daemon=True).start()
+        _children.append(self)
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.tail.append(line.strip())
+            self.lines.put(line.strip())
+        self.lines.put(None)
+
+    def last_words(self):
+        return " | ".join(self.tail)[-600:]
+
+    def expect_containing(self, words, seconds, matches=lambda line, words: words in line):
+        """The first line that has the words; lines before it are dropped."""
+        try:
+            # A library may warn on stderr first, but not for ever.
+            for _ in range(100):
+                line = self.lines.get(timeout=seconds)
+                if line is None:
+                    break
+                if matches(line, words):
+                    return line
+        except queue.Empty:
+            raise RuntimeError(f"no {words!r} within {seconds} s: {self.last_words()}") from None
+        raise RuntimeError(f"ended or strayed before {words!r}: {self.last_words()}")
+
+    def expect(self, line, seconds):
+        return self.expect_containing(line, seconds, lambda got, wanted: got == wanted)
+
+    def tell(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def close(self):
+        try:
+            self.process.stdin.close()
+        except OSError:
+            pass  # it is gone already
+
+    def wait(self, seconds):
+        try:
+            return self.process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            raise RuntimeError(f"{self.process.args[:4]} did not end: {self.last_words()}") from None
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(timeout=20)
+        self.close()
+
+
+class Load(Child):
+    """One loads.py; its log says what it did when."""
+
+    _number = 0
+
+    def __init__(self, kind, duty, folder, environment=None):
+        Load._number += 1
+        self.kind = kind
+        self.log = pathlib.Path(folder) / f"load{Load._number}.log"
+        super().__init__([sys.executable, "-B", str(LOADS), kind, duty, str(self.log)], {**os.environ, **(environment or {})})
+
+    def wait(self, seconds):
+        code = super().wait(seconds)
+        if code != 0:
+            raise RuntimeError(f"load {self.kind} failed with {code}: {self.last_words()}")
+        return code
+
+    def finish_at(self, moment):
+        """Works until then and exits."""
+        self.tell(f"work_until {moment}")
+        self.close()
+
+    def points(self):
+        """[(moment, units finished)]; a torn last line is left out."""
+        pairs = [line.split() for line in self.log.read_text().splitlines()]
+        return [(float(p[0]), int(p[1])) for p in pairs if len(p) == 2]
+
+
+def end_all(children=None):
+    """Kills those that still run, of ours only."""
+    for child in list(_children) if children is None else children:
+        child.kill()
