@@ -38,10 +38,14 @@ bool DeviceBook::wait_for_utilization(const DeviceSample& sample, const Step& st
   return sample.utilization == UtilizationState::kFailed && step.who.size() > 1 && pending < kUtilizationMemory;
 }
 
+bool DeviceBook::beyond_belief(Energy energy, Nanoseconds time) const {
+  const auto most = highest_power();
+  return most && energy > energy_of(*most, time + kCounterRefresh);
+}
+
 bool DeviceBook::book(const EnergyMeter::Step& step, const Step& present, const DeviceSample& sample,
                       const BookingRules& rules) {
-  const auto most = highest_power();
-  if (most && step.energy > energy_of(*most, step.time + kCounterRefresh)) {
+  if (beyond_belief(step.energy, step.time)) {
     book_to_reason(step.energy, Reason::kAnomaly);
     return false;
   }

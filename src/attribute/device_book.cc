@@ -18,6 +18,11 @@ void DeviceBook::advance(const DeviceSample& sample, const SampleBatch& batch, c
 
   now_ = batch.at.steady;
   const Step present = gather(sample, identities);
+  if (absence_) {
+    if (end_absence(sample, batch.at, present, rules)) meter_.close(sample, batch.at);
+    retire_missing(present);
+    return;
+  }
   const auto step = meter_.read(sample, batch.at, highest_power());
   if (step) {
     if (wait_for_utilization(sample, present, step->time)) return;

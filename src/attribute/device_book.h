@@ -11,6 +11,7 @@
 #include "attribute/mixture.h"
 #include "attribute/power_floor.h"
 #include "attribute/shares.h"
+#include "attribute/state.h"
 #include "model/identity.h"
 #include "model/ledger.h"
 #include "model/policy.h"
@@ -32,6 +33,11 @@ class DeviceBook {
   void forget_exited(Nanoseconds now, const BookingRules& rules);
 
   void write_to(Ledger& ledger, Timestamp at, const BookingRules& rules) const;
+
+  // Restored once, before the first advance(). Of a state from another boot only the counters count: its processes
+  // are gone, and so is the counter that it read.
+  DeviceState state(const std::string& boot_id) const;
+  void restore(const DeviceState& state, const std::string& boot_id, Nanoseconds now);
 
  private:
   // A process that changes its owner (its pod became known) begins a new account: the old owner keeps what it
@@ -65,6 +71,26 @@ class DeviceBook {
     std::vector<Tenant> tenants;
     bool anyone_working = false;
   };
+
+  // From the last reading before a restart until the first one after it.
+  struct Absence {
+    Timestamp began;
+    Energy counter;
+    std::set<uint64_t> living;  // accounts of those who were there when it began
+  };
+  // Those who lived through the absence, and how much each may have spent.
+  struct Survivors {
+    std::vector<Account*> who;
+    std::vector<double> weights;
+    size_t others = 0;   // came or left meanwhile
+    bool alone = false;  // before and after
+  };
+
+  bool end_absence(const DeviceSample& sample, Timestamp at, const Step& present, const BookingRules& rules);
+  Survivors survivors(const Absence& absence, const Step& present);
+  void book_absence(Energy energy, Nanoseconds time, const Survivors& survivors, const BookingRules& rules);
+  bool beyond_belief(Energy energy, Nanoseconds time) const;
+  void restore_account(const AccountState& state, bool same_boot, Nanoseconds now);
 
   Step gather(const DeviceSample& sample, const IdentityMap& identities);
   void add_tenant(Accounts::iterator account, const ProcessSample& process, const DeviceSample& sample, Step& step);
@@ -108,6 +134,7 @@ class DeviceBook {
   Nanoseconds now_{0};                     // of the batch being booked
   size_t last_crowd_ = ~0ul;               // how many were there in the last step
   std::optional<Nanoseconds> down_since_;  // away at some moment since the last step
+  std::optional<Absence> absence_;         // not booked yet
 };
 
 }  // namespace gpuledger::attribute

@@ -23,6 +23,10 @@ class EnergyMeter {
   // Ends the step that read() would give.
   void close(const DeviceSample& sample, Timestamp at);
 
+  // The last reading: where a step that is not ended yet began.
+  std::optional<Energy> counter() const { return counter_; }
+  std::optional<Timestamp> at() const { return at_; }
+
  private:
   std::optional<Energy> counter_;
   std::optional<Power> power_;

@@ -7,11 +7,17 @@ namespace gpuledger::attribute {
 
 Ledger Engine::advance(const SampleBatch& batch, const IdentityMap& identities) {
   const Nanoseconds now = batch.at.steady;
+  ++batches_;
   std::set<GpuUuid> present;
   for (const DeviceSample& sample : batch.devices) {
     const GpuUuid& uuid = sample.description->uuid;
     if (!present.insert(uuid).second) continue;
-    books_.try_emplace(uuid, sample.description).first->second.advance(sample, batch, identities, rules_);
+    const auto [book, opened] = books_.try_emplace(uuid, sample.description);
+    if (const auto memory = remembered_.find(uuid); opened && memory != remembered_.end()) {
+      book->second.restore(memory->second, boot_id_, now);
+      remembered_.erase(memory);
+    }
+    book->second.advance(sample, batch, identities, rules_);
   }
   for (auto& [uuid, book] : books_) {
     if (!present.contains(uuid)) book.mark_down(now);
@@ -38,6 +44,20 @@ Ledger Engine::advance(const SampleBatch& batch, const IdentityMap& identities) 
     return std::tie(a.owner, a.gpu_index) < std::tie(b.owner, b.gpu_index);
   });
   return ledger;
+}
+
+EngineState Engine::state() const {
+  EngineState state;
+  state.number = states_before_ + batches_;
+  for (const auto& [uuid, book] : books_) state.devices.push_back(book.state(boot_id_));
+  for (const auto& [uuid, device] : remembered_) state.devices.push_back(device);
+  return state;
+}
+
+void Engine::restore(EngineState state, std::string boot_id) {
+  boot_id_ = std::move(boot_id);
+  states_before_ = state.number;
+  for (DeviceState& device : state.devices) remembered_.insert_or_assign(device.uuid, std::move(device));
 }
 
 }  // namespace gpuledger::attribute

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "attribute/device_book.h"
+#include "attribute/state.h"
 #include "model/identity.h"
 #include "model/ledger.h"
 #include "model/policy.h"
@@ -19,10 +20,19 @@ class Engine {
   // Takes effect with the next batch; what is booked stays.
   void change_rules(const BookingRules& rules) { rules_ = rules; }
 
+  // The memory over a restart. restore() comes before the first batch, with the id of the present boot; what was
+  // spent since the state was taken is booked as each GPU is seen again.
+  EngineState state() const;
+  void restore(EngineState state, std::string boot_id);
+
  private:
   BookingRules rules_;
   std::map<GpuUuid, DeviceBook> books_;
   std::optional<Nanoseconds> last_idle_evaluation_;
+  std::string boot_id_;
+  uint64_t states_before_ = 0;
+  uint64_t batches_ = 0;
+  std::map<GpuUuid, DeviceState> remembered_;  // GPUs not seen again yet
 };
 
 }  // namespace gpuledger::attribute

@@ -50,6 +50,13 @@ class Mixture {
   void settle(uint64_t account, const ProcKey& process, double joules);
   void forget(uint64_t account);
 
+  // Over a restart: what is fair so far, and what was learned.
+  const std::map<ProcKey, Signature>& signatures() const { return signatures_; }
+  void recall(const ProcKey& process, const Signature& signature) { signatures_[process] = signature; }
+  void recall(uint64_t account, const ProcKey& process, double joules, double doubt) {
+    claims_[account] = {process, {joules, doubt}, 0};
+  }
+
  private:
   struct Part {
     double joules = 0;

@@ -12,6 +12,9 @@ constexpr Nanoseconds kShortest = std::chrono::milliseconds(500);
 
 }  // namespace
 
+// As many windows as there were, all alike: what comes next moves the median no faster than it would have.
+PowerFloor::PowerFloor(const Memory& memory) : windows_(std::min(memory.windows, kWindows), memory.value) {}
+
 void PowerFloor::observe(Energy energy, Nanoseconds time) {
   if (time < kShortest) return;
   windows_.push_back(power_of(energy, time));

@@ -12,6 +12,15 @@ namespace gpuledger::attribute {
 // such windows: robust against edges, and moving with the temperature.
 class PowerFloor {
  public:
+  struct Memory {
+    Power value;
+    size_t windows = 0;  // how many it is the median of; 0: nothing known
+  };
+
+  PowerFloor() = default;
+  explicit PowerFloor(const Memory& memory);
+  Memory memory() const { return {value().value_or(Power()), windows_.size()}; }
+
   void observe(Energy energy, Nanoseconds time);
   std::optional<Power> value() const;
 

@@ -16,6 +16,23 @@ using Features = std::array<std::optional<double>, kFeatures>;
 // What one process makes a GPU show while it has it to itself.
 class Signature {
  public:
+  struct Memory {
+    std::array<double, kFeatures> level{};
+    double busy = 0;
+    double peak = 0;
+    double trust = 0;
+    bool seen_alone = false;
+  };
+
+  Signature() = default;
+  explicit Signature(const Memory& memory)
+      : level_(memory.level),
+        busy_(memory.busy),
+        peak_(memory.peak),
+        trust_(memory.trust),
+        seen_alone_(memory.seen_alone) {}
+  Memory memory() const { return {level_, busy_, peak_, trust_, seen_alone_}; }
+
   void learn_alone(const Features& shown, double busy, double seconds);
   // From what known neighbours left unexplained: worth a tenth, and forgotten at the first sight of it alone.
   void learn_from_rest(const Features& rest, double busy, double seconds);

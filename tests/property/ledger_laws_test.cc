@@ -5,6 +5,7 @@
 #include <set>
 
 #include "attribute/engine.h"
+#include "attribute/state_text.h"
 #include "support/batch_builder.h"
 #include "support/laws.h"
 
@@ -32,6 +33,12 @@ class RandomNode {
     if (one_in(60)) return builder;  // the driver is away
     for (uint32_t gpu = 0; gpu < kGpus; ++gpu) add_gpu(builder, gpu);
     return builder;
+  }
+
+  // Everybody is gone and the counters begin anew. Starts go on, so that every process has a name of its own.
+  void reboot() {
+    for (auto& processes : processes_) processes.clear();
+    for (int64_t& counter : counters_) counter = 0;
   }
 
  private:
@@ -94,6 +101,40 @@ TEST_P(LedgerLaws, BooksBalanceAndNothingFallsInAnyHistory) {
     for (int step = 0; step < 1000; ++step) {
       const BatchBuilder batch = node.next();
       const Ledger ledger = engine.advance(batch.batch(), batch.identities());
+      testing::expect_balanced(ledger);
+      counters.check(ledger);
+      if (HasFatalFailure()) FAIL() << "seed " << seed << ", step " << step;
+    }
+  }
+}
+
+// The program is killed at any moment, sometimes the machine with it, and what it had written goes on, through its
+// text, in another engine.
+TEST_P(LedgerLaws, BooksBalanceAndNothingFallsOverRestarts) {
+  for (uint64_t seed = 101; seed <= 104; ++seed) {
+    BookingRules rules;
+    std::tie(rules.attribution, rules.static_power) = GetParam();
+    rules.retention = std::chrono::seconds(20);
+    std::mt19937_64 random(seed);
+    RandomNode node(seed);
+    testing::NeverFalls counters;
+    auto engine = std::make_unique<attribute::Engine>(rules);
+    int boot = 0;
+    engine->restore({}, "boot-0");
+    for (int step = 0; step < 1000; ++step) {
+      if (random() % 12 == 0) {
+        const auto state = attribute::parse_state(attribute::write_state(engine->state()));
+        ASSERT_TRUE(state.ok()) << state.error().message << ", seed " << seed << ", step " << step;
+        for (uint64_t missed = random() % 5; missed > 0; --missed) (void)node.next();
+        if (random() % 10 == 0) {
+          node.reboot();
+          ++boot;
+        }
+        engine = std::make_unique<attribute::Engine>(rules);
+        engine->restore(*state, "boot-" + std::to_string(boot));
+      }
+      const BatchBuilder batch = node.next();
+      const Ledger ledger = engine->advance(batch.batch(), batch.identities());
       testing::expect_balanced(ledger);
       counters.check(ledger);
       if (HasFatalFailure()) FAIL() << "seed " << seed << ", step " << step;

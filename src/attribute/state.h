@@ -1,0 +1,63 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attribute/power_floor.h"
+#include "attribute/signature.h"
+#include "base/clock.h"
+#include "base/ids.h"
+#include "base/units.h"
+#include "model/identity.h"
+#include "model/ledger.h"
+#include "model/sample.h"
+
+namespace gpuledger::attribute {
+
+// What the books remember over a restart: every counter, and what was learned. Not the steps that could still be
+// estimated again, nor idleness: nobody looked meanwhile.
+
+struct OwnerState {
+  Owner owner;
+  Booked booked;
+};
+
+struct AccountState {
+  ProcessIdentity identity;
+  std::optional<MigId> mig_id;  // of the account; the instance may never have been described
+  std::optional<MigInstance> mig;
+  Booked booked;
+  Booked inherited;
+  Energy static_energy;
+  double lottery_variance = 0;
+  double intensity_error = 0;
+  double fair = 0;  // joules, of the mixture
+  double doubt = 0;
+  std::optional<Nanoseconds> gone_for;  // empty: alive
+};
+
+struct DeviceState {
+  GpuUuid uuid;
+  std::string boot_id;            // start ticks, steady time and the counter compare only within one boot
+  Timestamp read_at;              // when the counter was
+  std::optional<Energy> counter;  // empty: never read, or a GPU that has none
+  Energy measured;
+  std::array<Energy, kReasonCount> unattributed{};
+  std::map<uint64_t, uint64_t> xids;
+  std::vector<OwnerState> owners;
+  std::vector<AccountState> accounts;
+  PowerFloor::Memory idle_floor;
+  PowerFloor::Memory resident_floor;
+  std::map<ProcKey, Signature::Memory> signatures;
+};
+
+struct EngineState {
+  uint64_t number = 0;  // of the save; of two states the one with the higher is the younger
+  std::vector<DeviceState> devices;
+};
+
+}  // namespace gpuledger::attribute

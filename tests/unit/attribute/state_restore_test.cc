@@ -1,0 +1,238 @@
+#include <gtest/gtest.h>
+
+#include "attribute/engine.h"
+#include "attribute/state_text.h"
+#include "support/batch_builder.h"
+#include "support/laws.h"
+
+namespace gpuledger::attribute {
+namespace {
+
+using testing::BatchBuilder;
+
+constexpr auto kDown = static_cast<size_t>(Reason::kExporterDown);
+
+Energy joules(int64_t value) {
+  return Energy::millijoules(value * 1000);
+}
+
+class Restore : public ::testing::Test {
+ protected:
+  Ledger advance(const BatchBuilder& batch) {
+    ledger_ = engine_->advance(batch.batch(), batch.identities());
+    testing::expect_balanced(ledger_);
+    counters_.check(ledger_);
+    return ledger_;
+  }
+  // kill -9, and another program reads what the last one left.
+  void restart(const std::string& boot_id = "boot-1", BookingRules rules = {}) {
+    auto state = parse_state(write_state(engine_->state()));
+    ASSERT_TRUE(state.ok()) << state.error().message;
+    engine_.emplace(rules);
+    engine_->restore(std::move(*state), boot_id);
+  }
+  void start() {
+    engine_.emplace(BookingRules());
+    engine_->restore({}, "boot-1");
+  }
+  const ProcessAccount* find(Pid pid) const {
+    for (const ProcessAccount& process : ledger_.processes) {
+      if (process.identity.key.pid == pid) return &process;
+    }
+    return nullptr;
+  }
+  const DeviceAccount& device() const { return ledger_.devices.at(0); }
+
+  std::optional<Engine> engine_;
+  Ledger ledger_;
+  testing::NeverFalls counters_;
+};
+
+TEST_F(Restore, WhoWasAloneBeforeAndAfterPaysForTheGapAsMeasured) {
+  start();
+  advance(BatchBuilder(0).gpu(0, 0).process(1, 1));
+  advance(BatchBuilder(1).gpu(0, 300'000).process(1, 1));
+  restart();
+  advance(BatchBuilder(601).gpu(0, 120'300'000).process(1, 1));
+  EXPECT_EQ(find(1)->booked.alone, joules(120'300));
+  EXPECT_EQ(find(1)->booked.shared, Energy());
+  EXPECT_EQ(device().measured, joules(120'300));
+  EXPECT_TRUE(find(1)->active);
+  advance(BatchBuilder(602).gpu(0, 120'500'000).process(1, 1));
+  EXPECT_EQ(find(1)->booked.alone, joules(120'500));
+}
+
+TEST_F(Restore, NobodyLivedThroughSoItIsTheExportersOwn) {
+  start();
+  advance(BatchBuilder(0).gpu(0, 0).process(1, 1));
+  advance(BatchBuilder(1).gpu(0, 300'000).process(1, 1));
+  restart();
+  advance(BatchBuilder(11).gpu(0, 3'300'000).process(1, 1, 777).process(2, 1));
+  EXPECT_EQ(device().unattributed[kDown], joules(3'000));
+  const ProcessAccount* first = find(1);
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(first->booked.total(), joules(300));
+  EXPECT_FALSE(first->active);  // its pid is somebody else's now
+  EXPECT_EQ(first->gone_for, Nanoseconds(0));
+}
+
+TEST_F(Restore, SurvivorsShareByWhatTheyAreKnownToDraw) {
+  start();
+  double now = 0;
+  int64_t counter = 0;
+  const auto step = [&](int64_t watts, bool first, bool second) {
+    BatchBuilder batch(++now);
+    batch.gpu(0, counter += watts * 1000);
+    if (first) batch.process(1, 0.99);
+    if (second) batch.process(2, 0.99);
+    advance(batch);
+  };
+  for (int i = 0; i < 5; ++i) step(80, false, false);
+  for (int i = 0; i < 20; ++i) step(126 + 400, true, false);
+  for (int i = 0; i < 20; ++i) step(126 + 100, false, true);
+  step(126 + 250, true, true);
+  const Energy first = find(1)->booked.total();
+  const Energy second = find(2)->booked.total();
+  restart();
+  now += 99;
+  step(100 * (126 + 250), true, true);
+  const Energy more = find(1)->booked.total() - first;
+  const Energy less = find(2)->booked.total() - second;
+  EXPECT_EQ(more + less, joules(37'600));
+  EXPECT_NEAR(more.joules() / less.joules(), 4, 0.2);
+  EXPECT_GT(find(1)->standard_error_joules, 1000);
+}
+
+TEST_F(Restore, ASurvivorWithNewNeighboursPaysAsEstimated) {
+  start();
+  advance(BatchBuilder(0).gpu(0, 0).process(1, 1));
+  advance(BatchBuilder(1).gpu(0, 300'000).process(1, 1));
+  restart();
+  advance(BatchBuilder(11).gpu(0, 3'300'000).process(1, 1).process(2, 1));
+  EXPECT_EQ(find(1)->booked.alone, joules(300));
+  EXPECT_EQ(find(1)->booked.shared, joules(3'000));
+  EXPECT_EQ(find(2)->booked.total(), Energy());
+  EXPECT_GT(find(1)->standard_error_joules, 100);
+}
+
+TEST_F(Restore, MeasuredOnlyEstimatesNothing) {
+  start();
+  advance(BatchBuilder(0).gpu(0, 0).process(1, 1).process(2, 1));
+  BookingRules rules;
+  rules.attribution = Attribution::kMeasuredOnly;
+  restart("boot-1", rules);
+  advance(BatchBuilder(10).gpu(0, 3'000'000).process(1, 1).process(2, 1));
+  EXPECT_EQ(device().unattributed[kDown], joules(3'000));
+}
+
+TEST_F(Restore, AnOwnerNotKnownAgainYetCostsTheOldOneNothing) {
+  start();
+  const Owner pod = testing::pod_owner("train");
+  advance(BatchBuilder(0).gpu(0, 0).process(1, 1, 0, pod));
+  advance(BatchBuilder(1).gpu(0, 300'000).process(1, 1, 0, pod));
+  restart();
+  Owner nameless;
+  nameless.kind = OwnerKind::kPod;
+  nameless.pod_uid = "uid-train-unnamed";
+  advance(BatchBuilder(11).gpu(0, 3'300'000).process(1, 1, 0, nameless));
+  for (const OwnerAccount& owner : ledger_.owners) {
+    if (owner.owner == pod) { EXPECT_EQ(owner.booked.total(), joules(3'300)); }
+  }
+  advance(BatchBuilder(12).gpu(0, 3'600'000).process(1, 1, 0, pod));
+  EXPECT_EQ(device().measured, joules(3'600));
+}
+
+TEST_F(Restore, AnotherBootIsAnotherCounterAndOtherProcesses) {
+  start();
+  advance(BatchBuilder(0).gpu(0, 0).process(1, 1));
+  advance(BatchBuilder(1).gpu(0, 300'000).process(1, 1));
+  restart("boot-2");
+  // The same pid and the same ticks since another boot are somebody else.
+  counters_ = {};
+  advance(BatchBuilder(2).gpu(0, 900'000).process(1, 1));
+  EXPECT_EQ(device().measured, joules(300));
+  EXPECT_EQ(ledger_.processes.size(), 2u);
+  advance(BatchBuilder(3).gpu(0, 1'000'000).process(1, 1));
+  EXPECT_EQ(device().measured, joules(400));
+  EXPECT_EQ(ledger_.processes[0].booked.total() + ledger_.processes[1].booked.total(), joules(400));
+  EXPECT_NE(ledger_.processes[0].active, ledger_.processes[1].active);
+}
+
+TEST_F(Restore, ABootThatCannotBeToldIsAnother) {
+  start();
+  advance(BatchBuilder(0).gpu(0, 0).process(1, 1));
+  restart("");
+  advance(BatchBuilder(2).gpu(0, 900'000).process(1, 1));
+  EXPECT_EQ(device().measured, Energy());
+}
+
+TEST_F(Restore, ACounterThatBeganAnewIsTheNewBaseline) {
+  start();
+  advance(BatchBuilder(0).gpu(0, 5'000'000));
+  advance(BatchBuilder(1).gpu(0, 5'100'000));
+  restart();
+  advance(BatchBuilder(11).gpu(0, 200'000));
+  EXPECT_EQ(device().measured, joules(100));
+  advance(BatchBuilder(12).gpu(0, 280'000));
+  EXPECT_EQ(device().measured, joules(180));
+}
+
+TEST_F(Restore, MoreThanTheGpuCanDrawIsAnAnomaly) {
+  start();
+  advance(BatchBuilder(0).gpu(0, 0).process(1, 1));
+  restart();
+  advance(BatchBuilder(10).gpu(0, 50'000'000).process(1, 1));
+  EXPECT_EQ(device().unattributed[static_cast<size_t>(Reason::kAnomaly)], joules(50'000));
+}
+
+TEST_F(Restore, AGpuThatIsSeenLaterIsRememberedOverAnotherRestart) {
+  start();
+  advance(BatchBuilder(0).gpu(0, 0).process(1, 1));
+  advance(BatchBuilder(1).gpu(0, 300'000).process(1, 1));
+  restart();
+  advance(BatchBuilder(2));  // the driver is away
+  EXPECT_TRUE(ledger_.devices.empty());
+  restart();
+  BatchBuilder silent(5);
+  silent.gpu(0, 0).process(1, 1);
+  silent.device().energy_counter.reset();
+  advance(silent);
+  EXPECT_EQ(device().measured, joules(300));
+  restart();
+  advance(BatchBuilder(11).gpu(0, 3'300'000).process(1, 1));
+  EXPECT_EQ(find(1)->booked.alone, joules(3'300));
+}
+
+TEST_F(Restore, WhoIsGoneStaysForTheRestOfItsRetention) {
+  start();
+  advance(BatchBuilder(0).gpu(0, 0).process(1, 1));
+  advance(BatchBuilder(1).gpu(0, 300'000).process(1, 1));
+  advance(BatchBuilder(2).gpu(0, 400'000));
+  advance(BatchBuilder(102).gpu(0, 5'000'000));
+  restart();
+  advance(BatchBuilder(1000).gpu(0, 5'000'000));
+  ASSERT_NE(find(1), nullptr);
+  EXPECT_EQ(find(1)->gone_for, std::chrono::seconds(100));
+  advance(BatchBuilder(1201).gpu(0, 5'000'000));
+  EXPECT_EQ(find(1), nullptr);
+}
+
+TEST_F(Restore, TheMpsServerDoesNotPayForItsClients) {
+  start();
+  const auto node = [](double at, int64_t counter) {
+    BatchBuilder batch(at);
+    batch.gpu(0, counter).process(1, 1);
+    batch.identity(1).name = "nvidia-cuda-mps";
+    batch.process(2, 0);
+    batch.last().mps_client = true;
+    return batch;
+  };
+  advance(node(0, 0));
+  restart();
+  advance(node(10, 3'000'000));
+  EXPECT_EQ(find(1)->booked.total(), Energy());
+  EXPECT_EQ(find(2)->booked.shared, joules(3'000));
+}
+
+}  // namespace
+}  // namespace gpuledger::attribute
