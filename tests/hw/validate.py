@@ -25,6 +25,7 @@ from scoring import run_replay, score  # noqa: E402
 
 MOST_SECONDS = 490
 CALIBRATION_SECONDS = 4.0
+SHORTEST_WORK_SECONDS = 1.2  # however long its context took
 SETTLE_SECONDS = 0.6  # clocks follow the work with some delay
 STARTUP_SECONDS = 90  # the first import of a cold machine
 BEGAN = time.monotonic()
@@ -214,7 +215,7 @@ def play(scenario, loads, meter, zero):
         if scenario.mps and not meter.has_mps_client(load.pid):
             raise RuntimeError("a client came, but not by MPS")
         if not scenario.together:
-            load.finish_at(zero + job.until)
+            load.finish_at(max(zero + job.until, time.monotonic() + SHORTEST_WORK_SECONDS))
     for job, load in todo:
         if scenario.together:
             load.finish_at(zero + job.until)
