@@ -178,6 +178,7 @@ void NvmlSource::add_xids(SampleBatch& batch) {
 }
 
 bool NvmlSource::sample_devices(bool scan, SampleBatch& batch) {
+  if (calls_.driver_gone()) return false;
   bool all_scanned = !devices_.empty();
   for (const auto& device : devices_) {
     if (!device->handle() || device->hanging()) continue;

@@ -210,6 +210,16 @@ INSTANTIATE_TEST_SUITE_P(AnyCall, DriverGone,
                                            std::pair("nvmlEventSetWait_v2", kDriverNotLoaded),
                                            std::pair("nvmlDeviceGetCount_v2", kUninitialized)));
 
+TEST_F(SourceTest, AGpuOfADriverThatIsGoneIsNotAsked) {
+  gpu();
+  sample(true);
+  nvml_.calls.clear();
+  nvml_.fails["nvmlDeviceGetCount_v2"] = kUninitialized;
+  const SampleBatch batch = sample(true);
+  EXPECT_EQ(nvml_.called("nvmlDeviceGetTotalEnergyConsumption"), 0);
+  EXPECT_EQ(batch.health.errors.at("unavailable"), 1u);
+}
+
 TEST_F(SourceTest, ADriverThatComesAndGoesIsNotHammered) {
   gpu();
   sample();
