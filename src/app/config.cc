@@ -7,7 +7,7 @@
 #include "app/config_given.h"
 #include "app/config_help.h"
 #include "app/config_values.h"
-#include "app/duration.h"
+#include "base/duration.h"
 #include "base/file.h"
 #include "base/version.h"
 

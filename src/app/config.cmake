@@ -18,8 +18,7 @@ add_library(gl_config STATIC
   config_older_names.cc
   config_settings.cc
   config_values.cc
-  config_yaml.cc
-  duration.cc)
+  config_yaml.cc)
 target_link_libraries(gl_config PUBLIC gl_base PRIVATE gl_yaml)
 
 # cmake --build ... --target gpu_ledger_settings_doc: writes docs/settings.md and docs/gpu-ledger.1 anew.

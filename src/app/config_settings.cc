@@ -5,7 +5,8 @@
 #include <cctype>
 
 #include "app/config_values.h"
-#include "app/duration.h"
+#include "base/duration.h"
+#include "base/listen_address.h"
 #include "base/quote.h"
 
 namespace gpuledger::app {
@@ -94,9 +95,9 @@ Status set_backend(const Values& values, Config& config) {
 Status set_listen_addresses(const Values& values, Config& config) {
   std::vector<std::string> addresses;
   for (const std::string& value : values) {
-    Result<std::string> address = parse_listen_address(value);
+    const Result<ListenAddress> address = parse_listen_address(value);
     if (!address.ok()) return address.error();
-    addresses.push_back(std::move(address).value());
+    addresses.push_back(value);
   }
   if (addresses.empty()) return Error{Code::kMalformed, "needs at least one address (write :9400)"};
   config.listen_addresses = std::move(addresses);

@@ -75,31 +75,6 @@ Result<std::optional<Power>> parse_idle_power(std::string_view text) {
   return std::optional<Power>(power);
 }
 
-Result<std::string> parse_listen_address(std::string_view text) {
-  constexpr std::string_view kForms = "is not an address (write :9400, 127.0.0.1:9400, [::1]:9400 or unix:/path)";
-  if (text.starts_with("unix:")) {
-    constexpr size_t kLongestSocketPath = 107;  // sun_path without its closing zero
-    const std::string_view path = text.substr(5);
-    if (!path.starts_with('/') || path.ends_with('/')) return refuse(text, kForms);
-    if (path.size() > kLongestSocketPath) return refuse(text, "is longer than a socket's path may be (107 bytes)");
-    return std::string(text);
-  }
-  const size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return refuse(text, kForms);
-  std::string_view host = text.substr(0, colon);
-  if (host.starts_with('[') && host.ends_with(']')) {
-    host = host.substr(1, host.size() - 2);
-    if (host.find(':') == std::string_view::npos) return refuse(text, kForms);
-  } else if (host.find_first_of(":[]") != std::string_view::npos) {
-    return refuse(text, kForms);
-  }
-  if (host.find_first_of(" \t/?#@,\"'") != std::string_view::npos) return refuse(text, kForms);
-  const std::string_view port = text.substr(colon + 1);
-  if (!all_digits(port)) return refuse(text, kForms);
-  if (!number_up_to(port, 65535)) return refuse(text, "has a port over 65535");
-  return std::string(text);
-}
-
 Result<std::string> parse_port(std::string_view text) {
   const std::optional<uint32_t> port = number_up_to(text, 65535);
   if (!port || *port == 0) return refuse(text, "is not a port (1 to 65535)");

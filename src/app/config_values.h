@@ -22,9 +22,6 @@ Result<size_t> parse_choice(std::string_view text, std::span<const std::string_v
 // Watts. 0 and "learned" are none, because 0 was the older exporter's way to say it.
 Result<std::optional<Power>> parse_idle_power(std::string_view text);
 
-// :9400, 127.0.0.1:9400, name:9400, [::1]:9400, unix:/path. Port 0 lets the kernel choose.
-Result<std::string> parse_listen_address(std::string_view text);
-
 // HTTP_PORT of the older exporter, as a listen address.
 Result<std::string> parse_port(std::string_view text);
 

@@ -1,4 +1,3 @@
-#include <cstdio>
 #include <thread>
 
 #include "app/commands.h"
@@ -23,11 +22,7 @@ Status once(const Config& config) {
   if (!config.textfile.empty())
     return TextfileWriter::write_whole(config.textfile,
                                        textfile_text(*snapshot->cycle, pipeline_options(config).expose));
-  const size_t written = std::fwrite(snapshot->text.data(), 1, snapshot->text.size(), stdout);
-  if (written != snapshot->text.size() || std::fflush(stdout) != 0) {
-    return Error{Code::kUnavailable, "cannot write to standard output"};
-  }
-  return ok_status();
+  return write_to_stdout(snapshot->text);
 }
 
 }  // namespace gpuledger::app

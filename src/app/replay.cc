@@ -1,11 +1,11 @@
 #include "app/replay.h"
 
-#include <cstdio>
 #include <map>
 
 #include "app/commands.h"
 #include "app/wiring.h"
 #include "attribute/engine.h"
+#include "base/file.h"
 #include "expose/numbers.h"
 #include "sample/replay/replay_identities.h"
 #include "sample/replay/replay_source.h"
@@ -105,12 +105,7 @@ Status replay(const Config& config) {
   if (!trace.ok()) return trace.error();
   const auto ledger = run_replay(*trace, booking_rules(config));
   if (!ledger.ok()) return Error{ledger.error().code, config.trace_file + ": " + ledger.error().message};
-  const std::string text = write_replay(*ledger);
-  const size_t written = std::fwrite(text.data(), 1, text.size(), stdout);
-  if (written != text.size() || std::fflush(stdout) != 0) {
-    return Error{Code::kUnavailable, "cannot write to standard output"};
-  }
-  return ok_status();
+  return write_to_stdout(write_replay(*ledger));
 }
 
 }  // namespace gpuledger::app

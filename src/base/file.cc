@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <system_error>
 
@@ -41,11 +42,12 @@ int write_all(int fd, std::string_view contents) {
   return 0;
 }
 
-int fill_and_close(UniqueFd fd, std::string_view contents, mode_t mode) {
+int fill_and_close(UniqueFd fd, std::string_view contents, mode_t mode, Flush flush) {
   if (const int failed = write_all(fd.get(), contents)) return failed;
   if (::fchmod(fd.get(), mode) != 0) return errno;  // not through the umask, which would hide it from other users
-  if (::fsync(fd.get()) != 0) return errno;         // else a crash after the rename may leave an empty file
-  if (::close(fd.release()) != 0) return errno;     // NFS reports a full disk only here
+  // Else a crash of the machine after the rename may leave an empty file.
+  if (flush == Flush::kToDisk && ::fsync(fd.get()) != 0) return errno;
+  if (::close(fd.release()) != 0) return errno;  // NFS reports a full disk only here
   return 0;
 }
 
@@ -63,8 +65,12 @@ Error errno_error(std::string_view what, std::string_view path, int number) {
 }
 
 Result<std::string> read_file(const std::string& path, size_t max_bytes) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return errno_error("cannot read", path, errno);
+  // Non-blocking, for opening a fifo waits until somebody writes; /proc's files are regular ones.
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat file {};
+  if (!fd || ::fstat(fd.get(), &file) != 0) return errno_error("cannot read", path, errno);
+  if (S_ISDIR(file.st_mode)) return errno_error("cannot read", path, EISDIR);
+  if (!S_ISREG(file.st_mode)) return Error{Code::kMalformed, "cannot read " + path + ": not a regular file"};
   std::string contents;
   std::array<char, 16384> chunk;
   while (true) {
@@ -81,7 +87,13 @@ Result<std::string> read_file(const std::string& path, size_t max_bytes) {
   }
 }
 
-Status write_file_atomically(const std::string& path, std::string_view contents, mode_t mode) {
+Status write_to_stdout(std::string_view text) {
+  const size_t written = std::fwrite(text.data(), 1, text.size(), stdout);
+  if (written == text.size() && std::fflush(stdout) == 0) return ok_status();
+  return Error{Code::kUnavailable, "cannot write to standard output"};
+}
+
+Status write_file_atomically(const std::string& path, std::string_view contents, mode_t mode, Flush flush) {
   const size_t slash = path.rfind('/');
   const size_t name_at = slash == std::string::npos ? 0 : slash + 1;
   if (name_at == path.size()) return Error{Code::kMalformed, "cannot write " + path + ": not the name of a file"};
@@ -89,7 +101,7 @@ Status write_file_atomically(const std::string& path, std::string_view contents,
 
   UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!fd) return errno_error("cannot write", path, errno);
-  int failed = fill_and_close(std::move(fd), contents, mode);
+  int failed = fill_and_close(std::move(fd), contents, mode, flush);
   if (failed == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) failed = errno;
   if (failed != 0) {
     ::unlink(temporary.c_str());

@@ -37,11 +37,18 @@ class UniqueFd {
 Error errno_error(std::string_view what, std::string_view path, int number);
 
 // The whole file, or an error when it is longer than max_bytes: a cut file is never mistaken for a whole one.
-// Works on /proc, where sizes say 0. The message names the path and the reason.
+// Works on /proc, where sizes say 0. A fifo or a device is refused and never waited for. The message names the path
+// and the reason.
 Result<std::string> read_file(const std::string& path, size_t max_bytes);
+
+// All of it, out of the buffers.
+Status write_to_stdout(std::string_view text);
 
 // A reader sees the old file or the whole new one, never a part. The temporary file lies hidden beside it
 // (".NAME.XXXXXX", same file system, ignored by readers of *.prom) and is removed on failure.
-Status write_file_atomically(const std::string& path, std::string_view contents, mode_t mode = 0644);
+// kToSystem does not wait for the disk: that survives the program, but not a machine that loses power.
+enum class Flush { kToDisk, kToSystem };
+Status write_file_atomically(const std::string& path, std::string_view contents, mode_t mode = 0644,
+                             Flush flush = Flush::kToDisk);
 
 }  // namespace gpuledger

@@ -39,27 +39,15 @@ Error listen_error(const ListenAddress& address, int error) {
   return {code, fmt::format("cannot listen on {}: {}", address.text, advice)};
 }
 
-// Owns a descriptor while a step may still fail.
-struct Fd {
-  int value = -1;
-  explicit Fd(int fd) : value(fd) {}
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  ~Fd() {
-    if (value >= 0) ::close(value);
-  }
-  int release() { return std::exchange(value, -1); }
-};
-
 // The descriptor, or a negative errno.
 int bind_and_listen(int family, const sockaddr* where, socklen_t size, bool dual_stack) {
-  Fd fd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (fd.value < 0) return -errno;
+  UniqueFd fd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return -errno;
   const int on = 1, v6_only = dual_stack ? 0 : 1;
-  if (family != AF_UNIX && ::setsockopt(fd.value, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0) return -errno;
-  if (family == AF_INET6 && ::setsockopt(fd.value, IPPROTO_IPV6, IPV6_V6ONLY, &v6_only, sizeof v6_only) != 0)
+  if (family != AF_UNIX && ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0) return -errno;
+  if (family == AF_INET6 && ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &v6_only, sizeof v6_only) != 0)
     return -errno;
-  if (::bind(fd.value, where, size) != 0 || ::listen(fd.value, kBacklog) != 0) return -errno;
+  if (::bind(fd.get(), where, size) != 0 || ::listen(fd.get(), kBacklog) != 0) return -errno;
   return fd.release();
 }
 
@@ -121,10 +109,10 @@ Status remove_stale_socket(const ListenAddress& address, const sockaddr_un& wher
         Code::kUnavailable,
         fmt::format("cannot listen on {}: the file exists and is not a socket; remove it or choose another path",
                     address.text)};
-  Fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (probe.value < 0) return listen_error(address, errno);
+  const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!probe) return listen_error(address, errno);
   // EAGAIN: a listener with a full queue, so it is alive too.
-  if (::connect(probe.value, reinterpret_cast<const sockaddr*>(&where), sizeof where) == 0 || errno == EAGAIN)
+  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&where), sizeof where) == 0 || errno == EAGAIN)
     return listen_error(address, EADDRINUSE);
   if (errno != ECONNREFUSED) return listen_error(address, errno);
   if (::unlink(address.unix_path.c_str()) != 0 && errno != ENOENT) return listen_error(address, errno);
@@ -139,13 +127,13 @@ Result<Listener> Listener::open(const ListenAddress& address) {
     if (address.host.empty()) {
       const int fd = listen_everywhere(address.port, listener.family_);
       if (fd < 0) return listen_error(address, -fd);
-      listener.fd_ = fd;
+      listener.fd_.reset(fd);
     } else {
       auto fd = listen_on_host(address, listener.family_);
       if (!fd) return fd.error();
-      listener.fd_ = *fd;
+      listener.fd_.reset(*fd);
     }
-    listener.address_ = tcp_address(listener.fd_);
+    listener.address_ = tcp_address(listener.fd_.get());
     return listener;
   }
   sockaddr_un where{};
@@ -154,7 +142,7 @@ Result<Listener> Listener::open(const ListenAddress& address) {
   if (auto cleared = remove_stale_socket(address, where); !cleared) return cleared.error();
   const int fd = bind_and_listen(AF_UNIX, reinterpret_cast<sockaddr*>(&where), sizeof where, false);
   if (fd < 0) return listen_error(address, -fd);
-  listener.fd_ = fd;
+  listener.fd_.reset(fd);
   listener.family_ = AF_UNIX;
   listener.address_ = "unix:" + address.unix_path;
   struct stat file {};
@@ -167,7 +155,7 @@ Result<Listener> Listener::open(const ListenAddress& address) {
 }
 
 Listener::Listener(Listener&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)),
+    : fd_(std::move(other.fd_)),
       family_(other.family_),
       address_(std::move(other.address_)),
       unix_path_(std::exchange(other.unix_path_, {})),
@@ -179,11 +167,6 @@ Listener::~Listener() {
   struct stat file {};
   if (!unix_path_.empty() && ::lstat(unix_path_.c_str(), &file) == 0 && file.st_dev == device_ && file.st_ino == inode_)
     ::unlink(unix_path_.c_str());
-  if (fd_ >= 0) ::close(fd_);
-}
-
-int Listener::release_fd() {
-  return std::exchange(fd_, -1);
 }
 
 }  // namespace gpuledger::http

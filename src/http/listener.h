@@ -3,8 +3,9 @@
 #include <cstdint>
 #include <string>
 
+#include "base/file.h"
+#include "base/listen_address.h"
 #include "base/result.h"
-#include "http/listen_address.h"
 
 namespace gpuledger::http {
 
@@ -20,12 +21,12 @@ class Listener {
   // "[::]:9400" or "unix:/path", with the real port.
   const std::string& address() const { return address_; }
   // Hands the descriptor over; the socket file stays in this object's care.
-  int release_fd();
+  int release_fd() { return fd_.release(); }
 
  private:
   Listener() = default;
 
-  int fd_ = -1;
+  UniqueFd fd_;
   int family_ = 0;
   std::string address_;
   std::string unix_path_;

@@ -37,7 +37,7 @@ class Server::Impl {
 
   Status open(const std::string& text) {
     auto address = parse_listen_address(text);
-    if (!address) return address.error();
+    if (!address) return Error{address.error().code, "listen address " + address.error().message};
     auto listener = Listener::open(*address);
     if (!listener) return listener.error();
     Door& door = doors_.emplace_back(std::move(*listener), io_);

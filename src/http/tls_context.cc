@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "base/file.h"
 #include "http/watched_file.h"
 
 namespace gpuledger::http {
@@ -54,7 +55,7 @@ template <typename Use>
 Status with_pem(const PemSource& source, const char* what, Use use) {
   std::string text = source.text;
   if (!source.file.empty()) {
-    auto content = read_whole_file(source.file);
+    auto content = read_file(source.file, kLargestWatchedFile);
     if (!content) return Error{content.error().code, fmt::format("{}: {}", what, content.error().message)};
     text = std::move(*content);
   }

@@ -1,9 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
-
-#include "base/result.h"
 
 namespace gpuledger::http {
 
@@ -20,7 +19,7 @@ struct FileStamp {
 // All zero where the file cannot be looked at.
 FileStamp read_file_stamp(const std::string& path);
 
-// The whole file, which may not be larger than 1 MiB.
-Result<std::string> read_whole_file(const std::string& path);
+// The largest web config, certificate or key.
+constexpr size_t kLargestWatchedFile = 1 << 20;
 
 }  // namespace gpuledger::http

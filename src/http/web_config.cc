@@ -7,6 +7,7 @@
 #include <functional>
 #include <set>
 
+#include "base/duration.h"
 #include "http/web_config_names.h"
 
 namespace gpuledger::http {
@@ -228,8 +229,8 @@ class Reader {
     for_each_key(map, "rate_limit", [&](const std::string& key, const YAML::Node& value) {
       const std::string text = text_of(value, key);
       if (key == "interval") {
-        const auto interval = find_duration(text);
-        if (!interval) fail(value, fmt::format("interval: \"{}\" is no duration such as 1s or 500ms", text));
+        const auto interval = parse_duration(text);
+        if (!interval) fail(value, "interval: " + interval.error().message);
         config_.rate_limit.interval = interval.value_or(Nanoseconds(0));
       } else if (key == "burst") {
         const auto burst = find_count(text);

@@ -58,10 +58,6 @@ constexpr std::pair<std::string_view, std::string_view> kCurves[] = {
 constexpr std::string_view kHeaders[] = {"Content-Security-Policy", "X-Frame-Options", "X-Content-Type-Options",
                                          "X-XSS-Protection", "Strict-Transport-Security"};
 
-constexpr std::pair<std::string_view, double> kDurationUnits[] = {
-    {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9},
-};
-
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
@@ -113,26 +109,6 @@ std::optional<int> find_bcrypt_cost(std::string_view hash) {
   });
   const int cost = (hash[4] - '0') * 10 + (hash[5] - '0');
   return alphabet && cost >= 4 && cost <= 31 ? std::optional<int>(cost) : std::nullopt;
-}
-
-std::optional<Nanoseconds> find_duration(std::string_view text) {
-  if (text == "0") return Nanoseconds(0);
-  if (text.empty()) return std::nullopt;
-  double total = 0;
-  while (!text.empty()) {
-    double amount = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), amount, std::chars_format::fixed);
-    if (error != std::errc() || amount < 0) return std::nullopt;
-    text.remove_prefix(static_cast<size_t>(end - text.data()));
-    const auto unit_size = static_cast<size_t>(
-        std::find_if(text.begin(), text.end(), [](char c) { return is_digit(c) || c == '.'; }) - text.begin());
-    const auto unit = look_up(kDurationUnits, text.substr(0, unit_size));
-    if (!unit) return std::nullopt;
-    total += amount * *unit;
-    text.remove_prefix(unit_size);
-  }
-  if (total > 1e18) return std::nullopt;
-  return Nanoseconds(static_cast<int64_t>(total));
 }
 
 std::optional<int> find_count(std::string_view text) {

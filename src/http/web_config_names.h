@@ -21,7 +21,6 @@ bool is_settable_header(std::string_view name);
 bool is_header_value(std::string_view name, std::string_view value);
 
 std::optional<int> find_bcrypt_cost(std::string_view hash);
-std::optional<Nanoseconds> find_duration(std::string_view text);  // Go's: "1s", "1m30s", "0"
 std::optional<int> find_count(std::string_view text);
 
 }  // namespace gpuledger::http

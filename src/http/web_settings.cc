@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "base/file.h"
+
 namespace gpuledger::http {
 
 Result<std::shared_ptr<WebSettings>> WebSettings::open(std::string path, OnChange on_change) {
@@ -47,7 +49,7 @@ Status WebSettings::reload_locked() {
   // Stamped before reading, so that a change in between shows next time; kept on failure too, so that a
   // broken file is reported once and not every second.
   stamps_ = {read_file_stamp(path_)};
-  auto text = read_whole_file(path_);
+  auto text = read_file(path_, kLargestWatchedFile);
   if (!text) return Error{text.error().code, "web config: " + text.error().message};
   auto config = parse_web_config(*text, path_);
   if (!config) return config.error();

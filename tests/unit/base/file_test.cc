@@ -107,6 +107,16 @@ TEST_F(FileTest, ReadsProcAndEmptyFiles) {
   EXPECT_EQ(*read_file(at("empty"), 0), "");
 }
 
+TEST_F(FileTest, AFifoIsRefusedAndNotWaitedFor) {
+  ASSERT_EQ(::mkfifo(at("fifo").c_str(), 0600), 0);
+  const auto nobody_writes = read_file(at("fifo"), 10);
+  ASSERT_FALSE(nobody_writes.ok());
+  EXPECT_EQ(nobody_writes.error().code, Code::kMalformed);
+  EXPECT_EQ(nobody_writes.error().message, "cannot read " + at("fifo") + ": not a regular file");
+  const UniqueFd writer(::open(at("fifo").c_str(), O_RDWR | O_CLOEXEC));
+  EXPECT_FALSE(read_file(at("fifo"), 10).ok());
+}
+
 TEST_F(FileTest, ReadErrorsNameThePath) {
   EXPECT_EQ(read_file(at("gone"), 10).error().code, Code::kNotFound);
   EXPECT_EQ(read_file(at("gone"), 10).error().message, "cannot read " + at("gone") + ": No such file or directory");

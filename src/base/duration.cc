@@ -1,4 +1,4 @@
-#include "app/duration.h"
+#include "base/duration.h"
 
 #include <array>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 #include "base/quote.h"
 
-namespace gpuledger::app {
+namespace gpuledger {
 namespace {
 
 struct Unit {
@@ -113,4 +113,4 @@ std::string write_duration(Nanoseconds duration) {
   return out.empty() ? "0s" : out;
 }
 
-}  // namespace gpuledger::app
+}  // namespace gpuledger

@@ -1,8 +1,8 @@
-#include "app/duration.h"
+#include "base/duration.h"
 
 #include <gtest/gtest.h>
 
-namespace gpuledger::app {
+namespace gpuledger {
 namespace {
 
 using namespace std::chrono_literals;
@@ -67,4 +67,4 @@ TEST(WriteDuration, RoundTrips) {
 }
 
 }  // namespace
-}  // namespace gpuledger::app
+}  // namespace gpuledger

@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 
-namespace gpuledger::http {
+namespace gpuledger {
 
 // ":9400" (every interface, IPv4 and IPv6), "host:9400", "127.0.0.1:0", "[::1]:9400", "unix:/path".
 struct ListenAddress {
@@ -16,6 +16,7 @@ struct ListenAddress {
   std::string unix_path;  // not empty: a unix socket, and nothing above but text counts
 };
 
+// The message reads on after the name of the setting: `"x" is not an address (write :9400, ...)`.
 Result<ListenAddress> parse_listen_address(std::string_view text);
 
-}  // namespace gpuledger::http
+}  // namespace gpuledger

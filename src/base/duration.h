@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 
-namespace gpuledger::app {
+namespace gpuledger {
 
 // Go's and Prometheus' ways to write a duration: one or more numbers, each with its unit (ns us µs ms s m h d w y),
 // added up: 500ms, 1m30s, 1.5h, 1d. A day is 24 h, a year 365 days, as in Prometheus. "0" needs no unit.
@@ -16,4 +16,4 @@ Result<Nanoseconds> parse_duration(std::string_view text);
 // The shortest exact form in d h m s ms us ns: 90 s is "1m30s".
 std::string write_duration(Nanoseconds duration);
 
-}  // namespace gpuledger::app
+}  // namespace gpuledger
