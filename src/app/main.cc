@@ -16,6 +16,15 @@ int fail(const std::string& message, int code) {
   return code;
 }
 
+void warn_of_settings_without_effect(const gpuledger::app::Config& config) {
+  for (const std::string& setting : config.without_effect) {
+    gpuledger::log_warn("this version accepts the setting but does not act on it", {{"setting", setting}});
+  }
+  for (const std::string& variable : config.unknown_environment) {
+    gpuledger::log_warn("environment variable is no setting of gpu-ledger", {{"variable", variable}});
+  }
+}
+
 gpuledger::Status run_command(const gpuledger::app::Config& config, const gpuledger::app::ConfigSources& sources) {
   using namespace gpuledger::app;
   switch (config.command) {
@@ -43,6 +52,7 @@ int run(int argc, char** argv) {
   if (const Status log = configure_log(config.log_level, config.log_format); !log.ok()) {
     return fail(log.error().message, kWrongUse);
   }
+  warn_of_settings_without_effect(config);
   const Status done = run_command(config, sources);
   return done.ok() ? 0 : fail(done.error().message, kWorkFailed);
 }

@@ -127,12 +127,6 @@ void reload(Config& config, const ConfigSources& sources, Sampler& sampler, http
 }
 
 void announce(const Config& config, const Node& node, const http::Server& server) {
-  for (const std::string& setting : config.without_effect) {
-    log_warn("this version accepts the setting but does not act on it", {{"setting", setting}});
-  }
-  for (const std::string& variable : config.unknown_environment) {
-    log_warn("environment variable is no setting of gpu-ledger", {{"variable", variable}});
-  }
   log_info(node.sim ? "watching a SIMULATED node" : "watching", {{"gpus", node.summary}, {"version", version()}});
   for (const std::string& address : server.addresses()) {
     log_info("serving", {{"address", address}, {"path", config.metrics_path}});

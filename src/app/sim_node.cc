@@ -1,12 +1,16 @@
 #include "app/sim_node.h"
 
 #include <dlfcn.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
+#include <csignal>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 #include "base/file.h"
@@ -16,6 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr size_t kLargestScenario = 256 << 20;
+constexpr std::string_view kFolderName = "gpu-ledger-sim-";  // and the pid
 
 Result<std::string> find_library(const std::string& given) {
   if (!given.empty()) return given;
@@ -30,6 +35,28 @@ Result<std::string> find_library(const std::string& given) {
                                     "; build it (cmake --workflow --preset release) or name it with --nvml-library"};
 }
 
+fs::path temporary_folder() {
+  const char* given = std::getenv("TMPDIR");
+  return given && *given ? given : "/tmp";
+}
+
+// A program that was killed could not clear up after itself. Folders of other users are theirs to remove.
+void remove_folders_of_the_dead(const fs::path& temporary) {
+  std::error_code ignored;
+  for (auto entry = fs::directory_iterator(temporary, ignored); entry != fs::directory_iterator();
+       entry.increment(ignored)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(kFolderName)) continue;
+    pid_t pid = 0;
+    const char* const digits = name.data() + kFolderName.size();
+    const char* const end = std::from_chars(digits, name.data() + name.size(), pid).ptr;
+    struct stat folder {};
+    const bool ours = end != digits && *end == '-' && ::lstat(entry->path().c_str(), &folder) == 0 &&
+                      S_ISDIR(folder.st_mode) && folder.st_uid == ::geteuid();
+    if (ours && pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH) fs::remove_all(entry->path(), ignored);
+  }
+}
+
 }  // namespace
 
 Result<std::unique_ptr<SimNode>> SimNode::prepare(const std::string& scenario, const std::string& library) {
@@ -40,8 +67,9 @@ Result<std::unique_ptr<SimNode>> SimNode::prepare(const std::string& scenario, c
   auto found = find_library(library);
   if (!found.ok()) return found.error();
 
-  const char* temporary = std::getenv("TMPDIR");
-  std::string root = std::string(temporary && *temporary ? temporary : "/tmp") + "/gpu-ledger-sim-XXXXXX";
+  const fs::path temporary = temporary_folder();
+  remove_folders_of_the_dead(temporary);
+  std::string root = temporary / (std::string(kFolderName) + std::to_string(::getpid()) + "-XXXXXX");
   if (!::mkdtemp(root.data()))
     return errno_error("--backend=sim: cannot make a folder for the simulated node", root, errno);
   // The simulator reads these when it is loaded. The epoch lets its time go on when the library is closed and

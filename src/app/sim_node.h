@@ -8,7 +8,8 @@
 namespace gpuledger::app {
 
 // A simulated node: the simulator's libnvidia-ml, loaded by the very path NVIDIA's is, and a folder in which
-// it keeps the /proc and the pod list of its processes. The folder goes when this does.
+// it keeps the /proc and the pod list of its processes. The folder goes when this does; those of programs that were
+// killed go when the next one starts.
 class SimNode {
  public:
   // scenario: empty for the built-in one. library: empty to look beside the program.

@@ -54,6 +54,20 @@ class BadInputTest(harness.Case):
         self.refuse(2, f"--config={broken}", says=[broken])
         self.refuse(2, f"--config={self.folder}/missing.yaml", says=["missing.yaml"])
 
+    def test_a_fifo_is_not_waited_for(self):
+        fifo = self.folder / "fifo"
+        os.mkfifo(fifo)
+        self.refuse(2, f"--config={fifo}", says=["--config", fifo, "not a regular file"])
+        self.refuse(1, SIM, f"--sim-scenario={fifo}", says=["--sim-scenario", fifo, "not a regular file"])
+
+    def test_settings_without_effect_are_said(self):
+        done = subprocess.run([harness.BINARY, "once", SIM, "--pod-labels=team"], capture_output=True, text=True,
+                              timeout=20 * harness.SLOW,
+                              env=harness.clean_environment({"GPU_LEDGER_SAMPEL_INTERVAL": "1s"}))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for name in ("--pod-labels", "GPU_LEDGER_SAMPEL_INTERVAL"):
+            self.assertIn(name, done.stderr)
+
     def test_port_in_use(self):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
