@@ -74,6 +74,9 @@ Status check_together(const GivenSettings& given, Config& config) {
   if (config.record_for && config.command != Command::kRecord) {
     return wrong(origin_of("for", given) + ": needs the command record");
   }
+  if (config.replay_series && config.command != Command::kReplay) {
+    return wrong(origin_of("series", given) + ": needs the command replay");
+  }
   return reconcile_intervals(given, config);
 }
 

@@ -23,6 +23,7 @@ struct Config {
   Command command = Command::kServe;
   std::string trace_file;                 // of record and replay
   std::optional<Nanoseconds> record_for;  // empty: until it is told to end
+  bool replay_series = false;             // print the books after every step too
   std::vector<std::string> listen_addresses = {":9400"};
   std::string metrics_path = "/metrics";
   Nanoseconds sample_interval = std::chrono::seconds(1);

@@ -190,6 +190,9 @@ const Setting kSettings[] = {
     {"for", G::kSampling, F::kValue, "DURATION", "",
      "with the command record: how long; without it until SIGINT or SIGTERM",
      set_duration<&Config::record_for, kShortestRecordingMs, kLongestRecording>},
+    {"series", G::kSampling, F::kSwitch, "", "false",
+     "with the command replay: first a line of JSON with the books after every step",
+     set_parsed<&Config::replay_series, parse_bool>},
 
     {"attribution", G::kLedger, F::kValue, "RULE", "adaptive",
      "who pays for shared time: adaptive, utilization (the plain formula) or measured-only (nobody: it goes to "

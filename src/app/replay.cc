@@ -55,9 +55,17 @@ void append_field(std::string& out, const char* name, T value) {
   expose::append_number(out, value);
 }
 
+void append_charged(std::string& out, Pid pid, const PidTotal& total) {
+  append_field(out, "pid", uint64_t{pid});
+  append_field(out, "static_joules", total.static_energy);
+  append_field(out, "dynamic_joules", total.booked.total() - total.static_energy);
+  append_field(out, "standard_error_joules", total.standard_error_joules);
+}
+
 }  // namespace
 
-Result<Ledger> run_replay(const replay::Trace& trace, BookingRules rules) {
+Result<Ledger> run_replay(const replay::Trace& trace, BookingRules rules,
+                          const std::function<void(Nanoseconds, const Ledger&)>& after_step) {
   rules.retention = Nanoseconds::max();
   replay::ReplayIdentities identities(trace);
   replay::ReplaySource source(trace, rules.sample_interval);
@@ -67,6 +75,7 @@ Result<Ledger> run_replay(const replay::Trace& trace, BookingRules rules) {
     const SampleBatch batch = source.sample(true);
     ledger = engine.advance(batch, identities.resolve(batch));
     if (const Status balanced = check_balance(ledger, batch.at.steady); !balanced.ok()) return balanced.error();
+    if (after_step) after_step(batch.at.steady, ledger);
   }
   return ledger;
 }
@@ -87,10 +96,7 @@ std::string write_replay(const Ledger& ledger) {
   const char* separator = "\n";
   for (const auto& [pid, total] : totals_by_pid(ledger)) {
     out.append(separator).append("{");
-    append_field(out, "pid", uint64_t{pid});
-    append_field(out, "static_joules", total.static_energy);
-    append_field(out, "dynamic_joules", total.booked.total() - total.static_energy);
-    append_field(out, "standard_error_joules", total.standard_error_joules);
+    append_charged(out, pid, total);
     append_field(out, "alone_joules", total.booked.alone);
     append_field(out, "shared_joules", total.booked.shared);
     if (total.booked.gpu_time) append_field(out, "gpu_seconds", *total.booked.gpu_time);
@@ -100,12 +106,29 @@ std::string write_replay(const Ledger& ledger) {
   return out + "]}\n";
 }
 
+std::string write_replay_step(Nanoseconds t, const Ledger& ledger) {
+  std::string out = "{";
+  append_field(out, "t", t);
+  out += ",\"processes\":[";
+  const char* separator = "";
+  for (const auto& [pid, total] : totals_by_pid(ledger)) {
+    out.append(separator).append("{");
+    append_charged(out, pid, total);
+    out += "}";
+    separator = ",";
+  }
+  return out + "]}\n";
+}
+
 Status replay(const Config& config) {
   const auto trace = replay::read_trace(config.trace_file);
   if (!trace.ok()) return trace.error();
-  const auto ledger = run_replay(*trace, booking_rules(config));
+  std::string series;
+  const auto keep_step = [&](Nanoseconds t, const Ledger& ledger) { series += write_replay_step(t, ledger); };
+  const auto ledger = config.replay_series ? run_replay(*trace, booking_rules(config), keep_step)
+                                           : run_replay(*trace, booking_rules(config));
   if (!ledger.ok()) return Error{ledger.error().code, config.trace_file + ": " + ledger.error().message};
-  return write_to_stdout(write_replay(*ledger));
+  return write_to_stdout(series + write_replay(*ledger));
 }
 
 }  // namespace gpuledger::app

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "base/result.h"
@@ -11,9 +12,12 @@ namespace gpuledger::app {
 
 // The books at the end of a recording, kept by the very engine that keeps the live ones. An error means that they did
 // not balance at some moment, which is a fault of ours.
-Result<Ledger> run_replay(const replay::Trace& trace, BookingRules rules);
+Result<Ledger> run_replay(const replay::Trace& trace, BookingRules rules,
+                          const std::function<void(Nanoseconds, const Ledger&)>& after_step = {});
 
 // {"device":{...},"processes":[...]}, one entry per pid, with every joule exact to the microjoule.
 std::string write_replay(const Ledger& ledger);
+// One line: {"t":seconds,"processes":[...]}.
+std::string write_replay_step(Nanoseconds t, const Ledger& ledger);
 
 }  // namespace gpuledger::app
