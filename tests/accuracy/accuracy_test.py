@@ -8,7 +8,7 @@ import pathlib
 import sys
 import unittest
 
-from scoring import run_replay, score
+from scoring import run_replay, run_series, score
 
 PROGRAM = pathlib.Path(os.environ["GPU_LEDGER_BINARY"])
 DATA = pathlib.Path(os.environ["GPU_LEDGER_DATA"])
@@ -50,6 +50,21 @@ class Recorded(unittest.TestCase):
         for rule in ("adaptive", "utilization", "measured-only"):
             for name, result in judge("h200", f"--attribution={rule}").items():
                 self.assertEqual(0, float(result["lost_joules"]), f"{rule} {name}")
+
+    def test_no_counter_falls(self):
+        """Corrections of the past never show as a fall, in the sum nor in a part of it."""
+        for trace in sorted((DATA / "h200").glob("*.jsonl.gz")):
+            steps, books = run_series(PROGRAM, trace)
+            self.assertGreater(len(steps), 10, trace.name)
+            before = {}
+            for t, processes in steps:
+                now = {p["pid"]: (p["static_joules"], p["dynamic_joules"]) for p in processes}
+                self.assertLessEqual(before.keys(), now.keys(), f"{trace.name} {t}")
+                for pid, joules in before.items():
+                    self.assertTrue(joules[0] <= now[pid][0] and joules[1] <= now[pid][1], f"{trace.name} {t} {pid}")
+                before = now
+            last = {p["pid"]: (p["static_joules"], p["dynamic_joules"]) for p in books["processes"]}
+            self.assertEqual(last, before, trace.name)
 
     def test_shared_gpus(self):
         percents = [self.percent(name) for name in SEVEN]

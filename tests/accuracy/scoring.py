@@ -16,6 +16,20 @@ def run_replay(program, trace, *flags):
     return json.loads(done.stdout, parse_float=Decimal)
 
 
+def run_series(program, trace, *flags):
+    """([(seconds, processes)] after every step, the books at the end)."""
+    done = subprocess.run([str(program), "replay", str(trace), "--series", *flags], capture_output=True, text=True,
+                          timeout=120)
+    if done.returncode != 0:
+        raise RuntimeError(f"replay of {trace}: exit {done.returncode}: {done.stderr.strip()[-300:]}")
+    steps, rest = [], done.stdout
+    while rest.startswith('{"t":'):
+        line, _, rest = rest.partition("\n")
+        step = json.loads(line, parse_float=Decimal)
+        steps.append((float(step["t"]), step["processes"]))
+    return steps, json.loads(rest, parse_float=Decimal)
+
+
 def lost_joules(books):
     """Measured, but in no account; exactly 0 in books that balance."""
     device = books["device"]

@@ -30,6 +30,7 @@ TEST(WrongUse, UnknownNames) {
       {{"record", ""}, "unexpected argument \"\""},
       {{"replay", "a.jsonl", "b.jsonl"}, "unexpected argument \"b.jsonl\""},
       {{"replay", "a.jsonl", "--for=10s"}, "--for: needs the command record"},
+      {{"record", "a.jsonl", "--series"}, "--series: needs the command replay"},
       {{"record", "a.jsonl", "--for=10ms"}, "--for: \"10ms\" is not between 1s and 7d"},
   });
 }
