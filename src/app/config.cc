@@ -155,6 +155,7 @@ std::vector<std::string> changes_needing_restart(const Config& old, const Config
       {"metrics-path", old.metrics_path == fresh.metrics_path},
       {"metric-prefix", old.metric_prefix == fresh.metric_prefix},
       {"textfile", old.textfile == fresh.textfile},
+      {"state-file", old.state_file == fresh.state_file},
       {"web-config-file", old.web_config_file == fresh.web_config_file},
       {"node-name", old.node_name == fresh.node_name},
       {"pod-name", old.pod_name == fresh.pod_name},

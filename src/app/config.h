@@ -41,6 +41,7 @@ struct Config {
   std::vector<std::string> gpu_devices;  // indexes or UUIDs; empty: all
   std::string proc_root = "/proc";
   std::string textfile;
+  std::string state_file;
   std::string node_name;
   std::string pod_name;       // the exporter's own, for gpu_idle_* only
   std::string pod_namespace;  // likewise
@@ -49,7 +50,7 @@ struct Config {
   std::string log_level = "info";
   std::string log_format = "text";
   // Settings given that this version reads but does not act on yet; each gets one warning at start. As the user
-  // wrote them: "--state-file", "GPU_LEDGER_STATE_FILE", "/etc/gpu-ledger.yaml:3: state-file".
+  // wrote them: "--pod-labels", "GPU_LEDGER_POD_LABELS", "/etc/gpu-ledger.yaml:3: pod-labels".
   std::vector<std::string> without_effect;
   // Variables named GPU_LEDGER_... that are no setting: probably misspelt, so each gets a warning, but never an
   // error, because Kubernetes invents such variables for a Service called gpu-ledger.

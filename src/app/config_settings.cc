@@ -203,7 +203,8 @@ const Setting kSettings[] = {
      set_choice<&Config::static_power, kStaticPowers>},
     {"gpu-idle-power", G::kLedger, F::kValue, "WATTS", "learned", "fixes the idle floor of every GPU; 0: learned",
      set_parsed<&Config::gpu_idle_power, parse_idle_power>},
-    {"state-file", G::kLedger, F::kValue, "FILE", "", "the ledger's memory across restarts", check_nothing, false},
+    {"state-file", G::kLedger, F::kValue, "FILE", "", "the ledger's memory across restarts; FILE.recent beside it",
+     set_text<&Config::state_file>},
 
     {"backend", G::kSource, F::kValue, "NAME", "auto", "auto, nvml or sim (a simulated node)", set_backend},
     {"nvml-library", G::kSource, F::kValue, "FILE", "",

@@ -5,6 +5,11 @@
 #include "base/file.h"
 
 namespace gpuledger::app {
+namespace {
+
+constexpr Nanoseconds kPatienceWithDisk = std::chrono::seconds(10);
+
+}  // namespace
 
 // For CronJobs: two looks, so that there are rates and a first step in the books, then the numbers.
 Status once(const Config& config) {
@@ -17,6 +22,12 @@ Status once(const Config& config) {
   (void)node->pipeline->run_cycle();
   std::this_thread::sleep_for(config.sample_interval);
   const auto snapshot = node->pipeline->run_cycle();
+  if (StateKeeper* keeper = node->pipeline->state_keeper()) {
+    const bool ended = keeper->finish(kPatienceWithDisk);
+    if (const SourceHealth health = keeper->health(); !ended || !health.up) {
+      return Error{Code::kUnavailable, "--state-file: " + (ended ? health.reason : "the file system does not answer")};
+    }
+  }
   if (!snapshot->cycle->batch.health.up) return Error{Code::kUnavailable, snapshot->cycle->batch.health.reason};
 
   if (!config.textfile.empty())

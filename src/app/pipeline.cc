@@ -19,6 +19,11 @@ Pipeline::Pipeline(std::unique_ptr<GpuSource> source, std::unique_ptr<identity::
   if (!options_.textfile.empty()) textfile_ = std::make_unique<TextfileWriter>(options_.textfile);
 }
 
+void Pipeline::keep_state(std::unique_ptr<StateKeeper> keeper, std::string boot_id) {
+  engine_.restore(keeper->take_found(), std::move(boot_id));
+  state_keeper_ = std::move(keeper);
+}
+
 bool Pipeline::scan_is_due(Nanoseconds now) const {
   return rescan_wanted_ || scan_interval_is_over(last_scan_, now);
 }
@@ -38,12 +43,14 @@ std::shared_ptr<const Snapshot> Pipeline::run_cycle() {
   cycle->batch = source_->sample(scan);
   cycle->identities = resolver_->resolve(cycle->batch);
   cycle->ledger = engine_.advance(cycle->batch, cycle->identities);
+  if (state_keeper_) state_keeper_->keep(engine_.state(), began);
   cycle->self = read_self_stats();
   rescan_wanted_ = cycle->identities.rescan_wanted;
   if (cycle->batch.processes_scanned) last_scan_ = began;
 
   cycle->sources.push_back(cycle->batch.health);
   if (textfile_) cycle->sources.push_back(textfile_->health());
+  if (state_keeper_) cycle->sources.push_back(state_keeper_->health());
   // The cycle that is being shown cannot hold its own duration: that is in the next one.
   cycle->cycle_durations = cycle_durations_;
   log_changes(*cycle);
@@ -92,6 +99,7 @@ void Pipeline::log_changes(const Cycle& cycle) {
 
 void Pipeline::change(const BookingRules& rules, PipelineOptions options) {
   engine_.change_rules(rules);
+  source_->change_interval(options.sample_interval);
   options_ = std::move(options);
 }
 

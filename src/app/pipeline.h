@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 
+#include "app/state_keeper.h"
 #include "app/textfile_writer.h"
 #include "attribute/engine.h"
 #include "base/clock.h"
@@ -32,6 +33,9 @@ class Pipeline {
   Pipeline(std::unique_ptr<GpuSource> source, std::unique_ptr<identity::Resolver> resolver, const BookingRules& rules,
            PipelineOptions options, const Clock& clock);
 
+  // Before the first cycle: the books go on where the keeper's last ended.
+  void keep_state(std::unique_ptr<StateKeeper> keeper, std::string boot_id);
+
   std::shared_ptr<const Snapshot> run_cycle();
 
   void change(const BookingRules& rules, PipelineOptions options);
@@ -39,6 +43,8 @@ class Pipeline {
   void resume_gpus();
   // Null without --textfile. Any thread.
   TextfileWriter* textfile() const { return textfile_.get(); }
+  // Null without --state-file. Between cycles.
+  StateKeeper* state_keeper() const { return state_keeper_.get(); }
 
  private:
   bool scan_is_due(Nanoseconds now) const;
@@ -57,6 +63,7 @@ class Pipeline {
   DurationHistogram cycle_durations_;
   std::unique_ptr<TextfileWriter> textfile_;
   std::optional<Nanoseconds> last_textfile_;
+  std::unique_ptr<StateKeeper> state_keeper_;
   StateLog states_;
 };
 

@@ -126,6 +126,14 @@ void reload(Config& config, const ConfigSources& sources, Sampler& sampler, http
   }
 }
 
+// A wrong path is said at the start; a disk that is full today is no reason to measure nothing.
+Status check_state(const StateKeeper* keeper) {
+  if (!keeper) return ok_status();
+  const SourceHealth health = keeper->health();
+  if (health.up || health.errors.contains(code_name(Code::kUnavailable))) return ok_status();
+  return Error{Code::kPermission, "--state-file: " + health.reason};
+}
+
 void announce(const Config& config, const Node& node, const http::Server& server) {
   log_info(node.sim ? "watching a SIMULATED node" : "watching", {{"gpus", node.summary}, {"version", version()}});
   for (const std::string& address : server.addresses()) {
@@ -149,6 +157,8 @@ Status serve(const Config& given, const ConfigSources& sources) {
   snapshots.store(node->pipeline->run_cycle());
   TextfileWriter* const textfile = node->pipeline->textfile();
   if (textfile && !textfile->health().up) return Error{Code::kPermission, "--textfile: " + textfile->health().reason};
+  StateKeeper* const keeper = node->pipeline->state_keeper();
+  if (const Status writable = check_state(keeper); !writable.ok()) return writable;
   announce(config, *node, **server);
 
   Sampler sampler(*node->pipeline, config.sample_interval, snapshots);
@@ -170,6 +180,7 @@ Status serve(const Config& given, const ConfigSources& sources) {
   const bool ended = sampler.stop(kPatienceWithDriver);
   if (textfile && !textfile->remove(kPatienceWithDisk)) log_warn("the textfile cannot be removed in time");
   if (!ended) end_without_the_driver();
+  if (keeper && !keeper->finish(kPatienceWithDisk)) log_warn("the state is not on the disk yet");
   return ok_status();
 }
 

@@ -96,6 +96,11 @@ Result<Node> open_node(const Config& config, const Clock& clock) {
   auto resolver = std::make_unique<identity::Resolver>(std::move(proc), std::move(pods));
   node.pipeline = std::make_unique<Pipeline>(std::move(driver->source), std::move(resolver), booking_rules(config),
                                              pipeline_options(config), clock);
+  if (!config.state_file.empty()) {
+    auto keeper = StateKeeper::open(config.state_file, clock);
+    if (!keeper.ok()) return Error{keeper.error().code, "--state-file: " + keeper.error().message};
+    node.pipeline->keep_state(std::move(*keeper), read_boot_id());
+  }
   return node;
 }
 

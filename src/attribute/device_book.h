@@ -67,6 +67,7 @@ class DeviceBook {
   // Everybody who was on the GPU at some moment of the step, with what the driver said of them.
   struct Step {
     std::set<AccountKey> seen;  // in this batch; the rest have left
+    std::set<AccountKey> gone;  // seen only by what they did: /proc has them no more
     std::vector<Accounts::iterator> who;
     std::vector<Tenant> tenants;
     bool anyone_working = false;
@@ -95,6 +96,7 @@ class DeviceBook {
   Step gather(const DeviceSample& sample, const IdentityMap& identities);
   void add_tenant(Accounts::iterator account, const ProcessSample& process, const DeviceSample& sample, Step& step);
   void add_those_who_left(Step& step);
+  Accounts::iterator find_living(Pid pid);
   Accounts::iterator open_account(const ProcessSample& process, const ProcessIdentity* identity);
   void retire_missing(const Step& step);
   void bequeath(const AccountKey& key, const Account& old);

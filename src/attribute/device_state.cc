@@ -127,7 +127,7 @@ DeviceBook::Survivors DeviceBook::survivors(const Absence& absence, const Step& 
   size_t lived = 0;
   for (size_t i = 0; i < present.who.size(); ++i) {
     const AccountKey& key = present.who[i]->first;
-    if (!present.seen.contains(key)) continue;
+    if (!present.seen.contains(key) || present.gone.contains(key)) continue;
     ++here;
     // Under the name it had: an owner that is not known again yet must not cost the old one its joules. A process
     // whose start is not known may be another with the same pid.

@@ -25,11 +25,14 @@ DeviceBook::Step DeviceBook::gather(const DeviceSample& sample, const IdentityMa
   Step step;
   for (const ProcessSample& process : sample.processes) {
     const auto known = identities.by_pid.find(process.pid);
-    const bool alive = known != identities.by_pid.end();
+    // Without a start time it was gone before anybody could ask. After a restart its account may know it better.
+    const bool stranger = known != identities.by_pid.end() && known->second.key.start_ticks == 0;
+    const bool alive = known != identities.by_pid.end() && !(stranger && find_living(process.pid) != accounts_.end());
     // A pid the driver still lists though /proc has it no more counts only for what it did in this step.
     if (!alive && !process.use.any()) continue;
     const auto account = open_account(process, alive ? &known->second : nullptr);
     if (!step.seen.insert(account->first).second) continue;
+    if (!alive || stranger) step.gone.insert(account->first);
     add_tenant(account, process, sample, step);
   }
   add_those_who_left(step);
@@ -89,15 +92,18 @@ void DeviceBook::add_those_who_left(Step& step) {
   }
 }
 
+DeviceBook::Accounts::iterator DeviceBook::find_living(Pid pid) {
+  return std::find_if(accounts_.begin(), accounts_.end(),
+                      [&](const auto& entry) { return std::get<0>(entry.first).pid == pid && !entry.second.exited; });
+}
+
 DeviceBook::Accounts::iterator DeviceBook::open_account(const ProcessSample& process, const ProcessIdentity* identity) {
   ProcessIdentity who;
   if (identity) {
     who = *identity;
   } else {
     // Gone since the last look: whoever had this pid then did the work. If nobody did, only the pid is known.
-    for (auto it = accounts_.begin(); it != accounts_.end(); ++it) {
-      if (std::get<0>(it->first).pid == process.pid && !it->second.exited) return it;
-    }
+    if (const auto it = find_living(process.pid); it != accounts_.end()) return it;
     who.key.pid = process.pid;
     who.name = "unknown";
   }

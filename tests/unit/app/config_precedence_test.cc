@@ -180,10 +180,10 @@ TEST(Config, RecordAndReplayTakeAFile) {
 
 TEST(Config, SettingsWithoutEffectAreNamedAsTheyWereGiven) {
   const ConfigFile file("pod-labels: [app, team]\n");
-  const Config config = config_of({file.flag(), "--state-file=/var/lib/x", "--collector.dcgm-modern"},
+  const Config config = config_of({file.flag(), "--dcgm-library=/x/libdcgm.so", "--collector.dcgm-modern"},
                                   {{"GPU_LEDGER_DCGM_ADDRESS", "localhost:5555"}});
   EXPECT_THAT(config.without_effect,
-              testing::UnorderedElementsAre("--state-file", "--collector.dcgm-modern", "GPU_LEDGER_DCGM_ADDRESS",
+              testing::UnorderedElementsAre("--dcgm-library", "--collector.dcgm-modern", "GPU_LEDGER_DCGM_ADDRESS",
                                             file.path() + ":1: pod-labels"));
   EXPECT_THAT(config_of({"--kubernetes-enabled=false", "--pod-source=none", "--no-collector.dcgm"}).without_effect,
               IsEmpty());

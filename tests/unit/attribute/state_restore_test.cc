@@ -76,6 +76,24 @@ TEST_F(Restore, NobodyLivedThroughSoItIsTheExportersOwn) {
   EXPECT_EQ(first->gone_for, Nanoseconds(0));
 }
 
+TEST_F(Restore, WhoDiedMeanwhileIsNoStrangerWhenTheDriverStillNamesIt) {
+  start();
+  advance(BatchBuilder(0).gpu(0, 0).process(1, 1));
+  advance(BatchBuilder(1).gpu(0, 300'000).process(1, 1));
+  restart();
+  BatchBuilder batch(11);
+  batch.gpu(0, 3'300'000).process(1, 0.5);
+  batch.last().listed = false;
+  batch.identity(1) = {};  // never seen by this program, and gone
+  batch.identity(1).key.pid = 1;
+  advance(batch);
+  EXPECT_EQ(ledger_.processes.size(), 1u);
+  EXPECT_EQ(find(1)->identity.name, "p1");
+  EXPECT_EQ(device().unattributed[kDown], joules(3'000));
+  advance(BatchBuilder(12).gpu(0, 3'400'000));
+  EXPECT_FALSE(find(1)->active);
+}
+
 TEST_F(Restore, SurvivorsShareByWhatTheyAreKnownToDraw) {
   start();
   double now = 0;

@@ -1,0 +1,145 @@
+"""The ledger's memory over kill -9, a clean end, and files that are no memory at all."""
+
+import re
+import signal
+import subprocess
+import time
+import unittest
+
+import harness
+
+# Times are seconds since the epoch that both programs are told, so the node goes on while none of them runs.
+NODE = """
+gpus: [{model: H200}, {model: A100-40GB}, {model: L4}, {model: T4}]
+processes:
+  - {pid: 4101, name: alone, gpus: 0, memory: 9GiB, load: gemm, owner: {namespace: ml, pod: train-0, container: main}}
+  - {pid: 4102, name: first, gpus: 1, memory: 2GiB, load: train, owner: {namespace: ml, pod: a, container: main}}
+  - {pid: 4103, name: second, gpus: 1, memory: 2GiB, load: serve, owner: {docker: chat}}
+  - {pid: 4104, name: mortal, gpus: 2, memory: 2GiB, load: fp32, end: %d, owner: {slurm: "7", step: "0"}}
+"""
+DEVICE = "gpu_ledger_device_energy_joules_total"
+REASON = "gpu_ledger_device_unattributed_joules_total"
+ENERGY = "my_gpu_process_energy_joules_total"
+OF_THE_PROGRAM = ("gpu_ledger_sample_duration", "gpu_ledger_driver_call", "gpu_ledger_source_errors", "process_")
+
+
+class StateTest(harness.Case):
+    def setUp(self):
+        super().setUp()
+        self.file = self.folder / "state"
+        self.recent = self.folder / "state.recent"
+        self.epoch = int(time.time()) - 50
+        self.death = 58 * int(harness.SLOW)
+        self.scenario = self.write("node.yaml", NODE % self.death)
+
+    def start(self, *arguments):
+        return harness.Ledger(f"--state-file={self.file}", *harness.FAST, *arguments, scenario=self.scenario,
+                              environment={"GPU_LEDGER_SIM_EPOCH": str(self.epoch)})
+
+    def run_for_a_while(self, ledger):
+        harness.wait_until(lambda: ledger.metrics().value(DEVICE, gpu="0") > 500, 20, "some joules")
+        return ledger.metrics()
+
+    def assert_goes_on(self, before, after):
+        self.assert_balanced(after)
+        kept = {key: value for key, value in before.counters().items() if not key[0].startswith(OF_THE_PROGRAM)}
+        self.assertGreater(len(kept), 12)
+        now = after.counters()
+        for key, value in kept.items():
+            if value > 0:
+                self.assertIn(key, now, "vanished")
+                self.assertGreaterEqual(now[key], value, f"{key} fell")
+
+    def test_kill_9_loses_nothing_and_the_gap_is_booked(self):
+        with self.start() as ledger:
+            self.run_for_a_while(ledger)
+            # The very last thing that anybody saw.
+            before = ledger.metrics()
+            ledger.stop(signal.SIGKILL)
+        gap_began = time.time()
+        time.sleep(max(3.0, self.epoch + self.death + 1 - gap_began))
+        with self.start() as ledger:
+            gap = time.time() - gap_began
+            after = ledger.metrics()
+            self.assert_goes_on(before, after)
+            grown = {gpu: after.value(DEVICE, gpu=gpu) - before.value(DEVICE, gpu=gpu) for gpu in "0123"}
+            # At full load an H200 draws hundreds of watts, and an idle T4 its ten.
+            self.assertGreater(grown["0"], 200 * gap)
+            self.assertGreater(grown["3"], 5 * gap)
+            # Alone before and after: all of it, as measured.
+            alone = after.value(ENERGY, pid="4101", energy_estimated="false")
+            self.assertAlmostEqual(alone, after.value(DEVICE, gpu="0") - after.total(REASON, gpu="0"), places=3)
+            self.assertEqual(before.total(REASON, gpu="0"), after.total(REASON, gpu="0"))
+            # Two who shared: estimated, and nothing left over.
+            shared = after.total(ENERGY, gpu="1") - before.total(ENERGY, gpu="1")
+            self.assertAlmostEqual(shared, grown["1"], places=3)
+            # Nobody lived through it.
+            down = after.value(REASON, gpu="3", reason="exporter_down")
+            self.assertAlmostEqual(down, grown["3"], delta=30)
+            # What the driver still says of it may keep it for one more look.
+            harness.wait_until(lambda: ledger.metrics().value("my_gpu_process_active", pid="4104") == 0, 5, "its end")
+            self.assertEqual(after.total(ENERGY, pid="4104"), before.total(ENERGY, pid="4104"))
+            time.sleep(0.5)
+            self.assert_goes_on(after, ledger.metrics())
+
+    def test_killed_again_and_again(self):
+        before = None
+        for _ in range(4):
+            with self.start() as ledger:
+                if before:
+                    self.assert_goes_on(before, ledger.metrics())
+                time.sleep(0.7)
+                before = ledger.metrics()
+                ledger.stop(signal.SIGKILL)
+
+    def test_a_clean_end_leaves_one_file(self):
+        with self.start() as ledger:
+            before = self.run_for_a_while(ledger)
+            self.assertTrue(self.recent.exists())
+            code, seconds = ledger.stop()
+            self.assertEqual(code, 0, ledger.log())
+            self.assertLess(seconds, 2 * harness.SLOW)
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["node.yaml", "state"])
+        with self.start() as ledger:
+            self.assert_goes_on(before, ledger.metrics())
+
+    def test_once_adds_up(self):
+        def once():
+            done = subprocess.run(
+                [harness.BINARY, "once", "--backend=sim", f"--sim-scenario={self.scenario}", "--sample-interval=200ms",
+                 f"--state-file={self.file}"], capture_output=True, text=True, timeout=20 * harness.SLOW, check=True,
+                env=harness.clean_environment({"GPU_LEDGER_SIM_EPOCH": str(self.epoch)}))
+            return harness.Metrics(done.stdout)
+
+        before = once()
+        time.sleep(2)
+        after = once()
+        self.assert_goes_on(before, after)
+        self.assertGreater(after.value(DEVICE, gpu="0"), before.value(DEVICE, gpu="0") + 2 * 200)
+
+    def test_a_file_that_is_no_state_is_set_aside(self):
+        for text in ("", "not ours\n", '{"number": 1, "devices": []}', "gpu-ledger-state 99 from the future\n"):
+            self.file.write_text(text, encoding="utf-8")
+            with self.start() as ledger:
+                self.assert_balanced(ledger.metrics())
+                self.assertEqual(ledger.metrics().value("gpu_ledger_source_up", source="state-file"), 1)
+                self.assertEqual(len(re.findall("starts without this state", ledger.log())), 1, ledger.log())
+                ledger.stop()
+            aside = list(self.folder.glob("state.broken-*"))
+            self.assertEqual(len(aside), 1)
+            self.assertEqual(aside[0].read_text(encoding="utf-8"), text)
+            aside[0].unlink()
+
+    def test_a_wrong_path_is_said_at_the_start(self):
+        for path, why in ((self.folder / "none" / "state", "none"), (self.folder, "not a regular file")):
+            done = subprocess.run(
+                [harness.BINARY, "serve", "--backend=sim", f"--listen-address=127.0.0.1:{harness.free_port()}",
+                 f"--state-file={path}"], capture_output=True, text=True, timeout=20 * harness.SLOW, check=False,
+                env=harness.clean_environment())
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("--state-file: ", done.stderr)
+            self.assertIn(why, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
