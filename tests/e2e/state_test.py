@@ -130,6 +130,25 @@ class StateTest(harness.Case):
             self.assertEqual(aside[0].read_text(encoding="utf-8"), text)
             aside[0].unlink()
 
+    def test_a_folder_that_goes_away_costs_the_memory_only(self):
+        place = self.folder / "place"
+        place.mkdir()
+        self.file = place / "state"
+        up = lambda: ledger.metrics().value("gpu_ledger_source_up", source="state-file")
+        with self.start() as ledger:
+            self.assertEqual(up(), 1)
+            before = self.run_for_a_while(ledger)
+            place.rename(self.folder / "elsewhere")
+            harness.wait_until(lambda: up() == 0, 5, "the state file to fail")
+            harness.wait_until(lambda: ledger.metrics().value(DEVICE, gpu="0") > before.value(DEVICE, gpu="0") + 200,
+                               10, "the books to go on")
+            (self.folder / "elsewhere").rename(place)
+            harness.wait_until(lambda: up() == 1, 15, "the state file to work again")
+            last = ledger.metrics()
+            ledger.stop(signal.SIGKILL)
+        with self.start() as ledger:
+            self.assert_goes_on(last, ledger.metrics())
+
     def test_a_wrong_path_is_said_at_the_start(self):
         for path, why in ((self.folder / "none" / "state", "none"), (self.folder, "not a regular file")):
             done = subprocess.run(
