@@ -14,6 +14,9 @@ class GpuSource {
   // scan_processes: read the process lists anew; also done when an unknown pid shows up.
   virtual SampleBatch sample(bool scan_processes) = 0;
 
+  // How often sample() is called from now on. Nothing for a source that does not care.
+  virtual void change_interval(Nanoseconds /*sample_interval*/) {}
+
   // Lets the driver go (for MIG changes and driver upgrades); sample() then only says so, until resume().
   virtual void release() = 0;
   virtual void resume() = 0;

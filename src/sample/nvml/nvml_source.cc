@@ -23,6 +23,7 @@ Error failure(const char* symbol, Return result) {
 NvmlSource::NvmlSource(NvmlSourceOptions options, LibraryLoader loader, const Clock& clock)
     : options_(std::move(options)),
       loader_(std::move(loader)),
+      sample_interval_(options_.sample_interval),
       calls_(clock),
       clock_(clock),
       retry_delay_(kFirstRetry) {}
@@ -183,9 +184,9 @@ bool NvmlSource::sample_devices(bool scan, SampleBatch& batch) {
   for (const auto& device : devices_) {
     if (!device->handle() || device->hanging()) continue;
     all_scanned = all_scanned && (scan || !device->answering());
-    device->ask(driver_, scan, options_.sample_interval);
+    device->ask(driver_, scan, sample_interval_);
   }
-  const Nanoseconds limit = options_.answer_limit.value_or(std::max(kAnswerLimit, 2 * options_.sample_interval));
+  const Nanoseconds limit = options_.answer_limit.value_or(std::max(kAnswerLimit, 2 * sample_interval_));
   const auto deadline = std::chrono::steady_clock::now() + limit;
   for (const auto& device : devices_) {
     batch.devices.push_back(device->answer(deadline, calls_));

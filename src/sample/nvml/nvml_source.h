@@ -16,9 +16,9 @@
 namespace gpuledger::nvml {
 
 struct NvmlSourceOptions {
-  std::string library;                   // empty: libnvidia-ml.so.1
-  std::vector<std::string> gpu_devices;  // indexes or UUIDs; empty: all
-  Nanoseconds sample_interval = std::chrono::seconds(1);
+  std::string library;                                    // empty: libnvidia-ml.so.1
+  std::vector<std::string> gpu_devices;                   // indexes or UUIDs; empty: all
+  Nanoseconds sample_interval = std::chrono::seconds(1);  // until change_interval()
   std::optional<Nanoseconds> answer_limit;  // how long a batch waits for a GPU; empty: 2 s or two intervals
 };
 
@@ -45,6 +45,7 @@ class NvmlSource final : public GpuSource {
   Result<NvmlProbe> probe();
 
   SampleBatch sample(bool scan_processes) override;
+  void change_interval(Nanoseconds sample_interval) override { sample_interval_ = sample_interval; }
   void release() override;
   void resume() override;
 
@@ -65,6 +66,7 @@ class NvmlSource final : public GpuSource {
 
   const NvmlSourceOptions options_;
   const LibraryLoader loader_;
+  Nanoseconds sample_interval_;
   Calls calls_;
   const Clock& clock_;
   std::shared_ptr<Driver> driver_;                      // empty: none at the moment

@@ -1,6 +1,8 @@
 #include "sample/nvml/nvml_utilization.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <limits>
 #include <map>
 
 namespace gpuledger::nvml {
@@ -13,6 +15,9 @@ constexpr unsigned kMostPid = 1u << 22;
 constexpr int64_t kSecond = 1'000'000;  // us
 // The driver keeps 14 s at most: who says nothing for longer than that and still has entries was asked wrongly.
 constexpr Nanoseconds kRecheckIdle = std::chrono::seconds(30);
+constexpr Nanoseconds kHistory = std::chrono::seconds(15);
+constexpr int64_t kAhead = 3 * kSecond;    // of the driver's time: no sample can be
+constexpr int64_t kClockWasSet = kSecond;  // nobody's clock drifts that far between two learnings
 
 int64_t microseconds(Nanoseconds time) {
   return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
@@ -82,11 +87,12 @@ UtilizationReader::Reply UtilizationReader::fetch(Session& session, Device devic
 }
 
 std::vector<UtilizationReader::Entry> UtilizationReader::clean(Session& session, const std::vector<Entry>& entries,
-                                                               int64_t since) {
+                                                               int64_t since, int64_t latest) {
   std::map<Pid, Entry> by_pid;
   for (const Entry& e : entries) {
-    // Zombie contexts leave junk: percentages in the millions, old timestamps, pids that cannot be.
-    if (e.pid > kMostPid || std::max({e.sm, e.memory, e.encoder, e.decoder, e.jpeg, e.ofa}) > 100) {
+    // Zombie contexts leave junk: percentages in the millions, timestamps long ago or to come, pids that cannot be.
+    if (e.pid > kMostPid || e.timestamp > latest ||
+        std::max({e.sm, e.memory, e.encoder, e.decoder, e.jpeg, e.ofa}) > 100) {
       session.call.count_failure("garbage");
       continue;
     }
@@ -100,16 +106,41 @@ std::vector<UtilizationReader::Entry> UtilizationReader::clean(Session& session,
 }
 
 int64_t UtilizationReader::driver_now(Timestamp now) const {
-  return microseconds(now.wall) - offset_.value_or(0);
+  return microseconds(now.steady) + offset_.value_or(0);
 }
 
-// The newest sample is up to a sampling period old, so the smallest difference is the truest; it may grow a
+int64_t UtilizationReader::clock_step(Timestamp now) const {
+  const int64_t step = offset_ ? microseconds((now.wall - now.steady) - (learned_.wall - learned_.steady)) : 0;
+  return std::abs(step) > kClockWasSet ? step : 0;
+}
+
+// The latest a sample can be. A wall clock that was set forward, or a machine that slept, may have taken the driver's
+// clock along.
+int64_t UtilizationReader::latest_possible(Timestamp now) const {
+  if (!offset_) return std::numeric_limits<int64_t>::max();
+  return driver_now(now) + std::max<int64_t>(0, clock_step(now)) + kAhead;
+}
+
+// The newest sample is up to a sampling period old, so the largest difference is the truest; it may shrink a
 // little, since the two clocks need not run at one speed.
 void UtilizationReader::learn_offset(Timestamp now, int64_t newest) {
-  int64_t offset = microseconds(now.wall) - newest;
-  if (offset_) offset = std::min(offset, *offset_ + microseconds(now.steady - offset_learned_) / 1000);
+  int64_t offset = newest - microseconds(now.steady);
+  if (offset_ && clock_step(now) == 0)
+    offset = std::max(offset, *offset_ - microseconds(now.steady - learned_.steady) / 1000);
   offset_ = offset;
-  offset_learned_ = now.steady;
+  learned_ = now;
+}
+
+// The wall clock was set back. A driver whose clock goes with it has a history of two times that cannot be told
+// apart, and what is new looks older than what we have seen; a driver with a clock of its own goes on as before.
+// Nobody named says nothing until it shows which of the two it is, or until the history is all new.
+bool UtilizationReader::history_is_torn(Timestamp now, bool anybody) {
+  if (clock_step(now) >= 0 || anybody) {
+    torn_since_.reset();
+    return false;
+  }
+  if (!torn_since_) torn_since_ = now.steady;
+  return true;
 }
 
 // Nobody was active. The next reply must not be a mean over this idle time too, so the timestamp moves on
@@ -137,6 +168,27 @@ double UtilizationReader::idle_scale(Timestamp now, int64_t since, const std::ve
   return most == 0 ? 1 : std::max(1.0, std::min(scale, 100.0 / most));
 }
 
+// All of the driver's history: good for learning its clock, then it is asked again for our own part of it.
+UtilizationReader::Reply UtilizationReader::fetch_first(Session& session, Device device, Timestamp now,
+                                                        Nanoseconds interval) {
+  const Reply history = fetch(session, device, 0);
+  if (history.result != kSuccess) return history;
+  // A driver counts since 1970 or since boot, so what is later than our own clock is junk, unless all of it is.
+  int64_t newest = 0, newest_of_all = 0;
+  for (const Entry& e : clean(session, history.entries, 0, std::numeric_limits<int64_t>::max())) {
+    newest_of_all = std::max(newest_of_all, e.timestamp);
+    if (e.timestamp <= microseconds(now.wall) + kAhead) newest = std::max(newest, e.timestamp);
+  }
+  if (newest == 0) newest = newest_of_all;
+  if (newest == 0) return history;
+  offset_.reset();
+  idle_until_.reset();
+  torn_since_.reset();
+  learn_offset(now, newest);
+  last_seen_ = std::max<int64_t>(0, newest - microseconds(interval));
+  return fetch(session, device, last_seen_);
+}
+
 UtilizationReply UtilizationReader::read(Session& session, Device device, Nanoseconds sample_interval) {
   UtilizationReply out;
   if (interface_ == Interface::kNone) {
@@ -146,22 +198,13 @@ UtilizationReply UtilizationReader::read(Session& session, Device device, Nanose
   const Timestamp now = session.call.now();
   const Nanoseconds interval =
       previous_read_ ? std::min(now.steady - *previous_read_, sample_interval) : sample_interval;
-  // A clock that was set may leave last_seen_ in the future, where nobody is ever found.
+  // A driver's clock that was set may leave last_seen_ in the future, where nobody is ever found.
   const bool recheck = idle_since_ && now.steady - *idle_since_ > kRecheckIdle;
-  int64_t since = recheck ? 0 : last_seen_;
-  Reply reply = fetch(session, device, since);
-  std::vector<Entry> entries = clean(session, reply.entries, since);
-  if (reply.result == kSuccess && !entries.empty() && since == 0) {
-    // All of the driver's history: good for learning its clock, then ask again for our own part of it.
-    int64_t newest = 0;
-    for (const Entry& e : entries) newest = std::max(newest, e.timestamp);
-    offset_.reset();
-    idle_until_.reset();
-    learn_offset(now, newest);
-    since = last_seen_ = std::max<int64_t>(0, newest - microseconds(interval));
-    reply = fetch(session, device, since);
-    entries = clean(session, reply.entries, since);
-  }
+  const bool all_new = torn_since_ && now.steady - *torn_since_ >= kHistory;
+  const bool first = recheck || all_new || last_seen_ == 0;
+  const Reply reply = first ? fetch_first(session, device, now, interval) : fetch(session, device, last_seen_);
+  const int64_t since = last_seen_;
+  const std::vector<Entry> entries = clean(session, reply.entries, since, latest_possible(now));
   out.result = reply.result;
   if (means_unsupported(reply.result)) {
     out.state = UtilizationState::kUnsupported;
@@ -169,6 +212,10 @@ UtilizationReply UtilizationReader::read(Session& session, Device device, Nanose
   }
   if (reply.result != kSuccess && reply.result != kNotFound) {
     session.call.count_failure(reply.result);
+    return out;
+  }
+  if (!first && history_is_torn(now, !entries.empty())) {
+    session.call.count_failure("clock_set");
     return out;
   }
   out.state = UtilizationState::kKnown;

@@ -43,10 +43,15 @@ class UtilizationReader {
   Reply fetch(Session& session, Device device, int64_t since);
   Reply fetch_newer(Session& session, Device device, int64_t since);
   Reply fetch_older(Session& session, Device device, int64_t since);
-  // Without what the driver should not have said.
-  static std::vector<Entry> clean(Session& session, const std::vector<Entry>& entries, int64_t since);
+  Reply fetch_first(Session& session, Device device, Timestamp now, Nanoseconds interval);
+  // Without what the driver should not have said. latest: a sample can be.
+  static std::vector<Entry> clean(Session& session, const std::vector<Entry>& entries, int64_t since, int64_t latest);
 
   int64_t driver_now(Timestamp now) const;
+  // By how much the wall clock was set since the offset was learned, us; 0: it was not.
+  int64_t clock_step(Timestamp now) const;
+  int64_t latest_possible(Timestamp now) const;
+  bool history_is_torn(Timestamp now, bool anybody);
   void learn_offset(Timestamp now, int64_t newest);
   void note_idle(Timestamp now);
   double idle_scale(Timestamp now, int64_t since, const std::vector<Entry>& entries) const;
@@ -54,9 +59,11 @@ class UtilizationReader {
   Interface interface_ = Interface::kUndecided;
   unsigned capacity_ = 128;
   int64_t last_seen_ = 0;  // the driver's clock, us; 0: nothing seen yet
-  // Our wall clock minus the driver's, us: it counts since 1970 on most machines, since boot on some.
+  // The driver's clock minus our steady one, us. It counts since 1970 on most machines, since boot on some; whether it
+  // follows a wall clock that is set depends on the driver.
   std::optional<int64_t> offset_;
-  Nanoseconds offset_learned_{0};
+  Timestamp learned_;                      // when the offset was
+  std::optional<Nanoseconds> torn_since_;  // steady; the wall clock was set back, and nobody was named since
   std::optional<Nanoseconds> idle_since_;  // steady; nobody named since then
   std::optional<int64_t> idle_until_;      // the driver's clock; the last reply named nobody up to here
   std::optional<Nanoseconds> previous_read_;

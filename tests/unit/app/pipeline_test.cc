@@ -32,10 +32,12 @@ class RecordingSource final : public GpuSource {
     batch.health = {.source = "nvml", .up = !away, .reason = {}, .errors = {}};
     return batch;
   }
+  void change_interval(Nanoseconds sample_interval) override { interval = sample_interval; }
   void release() override {}
   void resume() override {}
 
   bool away = false;
+  Nanoseconds interval{0};  // as last told
 
  private:
   std::vector<bool>& scans_;
@@ -94,6 +96,14 @@ TEST_F(PipelineTest, ScansNoMoreOftenThanAsked) {
     (void)third->run_cycle();
   }
   EXPECT_THAT(scans_, ElementsAre(true, false, false, true, false, false, true));
+}
+
+TEST_F(PipelineTest, AChangedIntervalReachesTheSource) {
+  PipelineOptions options;
+  const auto changed = pipeline(options);
+  options.sample_interval = 5s;
+  changed->change(BookingRules{}, options);
+  EXPECT_EQ(source_->interval, 5s);
 }
 
 // A scan is due in every cycle then, for none succeeds.

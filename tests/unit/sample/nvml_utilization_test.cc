@@ -12,6 +12,13 @@ constexpr const char* kOlder = "nvmlDeviceGetProcessUtilization";
 class UtilizationTest : public SourceTest {
  protected:
   UtilizationTest() { gpu().compute = {{10, 1, kNoInstance, kNoInstance}, {20, 1, kNoInstance, kNoInstance}}; }
+  void rest(int seconds) {
+    for (int i = 0; i < seconds; ++i) {
+      work(0, 0);
+      sample();
+    }
+  }
+  void set_wall_clock(Nanoseconds by) { clock_.set({clock_.now().steady, clock_.now().wall + by}); }
   UtilizationState state(const SampleBatch& batch) { return batch.devices.at(0).utilization; }
 };
 
@@ -38,6 +45,16 @@ TEST_F(UtilizationTest, TheFirstReplySpeaksForOneIntervalAndNotForTheDriversHist
   EXPECT_DOUBLE_EQ(sm(batch, 10), 0);
   EXPECT_THAT(nvml_.asked_since, SizeIs(2));
   EXPECT_EQ(nvml_.asked_since[0], 0);
+}
+
+TEST_F(UtilizationTest, AChangedIntervalCountsForWhatTheFirstReplySpeaksFor) {
+  source().change_interval(4s);
+  work(10, 80, 2s);
+  clock_.advance(2s);
+  work(20, 60, 2s);
+  const SampleBatch batch = sample(false, 2s);
+  EXPECT_DOUBLE_EQ(sm(batch, 10), 0.4);
+  EXPECT_DOUBLE_EQ(sm(batch, 20), 0.3);
 }
 
 TEST_F(UtilizationTest, NobodyActiveIsKnownIdleness) {
@@ -102,6 +119,84 @@ TEST_F(UtilizationTest, AClockSetBackIsNoticed) {
   }
   EXPECT_LE(blind, 32);
   EXPECT_NEAR(sm(batch, 20), 0.7, 0.01);
+}
+
+// The driver's clock goes with ours. Until its history is all new it cannot be known who worked, but nobody may be
+// called idle.
+TEST_F(UtilizationTest, AWallClockSetBackMakesNobodyIdle) {
+  for (const Nanoseconds step : {-5s, -3600s}) {
+    for (int i = 0; i < 20; ++i) {
+      work(10, 100);
+      sample();
+    }
+    set_wall_clock(step);
+    int blind = 0;
+    SampleBatch batch;
+    for (int i = 0; i < 20; ++i) {
+      work(10, 40);
+      batch = sample();
+      if (state(batch) == UtilizationState::kKnown) EXPECT_GT(sm(batch, 10), 0) << i << " s after " << step.count();
+      if (state(batch) == UtilizationState::kFailed) ++blind;
+    }
+    EXPECT_LE(blind, 15);
+    EXPECT_EQ(state(batch), UtilizationState::kKnown);
+    EXPECT_DOUBLE_EQ(sm(batch, 10), 0.4);
+    EXPECT_GT(batch.health.errors["clock_set"], 0);
+  }
+}
+
+// The driver has a clock of its own, as with one that counts since boot.
+TEST_F(UtilizationTest, ADriverThatDoesNotFollowTheWallClockIsReadOn) {
+  for (const Nanoseconds step : {-3600s, +7200s, -5s, +5s}) {
+    work(10, 100);
+    sample();
+    rest(3);  // so that the offset is used
+    set_wall_clock(step);
+    const int64_t offset = step.count() / 1000;
+    for (int i = 0; i < 40; ++i) {
+      work(10, 40, 1s, offset);
+      const SampleBatch batch = sample();
+      ASSERT_EQ(state(batch), UtilizationState::kKnown);
+      ASSERT_NEAR(sm(batch, 10), 0.4, 0.02) << i << " s after " << step.count();
+    }
+    set_wall_clock(-step);
+    gpu().ring.clear();
+    source_.reset();
+  }
+}
+
+TEST_F(UtilizationTest, AWallClockSetForwardIsFollowed) {
+  for (const bool idle : {false, true}) {
+    work(10, 100);
+    sample();
+    if (idle) rest(3);
+    set_wall_clock(3600s);
+    for (int i = 0; i < 40; ++i) {
+      work(10, 40);
+      const SampleBatch batch = sample();
+      ASSERT_EQ(state(batch), UtilizationState::kKnown);
+      ASSERT_NEAR(sm(batch, 10), 0.4, 0.02) << i;
+    }
+  }
+}
+
+TEST_F(UtilizationTest, ASampleFromTheFutureIsGarbageAndBlindsNobody) {
+  const auto future = static_cast<unsigned long long>(clock_.wall_us() + 3'600'000'000);
+  for (const bool from_the_start : {false, true}) {
+    gpu().junk.clear();
+    work(10, 40);
+    if (!from_the_start) sample();
+    gpu().junk = {{future, 20, 50, 0, 0, 0, 0, 0}};
+    SampleBatch batch;
+    for (int i = 0; i < 5; ++i) {
+      if (!from_the_start || i > 0) work(10, 40);
+      batch = sample();
+      EXPECT_DOUBLE_EQ(sm(batch, 10), 0.4) << i;
+      EXPECT_DOUBLE_EQ(sm(batch, 20), 0) << i;
+    }
+    EXPECT_EQ(batch.health.errors["garbage"], 5);
+    source_.reset();
+  }
 }
 
 TEST_F(UtilizationTest, GarbageIsDroppedAndCounted) {
