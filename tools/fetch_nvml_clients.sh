@@ -1,7 +1,7 @@
 #!/bin/bash
 # Fetches two real NVML clients into DIR for the tests of the simulated driver: nvidia-ml-py and nvtop.
 # Changes nothing outside DIR: apt works on a private copy of the system's sources with nvtop's component
-# (Debian: contrib, Ubuntu: universe) added. Does nothing when both are there already.
+# (Debian: contrib, Ubuntu: multiverse) added. Does nothing when both are there already.
 set -euo pipefail
 
 if [ $# -ne 1 ]; then
@@ -41,7 +41,7 @@ private_apt() {
 fetch_nvtop() {
   [ -x "$dir/nvtop/usr/bin/nvtop" ] && return 0
   local component=contrib package
-  grep -q '^ID=ubuntu' /etc/os-release && component=universe
+  grep -q '^ID=ubuntu' /etc/os-release && component=multiverse
   work=$(mktemp -d "$dir/apt.XXXXXX")
   mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/debs"
   copy_sources "$component" "$work/sources"
