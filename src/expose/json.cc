@@ -78,12 +78,9 @@ json device_json(const DeviceSeries& device) {
 }
 
 json process_json(const ProcessAccount& account) {
-  json object{{"pid", account.identity.key.pid},
-              {"name", account.identity.name},
-              {"gpu", account.gpu_index},
-              {"gpu_uuid", account.gpu.text},
-              {"active", account.active},
-              {"energy_joules", energy_of(account.booked)}};
+  json object{{"pid", account.identity.key.pid}, {"name", account.identity.name},
+              {"gpu", account.gpu_index},        {"gpu_uuid", account.gpu.text},
+              {"active", account.active},        {"energy_joules", energy_of(account.booked)}};
   if (account.booked.gpu_time) object["gpu_seconds"] = seconds_of(*account.booked.gpu_time);
   add_owner(object, account.identity.owner);
   add_text(object, "container_id", account.identity.container_id);
@@ -104,9 +101,7 @@ json process_json(const ProcessAccount& account) {
 }
 
 json owner_json(const View& view, const OwnerAccount& account) {
-  json object{{"gpu", account.gpu_index},
-              {"gpu_uuid", account.gpu.text},
-              {"energy_joules", energy_of(account.booked)}};
+  json object{{"gpu", account.gpu_index}, {"gpu_uuid", account.gpu.text}, {"energy_joules", energy_of(account.booked)}};
   if (account.booked.gpu_time) object["gpu_seconds"] = seconds_of(*account.booked.gpu_time);
   add_owner(object, account.owner);
   const DeviceSeries* device = view.find_device(account.gpu);
