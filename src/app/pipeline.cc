@@ -100,7 +100,6 @@ void Pipeline::log_changes(const Cycle& cycle) {
 void Pipeline::change(const BookingRules& rules, PipelineOptions options) {
   engine_.change_rules(rules);
   source_->change_interval(options.sample_interval);
-  source_->change_interval(options.sample_interval);
   options_ = std::move(options);
 }
 
