@@ -69,6 +69,10 @@ bool Mixture::meet(const Observed& step) {
   company_->samples = before * kept + drawn;
   for (size_t i = 0; i < step.who.size(); ++i) {
     company_->hits[i] = company_->hits[i] * kept + step.who[i].busy * drawn;
+    if (step.quiet) continue;
+    Signature& shape = signatures_[step.who[i].process];
+    shape.note_samples(drawn, step.who[i].busy > 0);
+    if (!step.mps) shape.note_ceiling(step.shown[0].value_or(1), step.who[i].busy, step.seconds);
   }
   bool milestone = false;
   for (double enough : {kSamplesToCallPassive, 4 * kSamplesToCallPassive, kMostSamples}) {
@@ -111,8 +115,9 @@ void Mixture::book(const Record& record, double sign) {
 
 // Never caught and never known to show anything: there, but not at work.
 bool Mixture::passive(const Record& record, size_t claimant) const {
-  return !record.step.mps && record.company->samples >= kSamplesToCallPassive && record.company->hits[claimant] <= 0 &&
-         !signature(record.step.who[claimant].process).known();
+  const Signature& shape = signature(record.step.who[claimant].process);
+  return !record.step.mps && !shape.known() && shape.samples_missed() >= kSamplesToCallPassive &&
+         record.company->hits[claimant] <= 0;
 }
 
 Mixture::Roles Mixture::roles_of(const Record& record) const {
@@ -142,9 +147,8 @@ void Mixture::learn(const Record& record) {
   if (step.who.size() == 1 || active == 1) {
     const size_t only = step.who.size() == 1 ? 0 : roles.known.empty() ? roles.unknown[0] : roles.known[0];
     Signature& learned = signatures_[step.who[only].process];
-    const bool was_known = learned.known() && learned.seen_alone();
     learned.learn_alone(step.shown, step.who[only].busy, step.seconds);
-    if (!was_known || learned.reached_milestone()) revise(step.who[only].process);
+    if (learned.worth_revising()) revise(step.who[only].process);
     return;
   }
   if (roles.unknown.size() != 1) return;
@@ -156,9 +160,8 @@ void Mixture::learn(const Record& record) {
     for (size_t k : roles.known) *rest[f] -= signature(step.who[k].process).level(f) * explained.shares[k];
   }
   Signature& learned = signatures_[step.who[newcomer].process];
-  const bool was_known = learned.known();
   learned.learn_from_rest(rest, step.who[newcomer].busy, step.seconds);
-  if (!was_known && learned.known()) revise(step.who[newcomer].process);
+  if (learned.worth_revising()) revise(step.who[newcomer].process);
 }
 
 void Mixture::estimate_again(Record& record) {

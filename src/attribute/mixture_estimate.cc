@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "attribute/mixture.h"
 #include "attribute/unmix.h"
@@ -85,17 +86,38 @@ Mixture::Roles Mixture::with_changed_one(const Record& record, const Roles& role
   return chosen;
 }
 
-// Several unknown ones share the rest by the driver's samples. One of them may have burned it all, with odds like
-// their time: that is the doubt.
+// Several unknown ones share the rest by the driver's samples, but none gets more than it can have cost. One of them
+// may have burned it all, with odds like their time: that is the doubt.
 void Mixture::divide_rest(const Record& record, const Roles& roles, double rest, std::vector<Part>& parts) const {
+  const Observed& step = record.step;
   std::vector<double> weights;
-  double sum = 0;
+  std::vector<double> most;
   for (size_t u : roles.unknown) {
-    weights.push_back(record.step.mps ? 1.0 : record.company->hits[u] + 0.5);
-    sum += weights.back();
+    weights.push_back(step.mps ? 1.0 : record.company->hits[u] + 0.5);
+    most.push_back(signature(step.who[u].process).ceiling() * step.full_watts * step.seconds);
   }
-  for (size_t i = 0; i < roles.unknown.size(); ++i) {
-    const double share = weights[i] / sum;
+  std::vector<double> shares(weights.size(), 0.0);
+  double left = rest;
+  for (size_t round = 0; round < weights.size() && left > 0; ++round) {
+    double open = 0;
+    for (size_t i = 0; i < weights.size(); ++i) open += shares[i] < most[i] ? weights[i] : 0;
+    // All at their ceilings: somebody changed its ways, and time must do.
+    const bool all_full = open <= 0;
+    const double sum = all_full ? std::accumulate(weights.begin(), weights.end(), 0.0) : open;
+    double given = 0;
+    for (size_t i = 0; i < weights.size(); ++i) {
+      if (!all_full && shares[i] >= most[i]) continue;
+      const double wanted = left * weights[i] / sum;
+      const double part = all_full ? wanted : std::min(wanted, most[i] - shares[i]);
+      shares[i] += part;
+      given += part;
+    }
+    left -= given;
+    if (all_full) break;
+  }
+  const double all = std::max(1e-9, std::accumulate(shares.begin(), shares.end(), 0.0));
+  for (size_t i = 0; i < shares.size(); ++i) {
+    const double share = shares[i] / all;
     parts[roles.unknown[i]].joules = rest * share;
     parts[roles.unknown[i]].doubt = rest * std::sqrt(share * (1 - share));
   }
@@ -118,7 +140,8 @@ std::vector<Mixture::Part> Mixture::estimate(const Record& record) const {
   if (roles.unknown.empty() && fitted.misfit > kMisfitOfChange) roles = with_changed_one(record, roles, fitted);
 
   double explained = 0;
-  double company_doubt = kDoubtOfKnown;
+  // Under MPS no sample says who works, and they share the GPU at one moment, not in turns.
+  double company_doubt = step.mps ? kDoubtOfRest : kDoubtOfKnown;
   for (size_t k : roles.known) {
     if (!signature(step.who[k].process).seen_alone()) company_doubt = kDoubtOfRest;
     parts[k].joules = fitted.shares[k] * signature(step.who[k].process).level(0) * step.full_watts * step.seconds;

@@ -1,14 +1,13 @@
 #include "attribute/signature.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace gpuledger::attribute {
 
 void Signature::learn(const Features& shown, double busy, double weight) {
   const double old = std::min(trust_, kMemory);
-  milestone_ = false;
-  for (double seconds : {3.0, 10.0, kMemory}) milestone_ |= old < seconds && old + weight >= seconds;
   const double part = weight / (old + weight);
   for (size_t i = 0; i < kFeatures; ++i) {
     if (shown[i]) level_[i] += part * (std::max(0.0, *shown[i]) - level_[i]);
@@ -37,7 +36,28 @@ double Signature::highest_share() const {
   const double all = std::accumulate(level_.begin(), level_.end(), 0.0);
   constexpr double kLeast = 0.01;   // a process that shows nothing has no shape to scale
   constexpr double kHighest = 6.0;  // one second in six: longer pauses look like another phase
-  return all < kLeast ? 1.0 : std::clamp(peak_ / all, 1.0, kHighest);
+  if (all < kLeast) return 1;
+  return std::clamp(peak_ / all, 1.0, kHighest);
+}
+
+void Signature::note_ceiling(double power, double busy, double seconds) {
+  constexpr double kCaughtEnough = 0.5;  // fewer samples say too little about its time
+  ceiling_ = std::min(1.0, ceiling_ * std::exp2(seconds / kMemory));
+  if (busy >= kCaughtEnough) ceiling_ = std::min(ceiling_, power / busy);
+}
+
+bool Signature::worth_revising() {
+  if (!known()) return false;
+  double moved = 0;
+  double all = 0;
+  for (size_t i = 0; i < kFeatures; ++i) {
+    moved += std::abs(level_[i] - revised_level_[i]);
+    all += level_[i];
+  }
+  constexpr double kMaterial = 0.05;
+  if (moved <= kMaterial * all) return false;
+  revised_level_ = level_;
+  return true;
 }
 
 }  // namespace gpuledger::attribute

@@ -34,20 +34,28 @@ class Signature {
   Memory memory() const { return {level_, busy_, peak_, trust_, seen_alone_}; }
 
   void learn_alone(const Features& shown, double busy, double seconds);
-  // From what known neighbours left unexplained: worth a tenth, and forgotten at the first sight of it alone.
+  // From what known neighbours left unexplained: worth a fifth, and forgotten at the first sight of it alone.
   void learn_from_rest(const Features& rest, double busy, double seconds);
 
-  bool known() const { return trust_ >= kEnough; }
+  bool known() const { return trust_ >= (seen_alone_ ? kEnoughAlone : kEnoughByRest); }
   bool seen_alone() const { return seen_alone_; }
-  // True when the last lesson made it so much better known that old estimates are worth another look.
-  bool reached_milestone() const { return milestone_; }
+  // True once when what is known has moved so far that old estimates are worth another look.
+  bool worth_revising();
+  // Caught by a sample or not: many in a row that miss it make it passive.
+  void note_samples(double drawn, bool caught) { missed_ = caught ? 0 : missed_ + drawn; }
+  double samples_missed() const { return missed_; }
+  // While it was on the GPU for this part of a step, all of them together showed no more power than this: so a
+  // second of its own costs no more than the quotient. Forgotten with time, as processes change.
+  void note_ceiling(double power, double busy, double seconds);
+  double ceiling() const { return ceiling_; }
   double level(size_t feature) const { return level_[feature]; }
   double busy() const { return busy_; }  // share of the GPU's time
   // How much more than on average it can show at once: 1 for steady work, more for bursts.
   double highest_share() const;
 
  private:
-  static constexpr double kEnough = 0.9;       // seconds alone: one step
+  static constexpr double kEnoughAlone = 2.9;  // seconds: warming up is not what it will do
+  static constexpr double kEnoughByRest = 0.9;
   static constexpr double kMemory = 20;        // seconds: processes change their ways
   static constexpr double kRestIsWorth = 0.2;  // of a second alone
 
@@ -58,7 +66,9 @@ class Signature {
   double peak_ = 0;
   double trust_ = 0;
   bool seen_alone_ = false;
-  bool milestone_ = false;
+  std::array<double, kFeatures> revised_level_{};
+  double missed_ = 0;
+  double ceiling_ = 1;  // power of a whole second, over the limit
 };
 
 }  // namespace gpuledger::attribute

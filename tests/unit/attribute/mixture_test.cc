@@ -155,6 +155,24 @@ TEST(Mixture, OneThatChangesItsWaysIsFoundOut) {
   EXPECT_NEAR(mixture.fair(2) - before, 20 * 160, 800);
 }
 
+TEST(Mixture, WarmingUpIsNotWhatItWillDo) {
+  constexpr Work warming{40, 0.03, 0.01, 0.02, 0.01, 0.0};
+  Mixture mixture;
+  run(mixture, 2, {{1, &warming, 1, 0}});
+  run(mixture, 20, {{1, &kGemm, 0.5, 0.5}, {2, &kGemm, 0.5, 0.5}});
+  EXPECT_NEAR(mixture.fair(2), 20 * 280, 800) << "not all of it, though the other was seen cheap";
+}
+
+TEST(Mixture, WhoWasThereWhileNothingWasSpentIsNoStranger) {
+  // Two spin loops that were never alone, then somebody who multiplies: nobody's signature is known, but the
+  // spinners were caught busy while the GPU drew next to nothing.
+  Mixture mixture;
+  run(mixture, 8, {{1, &kSpin, 0.6, 0.6}, {2, &kSpin, 0.4, 0.4}});
+  run(mixture, 10, {{1, &kSpin, 0.4, 0.4}, {2, &kSpin, 0.3, 0.3}, {3, &kGemm, 0.3, 0.3}});
+  EXPECT_GT(mixture.fair(3), 0.5 * 10 * 0.3 * 560);
+  EXPECT_LT(mixture.fair(1), 0.1 * 10 * 0.3 * 560);
+}
+
 TEST(Mixture, WorksWithPowerAloneOnGpusWithoutActivity) {
   Mixture mixture;
   run(mixture, 10, {{1, &kSpin, 1, 1}}, false);
