@@ -41,7 +41,7 @@ double Signature::highest_share() const {
 }
 
 void Signature::note_ceiling(double power, double busy, double seconds) {
-  constexpr double kCaughtEnough = 0.5;  // fewer samples say too little about its time
+  constexpr double kCaughtEnough = 0.3;  // fewer samples say too little about its time
   ceiling_ = std::min(1.0, ceiling_ * std::exp2(seconds / kMemory));
   if (busy >= kCaughtEnough) ceiling_ = std::min(ceiling_, power / busy);
 }
