@@ -71,9 +71,18 @@ Mixture::Fit Mixture::fit(const Record& record, const Roles& roles) const {
   return result;
 }
 
-// Known, but not as it is now: the one without whose signature the others explain the step best.
+// Known, but not as it is now: those known only by what others left them, if they are several; else the one without
+// whose signature the others explain the step best.
 Mixture::Roles Mixture::with_changed_one(const Record& record, const Roles& roles, Fit& best) const {
-  Roles chosen = roles;
+  Roles chosen;
+  for (size_t k : roles.known) {
+    (signature(record.step.who[k].process).seen_alone() ? chosen.known : chosen.unknown).push_back(k);
+  }
+  if (chosen.unknown.size() > 1) {
+    best = fit(record, chosen);
+    return chosen;
+  }
+  chosen = roles;
   for (size_t changed : roles.known) {
     Roles without = roles;
     std::erase(without.known, changed);
