@@ -1,12 +1,22 @@
 #include "app/pipeline.h"
 
 #include "app/self_stats.h"
+#include "base/file.h"
 
 namespace gpuledger::app {
+namespace {
+
+constexpr Nanoseconds kPatienceAtStart = std::chrono::seconds(10);
+
+}  // namespace
 
 std::string textfile_text(const Cycle& cycle, expose::ExposeOptions options) {
   options.own_process_metrics = false;
   return expose::write_text(cycle, options);
+}
+
+Status write_textfile(const std::string& path, std::string_view text) {
+  return write_file_atomically(path, text, 0644);
 }
 
 Pipeline::Pipeline(std::unique_ptr<GpuSource> source, std::unique_ptr<identity::Resolver> resolver,
@@ -16,7 +26,8 @@ Pipeline::Pipeline(std::unique_ptr<GpuSource> source, std::unique_ptr<identity::
       engine_(rules),
       options_(std::move(options)),
       clock_(clock) {
-  if (!options_.textfile.empty()) textfile_ = std::make_unique<TextfileWriter>(options_.textfile);
+  if (!options_.textfile.empty())
+    textfile_ = std::make_unique<FileWriter>("textfile", options_.textfile, write_textfile);
 }
 
 void Pipeline::keep_state(std::unique_ptr<StateKeeper> keeper, std::string boot_id) {
@@ -54,7 +65,7 @@ std::shared_ptr<const Snapshot> Pipeline::run_cycle() {
   // The cycle that is being shown cannot hold its own duration: that is in the next one.
   cycle->cycle_durations = cycle_durations_;
   log_changes(*cycle);
-  if (textfile_) write_textfile(*cycle, began);
+  if (textfile_) post_textfile(*cycle, began);
 
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->text = expose::write_text(*cycle, options_.expose);
@@ -65,14 +76,13 @@ std::shared_ptr<const Snapshot> Pipeline::run_cycle() {
   return snapshot;
 }
 
-void Pipeline::write_textfile(const Cycle& cycle, Nanoseconds now) {
+void Pipeline::post_textfile(const Cycle& cycle, Nanoseconds now) {
   // While the driver is away a scan is due in every cycle, and none is done.
   if (!cycle.batch.processes_scanned && !scan_interval_is_over(last_textfile_, now)) return;
   last_textfile_ = now;
-  std::string text = textfile_text(cycle, options_.expose);
-  // The first one at once, so that serve() can end over a file that cannot be written.
-  if (cycle.number == 1) return textfile_->write_now(text);
-  textfile_->post(std::move(text));
+  textfile_->post(std::make_shared<const std::string>(textfile_text(cycle, options_.expose)));
+  // The first one is waited for, so that serve() can end over a file that cannot be written.
+  if (cycle.number == 1) (void)textfile_->wait(kPatienceAtStart);
 }
 
 void Pipeline::log_changes(const Cycle& cycle) {

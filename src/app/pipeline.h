@@ -3,8 +3,8 @@
 #include <memory>
 #include <optional>
 
+#include "app/file_writer.h"
 #include "app/state_keeper.h"
-#include "app/textfile_writer.h"
 #include "attribute/engine.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -25,6 +25,7 @@ struct PipelineOptions {
 
 // What node_exporter reads: the text without our own process_* series.
 std::string textfile_text(const Cycle& cycle, expose::ExposeOptions options);
+Status write_textfile(const std::string& path, std::string_view text);
 
 // The straight line: sample -> identity -> attribute -> expose. Every cycle ends in one new Snapshot.
 // Used by one thread.
@@ -42,14 +43,14 @@ class Pipeline {
   void release_gpus();
   void resume_gpus();
   // Null without --textfile. Any thread.
-  TextfileWriter* textfile() const { return textfile_.get(); }
+  FileWriter* textfile() const { return textfile_.get(); }
   // Null without --state-file. Between cycles.
   StateKeeper* state_keeper() const { return state_keeper_.get(); }
 
  private:
   bool scan_is_due(Nanoseconds now) const;
   bool scan_interval_is_over(const std::optional<Nanoseconds>& since, Nanoseconds now) const;
-  void write_textfile(const Cycle& cycle, Nanoseconds now);
+  void post_textfile(const Cycle& cycle, Nanoseconds now);
   void log_changes(const Cycle& cycle);
 
   std::unique_ptr<GpuSource> source_;
@@ -61,7 +62,7 @@ class Pipeline {
   bool rescan_wanted_ = false;
   uint64_t cycles_ = 0;
   DurationHistogram cycle_durations_;
-  std::unique_ptr<TextfileWriter> textfile_;
+  std::unique_ptr<FileWriter> textfile_;
   std::optional<Nanoseconds> last_textfile_;
   std::unique_ptr<StateKeeper> state_keeper_;
   StateLog states_;

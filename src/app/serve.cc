@@ -155,7 +155,7 @@ Status serve(const Config& given, const ConfigSources& sources) {
   if (!server.ok()) return server.error();
   // The first look happens here, so that a file that cannot be written is said before anything is served.
   snapshots.store(node->pipeline->run_cycle());
-  TextfileWriter* const textfile = node->pipeline->textfile();
+  FileWriter* const textfile = node->pipeline->textfile();
   if (textfile && !textfile->health().up) return Error{Code::kPermission, "--textfile: " + textfile->health().reason};
   StateKeeper* const keeper = node->pipeline->state_keeper();
   if (const Status writable = check_state(keeper); !writable.ok()) return writable;

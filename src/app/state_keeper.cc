@@ -2,10 +2,6 @@
 
 #include <unistd.h>
 
-#include <condition_variable>
-#include <mutex>
-#include <thread>
-
 #include "attribute/state_file.h"
 #include "attribute/state_text.h"
 #include "base/file.h"
@@ -17,94 +13,20 @@ namespace {
 constexpr Nanoseconds kBetweenDurable = std::chrono::seconds(10);
 // Far more than writing to memory takes, far less than a cycle.
 constexpr Nanoseconds kPatienceWithSystem = std::chrono::milliseconds(50);
+constexpr const char* kSource = "state-file";
+
+template <Flush kFlush>
+Status write_state_file(const std::string& path, std::string_view text) {
+  return write_file_atomically(path, text, 0644, kFlush);
+}
 
 }  // namespace
 
-// One file, one thread. A text that is not yet being written when the next one comes is dropped for it.
-class StateKeeper::Writer {
- public:
-  using Text = std::shared_ptr<const std::string>;
-
-  Writer(std::string path, Flush flush) : shared_(std::make_shared<Shared>()) {
-    shared_->path = std::move(path);
-    shared_->flush = flush;
-    thread_ = std::thread([shared = shared_] { run(*shared); });
-  }
-  ~Writer() { (void)end(kPatienceWithSystem); }
-
-  void post(Text text) {
-    const std::lock_guard lock(shared_->mutex);
-    shared_->pending = std::move(text);
-    shared_->changed.notify_all();
-  }
-
-  // False: not all that was posted is written.
-  bool wait(Nanoseconds patience) {
-    std::unique_lock lock(shared_->mutex);
-    return shared_->changed.wait_for(lock, patience, [this] { return !shared_->pending && !shared_->busy; });
-  }
-
-  // Writes what waits. False: a write cannot be called back, and the thread, which owns all it touches, is left to it.
-  bool end(Nanoseconds patience) {
-    if (!thread_.joinable()) return true;
-    std::unique_lock lock(shared_->mutex);
-    shared_->ending = true;
-    shared_->changed.notify_all();
-    const bool ended = shared_->changed.wait_for(lock, patience, [this] { return shared_->ended; });
-    lock.unlock();
-    if (ended)
-      thread_.join();
-    else
-      thread_.detach();
-    return ended;
-  }
-
-  SourceHealth health() const {
-    const std::lock_guard lock(shared_->mutex);
-    return shared_->health;
-  }
-
- private:
-  struct Shared {
-    std::string path;
-    Flush flush = Flush::kToDisk;
-    std::mutex mutex;
-    std::condition_variable changed;
-    Text pending;
-    SourceHealth health{.source = "state-file", .up = true, .reason = {}, .errors = {}};
-    bool busy = false;
-    bool ending = false;
-    bool ended = false;
-  };
-
-  static void run(Shared& shared) {
-    std::unique_lock lock(shared.mutex);
-    for (;;) {
-      shared.changed.wait(lock, [&] { return shared.ending || shared.pending; });
-      if (!shared.pending) break;
-      const Text text = std::exchange(shared.pending, nullptr);
-      shared.busy = true;
-      lock.unlock();
-      const Status written = write_file_atomically(shared.path, *text, 0644, shared.flush);
-      lock.lock();
-      shared.busy = false;
-      shared.health.up = written.ok();
-      shared.health.reason = written.ok() ? "" : written.error().message;
-      if (!written.ok()) ++shared.health.errors[code_name(written.error().code)];
-      shared.changed.notify_all();
-    }
-    shared.ended = true;
-    shared.changed.notify_all();
-  }
-
-  std::shared_ptr<Shared> shared_;
-  std::thread thread_;
-};
-
 StateKeeper::StateKeeper(const std::string& path)
     : path_(path),
-      recent_(std::make_unique<Writer>(attribute::recent_state_path(path), Flush::kToSystem)),
-      durable_(std::make_unique<Writer>(path, Flush::kToDisk)) {}
+      recent_(std::make_unique<FileWriter>(kSource, attribute::recent_state_path(path),
+                                           write_state_file<Flush::kToSystem>)),
+      durable_(std::make_unique<FileWriter>(kSource, path, write_state_file<Flush::kToDisk>)) {}
 
 StateKeeper::~StateKeeper() = default;
 
@@ -137,7 +59,7 @@ void StateKeeper::keep(const attribute::EngineState& state, Nanoseconds now) {
 bool StateKeeper::finish(Nanoseconds patience) {
   if (last_) durable_->post(last_);
   // First the one that could write again after it was removed.
-  if (!recent_->end(patience) || !durable_->end(patience)) return false;
+  if (!recent_->finish(patience) || !durable_->finish(patience)) return false;
   if (last_ && durable_->health().up) ::unlink(attribute::recent_state_path(path_).c_str());
   return true;
 }

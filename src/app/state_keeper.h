@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "app/file_writer.h"
 #include "attribute/state.h"
 #include "base/clock.h"
 #include "base/result.h"
@@ -32,14 +33,12 @@ class StateKeeper {
   SourceHealth health() const;
 
  private:
-  class Writer;
-
   explicit StateKeeper(const std::string& path);
 
   std::string path_;
   attribute::EngineState found_;
-  std::unique_ptr<Writer> recent_;
-  std::unique_ptr<Writer> durable_;
+  std::unique_ptr<FileWriter> recent_;
+  std::unique_ptr<FileWriter> durable_;
   std::shared_ptr<const std::string> last_;
   std::optional<Nanoseconds> last_durable_;
 };

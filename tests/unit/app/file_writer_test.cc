@@ -1,4 +1,4 @@
-#include "app/textfile_writer.h"
+#include "app/file_writer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ struct SlowDisk {
     changed.notify_all();
     changed.wait_for(lock, 10s, [this] { return open; });
     written.emplace_back(text);
-    return TextfileWriter::write_whole(path, text);
+    return write_file_atomically(path, text);
   }
   void let_go() {
     const std::lock_guard lock(mutex);
@@ -48,14 +48,16 @@ struct SlowDisk {
   }
 };
 
-class TextfileWriterTest : public ::testing::Test {
+class FileWriterTest : public ::testing::Test {
  protected:
-  ~TextfileWriterTest() override { disk_->let_go(); }
+  ~FileWriterTest() override { disk_->let_go(); }
 
-  TextfileWriter::Write slow() {
+  FileWriter::Write slow() {
     return [disk = disk_](const std::string& path, std::string_view text) { return disk->write(path, text); };
   }
   bool file_is_there() const { return std::filesystem::exists(path_); }
+  static FileWriter::Text text(const char* of) { return std::make_shared<const std::string>(of); }
+  static Status quick(const std::string& path, std::string_view text) { return write_file_atomically(path, text); }
   static bool eventually(const std::function<bool()>& condition) {
     for (int i = 0; i < 1000 && !condition(); ++i) std::this_thread::sleep_for(5ms);
     return condition();
@@ -66,12 +68,12 @@ class TextfileWriterTest : public ::testing::Test {
   std::shared_ptr<SlowDisk> disk_ = std::make_shared<SlowDisk>();
 };
 
-TEST_F(TextfileWriterTest, NobodyWaitsForTheDiskAndTheLatestTextWins) {
-  TextfileWriter writer(path_, slow());
-  writer.post("first");
+TEST_F(FileWriterTest, NobodyWaitsForTheDiskAndTheLatestTextWins) {
+  FileWriter writer("file", path_, slow());
+  writer.post(text("first"));
   ASSERT_TRUE(disk_->wait_for_begun(1));
   const auto begin = std::chrono::steady_clock::now();
-  for (const char* text : {"second", "third", "fourth"}) writer.post(text);
+  for (const char* each : {"second", "third", "fourth"}) writer.post(text(each));
   EXPECT_TRUE(writer.health().up);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
   disk_->let_go();
@@ -82,42 +84,53 @@ TEST_F(TextfileWriterTest, NobodyWaitsForTheDiskAndTheLatestTextWins) {
   EXPECT_THAT(disk_->texts(), ElementsAre("first", "fourth"));
 }
 
-TEST_F(TextfileWriterTest, NothingIsWrittenAfterTheRemoval) {
-  TextfileWriter writer(path_, slow());
-  writer.post("first");
+TEST_F(FileWriterTest, NothingIsWrittenAfterTheRemoval) {
+  FileWriter writer("file", path_, slow());
+  writer.post(text("first"));
   ASSERT_TRUE(disk_->wait_for_begun(1));
-  writer.post("second");
+  writer.post(text("second"));
   EXPECT_FALSE(writer.remove(20ms)) << "the disk hangs";
   disk_->let_go();
   EXPECT_TRUE(eventually([&] { return disk_->texts().size() == 1 && !file_is_there(); }));
-  writer.post("third");
+  writer.post(text("third"));
   std::this_thread::sleep_for(50ms);
   EXPECT_THAT(disk_->texts(), ElementsAre("first"));
   EXPECT_FALSE(file_is_there());
 }
 
-TEST_F(TextfileWriterTest, RemovesWhatItWrote) {
-  TextfileWriter writer(path_);
-  writer.write_now("text");
+TEST_F(FileWriterTest, RemovesWhatItWrote) {
+  FileWriter writer("file", path_, quick);
+  writer.post(text("text"));
+  EXPECT_TRUE(writer.wait(5s));
   EXPECT_TRUE(file_is_there());
   EXPECT_TRUE(writer.remove(5s));
   EXPECT_FALSE(file_is_there());
 }
 
-TEST_F(TextfileWriterTest, WithoutRemovalTheFileStays) {
-  { TextfileWriter(path_).write_now("text"); }
+TEST_F(FileWriterTest, FinishWritesWhatWaits) {
+  FileWriter writer("file", path_, slow());
+  writer.post(text("first"));
+  ASSERT_TRUE(disk_->wait_for_begun(1));
+  writer.post(text("second"));
+  EXPECT_FALSE(writer.wait(20ms));
+  disk_->let_go();
+  EXPECT_TRUE(writer.finish(5s));
+  EXPECT_THAT(disk_->texts(), ElementsAre("first", "second"));
   EXPECT_TRUE(file_is_there());
 }
 
-TEST_F(TextfileWriterTest, HealthFollowsTheWrites) {
-  TextfileWriter writer(tree_.root() + "/later/gpu.prom");
-  writer.write_now("text");
+TEST_F(FileWriterTest, HealthFollowsTheWrites) {
+  FileWriter writer("file", tree_.root() + "/later/gpu.prom", quick);
+  writer.post(text("text"));
+  ASSERT_TRUE(writer.wait(5s));
+  EXPECT_EQ(writer.health().source, "file");
   EXPECT_FALSE(writer.health().up);
   EXPECT_NE(writer.health().reason.find("/later/gpu.prom"), std::string::npos) << writer.health().reason;
   EXPECT_EQ(writer.health().errors.at("not_found"), 1);
   std::filesystem::create_directory(tree_.root() + "/later");
-  writer.post("text");
-  EXPECT_TRUE(eventually([&] { return writer.health().up; }));
+  writer.post(text("text"));
+  ASSERT_TRUE(writer.wait(5s));
+  EXPECT_TRUE(writer.health().up);
   EXPECT_EQ(writer.health().reason, "");
   EXPECT_EQ(writer.health().errors.at("not_found"), 1) << "errors are counted for ever";
 }
