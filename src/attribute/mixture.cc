@@ -91,6 +91,9 @@ void Mixture::advance(const Observed& step) {
   Record record;
   record.step = step;
   record.company = company_;
+  for (const Claimant& claimant : step.who) {
+    record.missed.push_back(!step.mps && signature(claimant.process).samples_missed() >= kSamplesToCallPassive);
+  }
   record.parts = estimate(record);
   for (size_t i = 0; i < step.who.size(); ++i) claims_[step.who[i].account].last = record.parts[i].joules;
   book(record, 1);
@@ -113,11 +116,9 @@ void Mixture::book(const Record& record, double sign) {
   }
 }
 
-// Never caught and never known to show anything: there, but not at work.
+// Not caught for long, and not known to show anything: there, but not at work.
 bool Mixture::passive(const Record& record, size_t claimant) const {
-  const Signature& shape = signature(record.step.who[claimant].process);
-  return !record.step.mps && !shape.known() && shape.samples_missed() >= kSamplesToCallPassive &&
-         record.company->hits[claimant] <= 0;
+  return record.missed[claimant] && !signature(record.step.who[claimant].process).known();
 }
 
 Mixture::Roles Mixture::roles_of(const Record& record) const {

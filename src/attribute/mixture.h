@@ -79,6 +79,7 @@ class Mixture {
   struct Record {
     Observed step;
     std::shared_ptr<const Company> company;  // goes on learning after the step
+    std::vector<bool> missed;                // by claimant: no sample had caught it for long
     std::vector<Part> parts;
   };
   struct Roles {

@@ -47,9 +47,18 @@ class [[nodiscard]] Result {
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
 
-  T& value() & { assert(ok()); return *std::get_if<0>(&state_); }
-  const T& value() const& { assert(ok()); return *std::get_if<0>(&state_); }
-  T&& value() && { assert(ok()); return std::move(*std::get_if<0>(&state_)); }
+  T& value() & {
+    assert(ok());
+    return *std::get_if<0>(&state_);
+  }
+  const T& value() const& {
+    assert(ok());
+    return *std::get_if<0>(&state_);
+  }
+  T&& value() && {
+    assert(ok());
+    return std::move(*std::get_if<0>(&state_));
+  }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T&& operator*() && { return std::move(*this).value(); }
@@ -57,7 +66,10 @@ class [[nodiscard]] Result {
   const T* operator->() const { return &value(); }
   T value_or(T fallback) const& { return ok() ? value() : std::move(fallback); }
 
-  const Error& error() const { assert(!ok()); return *std::get_if<1>(&state_); }
+  const Error& error() const {
+    assert(!ok());
+    return *std::get_if<1>(&state_);
+  }
 
  private:
   std::variant<T, Error> state_;
@@ -65,6 +77,8 @@ class [[nodiscard]] Result {
 
 struct Nothing {};
 using Status = Result<Nothing>;
-inline Status ok_status() { return Nothing{}; }
+inline Status ok_status() {
+  return Nothing{};
+}
 
 }  // namespace gpuledger

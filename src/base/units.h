@@ -16,8 +16,14 @@ class Energy {
   constexpr int64_t microjoules() const { return uj_; }
   constexpr double joules() const { return static_cast<double>(uj_) / 1e6; }
 
-  constexpr Energy& operator+=(Energy other) { uj_ += other.uj_; return *this; }
-  constexpr Energy& operator-=(Energy other) { uj_ -= other.uj_; return *this; }
+  constexpr Energy& operator+=(Energy other) {
+    uj_ += other.uj_;
+    return *this;
+  }
+  constexpr Energy& operator-=(Energy other) {
+    uj_ -= other.uj_;
+    return *this;
+  }
   friend constexpr Energy operator+(Energy a, Energy b) { return a += b; }
   friend constexpr Energy operator-(Energy a, Energy b) { return a -= b; }
   friend constexpr auto operator<=>(Energy, Energy) = default;
@@ -43,11 +49,13 @@ class Power {
 
 // mW * ns = 1e-6 uJ; the product of 1 kW and a day still fits.
 constexpr Energy energy_of(Power power, std::chrono::nanoseconds time) {
-  return Energy::microjoules(static_cast<int64_t>(static_cast<__int128>(power.milliwatts()) * time.count() / 1'000'000));
+  return Energy::microjoules(
+      static_cast<int64_t>(static_cast<__int128>(power.milliwatts()) * time.count() / 1'000'000));
 }
 constexpr Power power_of(Energy energy, std::chrono::nanoseconds time) {
   if (time.count() <= 0) return Power();
-  return Power::milliwatts(static_cast<int64_t>(static_cast<__int128>(energy.microjoules()) * 1'000'000 / time.count()));
+  return Power::milliwatts(
+      static_cast<int64_t>(static_cast<__int128>(energy.microjoules()) * 1'000'000 / time.count()));
 }
 
 struct Bytes {

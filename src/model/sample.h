@@ -21,7 +21,7 @@ namespace gpuledger {
 enum class EnergySource { kCounter, kPowerIntegral };
 
 struct MigInstance {
-  std::string uuid;     // "MIG-..."
+  std::string uuid;  // "MIG-..."
   MigId id;
   std::string profile;  // "1g.18gb"; empty where the driver gives no attributes
   uint32_t compute_slices = 0;
@@ -52,9 +52,7 @@ struct EngineUse {
   Ratio decoder;
   Ratio jpeg;
   Ratio ofa;
-  bool any() const {
-    return sm.value > 0 || encoder.value > 0 || decoder.value > 0 || jpeg.value > 0 || ofa.value > 0;
-  }
+  bool any() const { return sm.value > 0 || encoder.value > 0 || decoder.value > 0 || jpeg.value > 0 || ofa.value > 0; }
 };
 
 struct ProcessSample {
@@ -105,7 +103,7 @@ struct DeviceSample {
 struct SourceHealth {
   std::string source;  // "nvml"
   bool up = false;
-  std::string reason;  // why not
+  std::string reason;                      // why not
   std::map<std::string, uint64_t> errors;  // since start, by code name
 };
 

@@ -129,6 +129,15 @@ TEST(Mixture, AHolderThatIsNeverCaughtPaysNothing) {
   EXPECT_LT(mixture.fair(2), 0.03 * mixture.fair(1));
 }
 
+TEST(Mixture, WhoStopsWorkingStopsPaying) {
+  Mixture mixture;
+  run(mixture, 10, {{1, &kGemm, 0.5, 0.5}, {2, &kGemm, 0.5, 0.5}});
+  run(mixture, 6, {{1, &kGemm, 1, 1}, {2, &kNothing, 0, 0}});
+  const double after_a_while = mixture.fair(2);
+  run(mixture, 30, {{1, &kGemm, 1, 1}, {2, &kNothing, 0, 0}});
+  EXPECT_LE(mixture.fair(2), after_a_while + 1);
+}
+
 TEST(Mixture, MpsClientsAreToldApartByWhenTheyAreThere) {
   const auto mps = [](std::vector<Worker> workers) {
     Observed step = step_of(workers);
