@@ -11,6 +11,8 @@ constexpr size_t kMostRecords = 600;
 constexpr double kSamplesPerSecond = 5;
 // Shares of a company drift: a minute's worth of samples speaks for the present.
 constexpr double kMostSamples = 60 * kSamplesPerSecond;
+// Half of one sample in five: less than the driver can see of a process.
+constexpr double kBusyEnoughToLearn = 0.1;
 // Not caught once in so many samples: less than a ninth of the GPU's time, with 95 % certainty.
 constexpr double kSamplesToCallPassive = 25;
 }  // namespace
@@ -147,6 +149,8 @@ void Mixture::learn(const Record& record) {
   const size_t active = roles.known.size() + roles.unknown.size();
   if (step.who.size() == 1 || active == 1) {
     const size_t only = step.who.size() == 1 ? 0 : roles.known.empty() ? roles.unknown[0] : roles.known[0];
+    // Hardly caught: it warms up or waits, and that is not what it will do.
+    if (!step.mps && step.who[only].busy < kBusyEnoughToLearn) return;
     Signature& learned = signatures_[step.who[only].process];
     learned.learn_alone(step.shown, step.who[only].busy, step.seconds);
     if (learned.worth_revising()) revise(step.who[only].process);

@@ -37,7 +37,7 @@ class Signature {
   // From what known neighbours left unexplained: worth a fifth, and forgotten at the first sight of it alone.
   void learn_from_rest(const Features& rest, double busy, double seconds);
 
-  bool known() const { return trust_ >= (seen_alone_ ? kEnoughAlone : kEnoughByRest); }
+  bool known() const { return trust_ >= kEnough; }
   bool seen_alone() const { return seen_alone_; }
   // True once when what is known has moved so far that old estimates are worth another look.
   bool worth_revising();
@@ -54,8 +54,7 @@ class Signature {
   double highest_share() const;
 
  private:
-  static constexpr double kEnoughAlone = 2.9;  // seconds: warming up is not what it will do
-  static constexpr double kEnoughByRest = 0.9;
+  static constexpr double kEnough = 0.9;       // seconds alone: one step
   static constexpr double kMemory = 20;        // seconds: processes change their ways
   static constexpr double kRestIsWorth = 0.2;  // of a second alone
 

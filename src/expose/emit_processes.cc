@@ -6,9 +6,9 @@
 namespace gpuledger::expose {
 
 void add_booked_energy(TextWriter& out, const std::string& labels, const Booked& booked) {
-  const bool estimated = booked.shared != Energy();
-  if (booked.alone != Energy() || !estimated) out.add(labels, booked.alone, "energy_estimated=\"false\"");
-  if (estimated) out.add(labels, booked.shared, "energy_estimated=\"true\"");
+  // Both from the start, though one may stay 0: increase() misses what a series already has when it appears.
+  out.add(labels, booked.alone, "energy_estimated=\"false\"");
+  out.add(labels, booked.shared, "energy_estimated=\"true\"");
 }
 
 void emit_process_energy(const View& view, TextWriter& out) {
