@@ -86,8 +86,8 @@ TEST(PodCollector, OneFamilyPerKindOfOwner) {
                                                                                      {"container", "jupyter"},
                                                                                      {"gpu", "2"},
                                                                                      {"energy_estimated", "false"}}));
-  EXPECT_EQ(out.value("gpu_ledger_host_energy_joules_total", {{"gpu", "0"}}), Value("1500.0001"));
-  EXPECT_EQ(out.value("gpu_ledger_host_energy_joules_total", {{"gpu", "1"}}), Value("60"));
+  EXPECT_EQ(out.micro_sum("gpu_ledger_host_energy_joules_total", {{"gpu", "0"}}), 1'500'000'100);
+  EXPECT_EQ(out.micro_sum("gpu_ledger_host_energy_joules_total", {{"gpu", "1"}}), 60'000'000);
 }
 
 TEST(PodCollector, IdleMemoryIsAbsentWhereTheGpuCannotSay) {
