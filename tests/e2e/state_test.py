@@ -29,7 +29,7 @@ class StateTest(harness.Case):
         self.file = self.folder / "state"
         self.recent = self.folder / "state.recent"
         self.epoch = int(time.time()) - 50
-        self.death = 58 * int(harness.SLOW)
+        self.death = 50 + int(8 * harness.SLOW)
         self.scenario = self.write("node.yaml", NODE % self.death)
 
     def start(self, *arguments):
