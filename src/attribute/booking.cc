@@ -103,7 +103,7 @@ void DeviceBook::book_to_tenants(const EnergyMeter::Step& step, const Step& pres
     book_to_reason(fixed, Reason::kStatic);
   } else {
     if (rules.static_power == StaticPower::kEqual) weights.assign(weights.size(), 1.0);
-    book_static(fixed, weights, present);
+    book_weighted(fixed, weights, present, true);
   }
 }
 
@@ -180,10 +180,6 @@ void DeviceBook::book_shares(Energy energy, const std::vector<double>& shares, c
     // it all, with odds like their time.
     account.intensity_error += joules * std::sqrt(share * (1 - share));
   }
-}
-
-void DeviceBook::book_static(Energy energy, const std::vector<double>& weights, const Step& present) {
-  book_weighted(energy, weights, present, true);
 }
 
 void DeviceBook::book_weighted(Energy energy, const std::vector<double>& shares, const Step& present, bool is_static) {

@@ -110,7 +110,6 @@ class DeviceBook {
   void book_fairly(Energy dynamic, const Step& present, const std::vector<double>& shares, bool alone);
   void book_shares(Energy energy, const std::vector<double>& shares, const Step& present, Nanoseconds time,
                    const BookingRules& rules);
-  void book_static(Energy energy, const std::vector<double>& weights, const Step& present);
   void book_weighted(Energy energy, const std::vector<double>& shares, const Step& present, bool is_static);
   void book_to(Account& account, Energy energy, bool alone, bool is_static);
   static bool quiet(const DeviceSample& sample, const Step& present);
