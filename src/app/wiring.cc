@@ -3,6 +3,7 @@
 #include <map>
 
 #include "base/version.h"
+#include "identity/pod_file.h"
 
 namespace gpuledger::app {
 namespace {
@@ -84,16 +85,16 @@ Result<Node> open_node(const Config& config, const Clock& clock) {
   node.sim = std::move(driver->sim);
   node.summary = summarise(driver->probe);
   std::string proc_root = config.proc_root;
-  std::unique_ptr<identity::PodDirectory> pods;
+  identity::NodeDirectory directory;
   if (node.sim) {
     // A simulated process has no entry in the real /proc; a scenario with real pids names /proc itself.
     if (proc_root == Config{}.proc_root) proc_root = node.sim->proc_root();
-    pods = std::make_unique<identity::PodListFile>(node.sim->pod_list());
+    directory.pods = std::make_unique<identity::PodFile>(node.sim->pod_list(), identity::PodLabelList{});
   }
 
   identity::ProcReader proc(proc_root);
   if (const Status readable = proc.check(); !readable.ok()) return readable.error();
-  auto resolver = std::make_unique<identity::Resolver>(std::move(proc), std::move(pods));
+  auto resolver = std::make_unique<identity::Resolver>(std::move(proc), std::move(directory));
   node.pipeline = std::make_unique<Pipeline>(std::move(driver->source), std::move(resolver), booking_rules(config),
                                              pipeline_options(config), clock);
   if (!config.state_file.empty()) {

@@ -17,25 +17,13 @@ OwnerFound owner_of(const CgroupHome& home, const PodView& pods) {
   if (!home.pod_uid.empty()) {
     owner.kind = OwnerKind::kPod;
     owner.pod_uid = home.pod_uid;
-    const auto container = pods.by_container_id.find(home.container_id);
-    if (container != pods.by_container_id.end()) {
-      const auto& [pod, name] = container->second;
-      owner = {.kind = OwnerKind::kPod,
-               .name_space = pod.name_space,
-               .pod = pod.pod,
-               .container = name,
-               .pod_uid = pod.uid,
-               .runtime = {},
-               .container_id = {},
-               .job = {},
-               .step = {}};
-      return {owner, false};
-    }
-    const auto pod = pods.by_uid.find(home.pod_uid);
-    if (pod == pods.by_uid.end()) return {owner, true};
-    owner.name_space = pod->second.name_space;
-    owner.pod = pod->second.pod;
-    owner.pod_uid = pod->second.uid;
+    const PodView::Found found = pods.by_container_id(home.container_id);
+    const Pod* const pod = found.pod ? found.pod : pods.by_uid(home.pod_uid);
+    if (!pod) return {owner, true};
+    owner.name_space = pod->name_space;
+    owner.pod = pod->name;
+    owner.pod_uid = pod->uid;
+    if (found.container) owner.container = found.container->name;
     return {owner, false};
   }
   if (!home.slurm_job.empty()) {
@@ -110,7 +98,8 @@ IdentityMap Resolver::resolve(const SampleBatch& batch) {
     for (const ProcessSample& process : device.processes) pids.insert(process.pid);
   }
   const bool unknown_pid = std::any_of(pids.begin(), pids.end(), [&](Pid pid) { return !known_.contains(pid); });
-  const auto pods = directory_ && (batch.processes_scanned || unknown_pid) ? directory_->view() : no_pods;
+  auto pods = directory_.pods && (batch.processes_scanned || unknown_pid) ? directory_.pods->view() : no_pods;
+  if (!pods) pods = no_pods;
 
   for (Pid pid : pids) {
     if (refresh(pid, batch.processes_scanned, *pods, map) || gone_.contains(pid)) continue;

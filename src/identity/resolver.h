@@ -5,7 +5,7 @@
 #include <optional>
 #include <set>
 
-#include "identity/pod_list.h"
+#include "identity/node_directory.h"
 #include "identity/proc_reader.h"
 #include "model/identity.h"
 #include "model/sample.h"
@@ -16,9 +16,7 @@ namespace gpuledger::identity {
 // the directory only hands out what it has. Used by the sampler thread alone.
 class Resolver {
  public:
-  // directory may be null: no pod names.
-  Resolver(ProcReader proc, std::unique_ptr<PodDirectory> directory)
-      : proc_(std::move(proc)), directory_(std::move(directory)) {}
+  Resolver(ProcReader proc, NodeDirectory directory) : proc_(std::move(proc)), directory_(std::move(directory)) {}
 
   IdentityMap resolve(const SampleBatch& batch);
 
@@ -34,7 +32,7 @@ class Resolver {
   };
 
   ProcReader proc_;
-  std::unique_ptr<PodDirectory> directory_;
+  NodeDirectory directory_;
   std::map<Pid, Known> known_;
   std::set<Pid> gone_;  // were known; the driver may go on listing them for a while
 };

@@ -11,19 +11,17 @@ const std::string kId = "0123456789abcdef0123456789abcdef0123456789abcdef0123456
 const std::string kUid = "11112222-3333-4444-5555-666677778888";
 const std::string kPodCgroup = "0::/kubepods/burstable/pod" + kUid + "/" + kId + "\n";
 
-class FixedPods final : public PodDirectory {
+class FixedPods final : public PodSource {
  public:
-  std::shared_ptr<const PodView> view() override { return view_; }
+  std::shared_ptr<const PodView> view() const override { return view_; }
+  SourceHealth health() const override { return {.source = "fixed", .up = true, .reason = {}, .errors = {}}; }
   void name_pod() {
-    auto view = std::make_shared<PodView>();
-    const PodName pod{"ml", "train-0", kUid};
-    view->by_uid[kUid] = pod;
-    view->by_container_id[kId] = {pod, "pytorch"};
-    view_ = view;
+    Pod pod{.name_space = "ml", .name = "train-0", .uid = kUid, .containers = {{kId, "pytorch"}}};
+    view_ = std::make_shared<const PodView>(std::vector{std::make_shared<const Pod>(std::move(pod))});
   }
 
  private:
-  std::shared_ptr<const PodView> view_ = std::make_shared<PodView>();
+  std::shared_ptr<const PodView> view_;
 };
 
 SampleBatch batch_of(std::initializer_list<Pid> pids, bool scanned = true) {
@@ -44,7 +42,7 @@ class ResolverTest : public ::testing::Test {
  protected:
   testing::ProcTree tree_;
   FixedPods* pods_ = new FixedPods;
-  Resolver resolver_{ProcReader(tree_.root()), std::unique_ptr<PodDirectory>(pods_)};
+  Resolver resolver_{ProcReader(tree_.root()), NodeDirectory{.pods = std::unique_ptr<PodSource>(pods_)}};
 };
 
 TEST_F(ResolverTest, HostProcess) {

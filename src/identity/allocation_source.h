@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/sample.h"
+
+namespace gpuledger::identity {
+
+// A device as the kubelet gave it to a container, in its own words.
+struct DeviceGrant {
+  std::string name_space;
+  std::string pod;
+  std::string container;
+  std::string resource;   // "nvidia.com/gpu", "nvidia.com/mig-1g.18gb.shared"; for a DRA claim its driver's name
+  std::string device_id;  // "GPU-...::3", "MIG-...", "nvidia0/gi2"; for a DRA claim its device's name, "gpu-0"
+};
+
+// Who was given what at one moment. Immutable once made. GPUs only: other resources are left out.
+struct GrantView {
+  std::vector<DeviceGrant> grants;
+  std::vector<std::string> allocatable;  // device ids on offer; empty where the kubelet cannot say
+};
+
+// Same rules of threads as PodSource.
+class AllocationSource {
+ public:
+  virtual ~AllocationSource() = default;
+  virtual std::shared_ptr<const GrantView> view() const = 0;  // null until the first answer
+  virtual SourceHealth health() const = 0;
+  virtual void look_again() {}
+};
+
+}  // namespace gpuledger::identity

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "model/sample.h"
+
+namespace gpuledger::identity {
+
+// How a source that runs on its own thread is doing, readable from any other.
+class HealthCell {
+ public:
+  explicit HealthCell(std::string source) {
+    health_.source = std::move(source);
+    health_.reason = "not asked yet";
+  }
+
+  void works() {
+    const std::lock_guard lock(mutex_);
+    health_.up = true;
+    health_.reason.clear();
+  }
+  // code: a short name for the counter ("unavailable", "http_403"); reason: what is wrong and what to do, one line.
+  void fails(const std::string& code, std::string reason) {
+    const std::lock_guard lock(mutex_);
+    health_.up = false;
+    health_.reason = std::move(reason);
+    ++health_.errors[code];
+  }
+  // Something was wrong, but the source goes on.
+  void counts(const std::string& code) {
+    const std::lock_guard lock(mutex_);
+    ++health_.errors[code];
+  }
+
+  SourceHealth get() const {
+    const std::lock_guard lock(mutex_);
+    return health_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  SourceHealth health_;
+};
+
+}  // namespace gpuledger::identity

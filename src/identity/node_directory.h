@@ -1,0 +1,19 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "identity/allocation_source.h"
+#include "identity/container_source.h"
+#include "identity/pod_source.h"
+
+namespace gpuledger::identity {
+
+// Everybody who can put a name to a process of this node. Any may be missing.
+struct NodeDirectory {
+  std::unique_ptr<PodSource> pods;
+  std::unique_ptr<AllocationSource> allocations;
+  std::vector<std::unique_ptr<ContainerSource>> containers;
+};
+
+}  // namespace gpuledger::identity

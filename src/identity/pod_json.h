@@ -1,0 +1,29 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "identity/pod_source.h"
+
+namespace gpuledger::identity {
+
+// A v1.Pod in JSON. Empty: no uid or no name, so nothing anybody could be called by.
+std::optional<Pod> parse_pod(const nlohmann::json& object, const PodLabelList& labels);
+
+struct PodList {
+  std::vector<Pod> pods;
+  std::string resource_version;
+};
+// A v1.PodList in JSON: what a kubelet's /pods and the API server's list say.
+Result<PodList> parse_pod_list(std::string_view json, const PodLabelList& labels);
+
+// Names as Kubernetes bounds them; longer ones are cut.
+std::string bounded_name(std::string_view text);
+// "containerd://<id>" to "<id>"; empty when there is no such thing yet.
+std::string bare_container_id(std::string_view with_scheme);
+
+}  // namespace gpuledger::identity

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "identity/pod_view.h"
+
+namespace gpuledger::identity {
+
+// What a source has learned so far. One thread writes, view() may be read by any.
+// Deleted pods stay for a while: their processes are still ending, and their last samples need names.
+class PodStore {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  static constexpr auto kKeepDeleted = std::chrono::minutes(5);
+  static constexpr size_t kMostPods = 10'000;
+
+  // False: the store is full, the pod was left out.
+  bool put(Pod pod);
+  void remove(const std::string& uid, Time now);
+  // A complete list: who is missing from it was deleted. Returns how many did not fit.
+  size_t replace_all(std::vector<Pod> pods, Time now);
+  // Makes the changes visible.
+  void publish(Time now);
+
+  std::shared_ptr<const PodView> view() const;
+
+ private:
+  struct Kept {
+    std::shared_ptr<const Pod> pod;
+    std::optional<Time> deleted;
+  };
+  std::unordered_map<std::string, Kept> pods_;  // by uid
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<const PodView> view_;
+};
+
+}  // namespace gpuledger::identity

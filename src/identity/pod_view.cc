@@ -1,0 +1,34 @@
+#include "identity/pod_view.h"
+
+namespace gpuledger::identity {
+
+PodView::PodView(std::vector<std::shared_ptr<const Pod>> pods) : pods_(std::move(pods)) {
+  by_uid_.reserve(pods_.size());
+  by_container_id_.reserve(pods_.size() * 2);
+  for (const auto& pod : pods_) {
+    by_uid_[pod->uid] = pod.get();
+    if (!pod->manifest_hash.empty()) by_uid_.try_emplace(pod->manifest_hash, pod.get());
+    by_name_[{pod->name_space, pod->name}] = pod.get();
+    for (const PodContainer& container : pod->containers) {
+      if (!container.id.empty()) by_container_id_[container.id] = {pod.get(), &container};
+    }
+  }
+}
+
+const Pod* PodView::by_uid(std::string_view uid) const {
+  const auto it = by_uid_.find(uid);
+  return it == by_uid_.end() ? nullptr : it->second;
+}
+
+PodView::Found PodView::by_container_id(std::string_view id) const {
+  const auto it = by_container_id_.find(id);
+  return it == by_container_id_.end() ? Found{} : it->second;
+}
+
+const Pod* PodView::by_name(std::string_view name_space, std::string_view name) const {
+  // A pod made anew under an old name: the living one is meant, and a store lists those last.
+  const auto it = by_name_.find({name_space, name});
+  return it == by_name_.end() ? nullptr : it->second;
+}
+
+}  // namespace gpuledger::identity

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace gpuledger::identity {
+
+struct PodContainer {
+  std::string id;  // without the runtime's "containerd://"
+  std::string name;
+};
+
+// Of a pod, what labels need. Specs and environments are never kept.
+struct Pod {
+  std::string name_space;
+  std::string name;
+  std::string uid;
+  std::string manifest_hash;  // static pods: what their cgroups carry in place of the uid
+  bool finished = false;      // Succeeded or Failed: it holds no GPU, whatever a list says
+  std::vector<PodContainer> containers;
+  std::map<std::string, std::string> labels;  // those of --pod-labels alone
+  std::string hami_devices;                   // HAMi's annotation: the GPUs it really gave
+};
+
+// The pods of this node at one moment. Immutable once made, so any thread may read it.
+class PodView {
+ public:
+  struct Found {
+    const Pod* pod = nullptr;
+    const PodContainer* container = nullptr;
+  };
+
+  PodView() = default;
+  explicit PodView(std::vector<std::shared_ptr<const Pod>> pods);
+  // The maps point into pods_.
+  PodView(const PodView&) = delete;
+  PodView& operator=(const PodView&) = delete;
+
+  const std::vector<std::shared_ptr<const Pod>>& pods() const { return pods_; }
+  const Pod* by_uid(std::string_view uid) const;  // a static pod also by its manifest's hash
+  Found by_container_id(std::string_view id) const;
+  const Pod* by_name(std::string_view name_space, std::string_view name) const;
+
+ private:
+  std::vector<std::shared_ptr<const Pod>> pods_;
+  std::unordered_map<std::string_view, const Pod*> by_uid_;
+  std::unordered_map<std::string_view, Found> by_container_id_;
+  std::map<std::pair<std::string_view, std::string_view>, const Pod*> by_name_;
+};
+
+}  // namespace gpuledger::identity
