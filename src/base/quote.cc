@@ -83,4 +83,19 @@ std::string in_quotes(std::string_view text) {
   return out;
 }
 
+std::string clean_text(std::string_view text, size_t max_bytes) {
+  std::string out;
+  bool after_invalid = false;
+  while (!text.empty()) {
+    const Character c = decode(text);
+    const std::string_view shown = c.valid ? text.substr(0, c.length) : std::string_view("\xef\xbf\xbd");
+    text.remove_prefix(c.length);
+    if ((c.valid && must_escape(c.code)) || (!c.valid && after_invalid)) continue;
+    if (out.size() + shown.size() > max_bytes) break;
+    out += shown;
+    after_invalid = !c.valid;
+  }
+  return out;
+}
+
 }  // namespace gpuledger

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -11,5 +12,9 @@ namespace gpuledger {
 // \ufffd.
 void append_quoted(std::string& out, std::string_view text);
 std::string in_quotes(std::string_view text);
+
+// For names from outside that become labels: what append_quoted escapes is left out, a run of bytes that are no UTF-8
+// becomes one U+FFFD. At most max_bytes, cut between characters.
+std::string clean_text(std::string_view text, size_t max_bytes);
 
 }  // namespace gpuledger

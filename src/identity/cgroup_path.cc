@@ -1,133 +1,249 @@
 #include "identity/cgroup_path.h"
 
 #include <algorithm>
-#include <vector>
+#include <optional>
+
+#include "base/quote.h"
+#include "identity/cgroup_segment.h"
 
 namespace gpuledger::identity {
 namespace {
 
-constexpr size_t kContainerIdLength = 64;
-constexpr size_t kPodUidLength = 36;
-constexpr size_t kStaticPodUidLength = 32;  // static pods carry the hash of their manifest
+constexpr size_t kLargestFile = 64 << 10;
+constexpr size_t kLongestLine = 4096 + 256;  // the kernel's path buffer and what stands before the path
+constexpr int kMostUps = 32;
+constexpr size_t kLongestUnit = 128;
 
-bool is_hex(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
-}
+struct Line {
+  std::string_view path;  // without "/.." and " (deleted)"
+  bool ups = false;       // the path had "/.." in front
+  bool of_systemd = false;
+};
 
 bool is_number(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-std::vector<std::string_view> segments_of(std::string_view path) {
-  std::vector<std::string_view> segments;
+// False for paths that the kernel never prints.
+bool has_proper_segments(std::string_view path) {
+  if (path == "/") return true;
   while (!path.empty()) {
-    const size_t slash = path.find('/');
-    const std::string_view segment = path.substr(0, slash);
-    if (!segment.empty()) segments.push_back(segment);
-    if (slash == std::string_view::npos) break;
-    path.remove_prefix(slash + 1);
+    path.remove_prefix(1);  // '/'
+    const std::string_view segment = path.substr(0, path.find('/'));
+    if (segment.empty() || segment == "." || segment == "..") return false;
+    path.remove_prefix(segment.size());
   }
-  return segments;
-}
-
-bool consume_prefix(std::string_view& text, std::string_view prefix) {
-  if (!text.starts_with(prefix)) return false;
-  text.remove_prefix(prefix.size());
   return true;
 }
 
-void consume_suffix(std::string_view& text, std::string_view suffix) {
-  if (text.ends_with(suffix)) text.remove_suffix(suffix.size());
-}
-
-// "kubepods-burstable-pod<uid with _>.slice" or "pod<uid>".
-std::string pod_uid_of(std::string_view segment) {
-  consume_suffix(segment, ".slice");
-  if (segment.starts_with("kubepods")) {
-    const size_t at = segment.rfind("-pod");
-    if (at == std::string_view::npos) return {};
-    segment.remove_prefix(at + 1);
+std::optional<Line> parse_line(std::string_view text) {
+  if (text.size() > kLongestLine || text.find('\0') != std::string_view::npos) return {};
+  const size_t first = text.find(':');
+  const size_t second = first == std::string_view::npos ? first : text.find(':', first + 1);
+  if (second == std::string_view::npos || !is_number(text.substr(0, first))) return {};
+  const std::string_view controllers = text.substr(first + 1, second - first - 1);
+  Line line{.path = text.substr(second + 1)};
+  const bool version_two = text.substr(0, first) == "0" && controllers.empty();
+  line.of_systemd = version_two || controllers == "name=systemd";
+  constexpr std::string_view kDeleted = " (deleted)";
+  if (version_two && line.path.ends_with(kDeleted)) line.path.remove_suffix(kDeleted.size());
+  if (!line.path.starts_with('/')) return {};
+  int ups = 0;
+  while (line.path == "/.." || line.path.starts_with("/../")) {
+    line.path.remove_prefix(3);
+    if (++ups > kMostUps) return {};
   }
-  if (!consume_prefix(segment, "pod")) return {};
-  std::string uid(segment);
-  std::replace(uid.begin(), uid.end(), '_', '-');
-  std::string digits = uid;
-  std::erase(digits, '-');
-  const bool shaped = (uid.size() == kPodUidLength && digits.size() == kStaticPodUidLength) ||
-                      (uid.size() == kStaticPodUidLength && digits.size() == kStaticPodUidLength);
-  return shaped && is_hex(digits) ? uid : std::string();
+  line.ups = ups > 0;
+  if (line.path.empty()) line.path = "/";
+  if (!has_proper_segments(line.path)) return {};
+  return line;
 }
 
-struct RuntimePrefix {
-  std::string_view prefix;
-  std::string_view runtime;
+// What one line says. Views point into the line.
+struct Finding {
+  PodUidText pod;
+  ContainerSegment container;
+  std::string_view job;
+  std::string_view step;
+  std::string_view slurm_path;
+  std::string_view unit;
+  std::string_view uid;
+  bool user = false;  // the container, or else the process, is below a user's slice
+  bool of_systemd = false;
+
+  // Which kind of line beats which. On mixed nodes the v2 line often shows the runtime's own service only.
+  int rank() const {
+    if (!pod.empty()) return 4;
+    if (!container.runtime.empty()) return 3;
+    if (!job.empty()) return 2;
+    return unit.empty() && !user ? 0 : 1;
+  }
 };
-constexpr RuntimePrefix kRuntimePrefixes[] = {
-    {"cri-containerd-", "containerd"}, {"crio-", "crio"}, {"docker-", "docker"}, {"libpod-", "podman"}};
 
-void read_container(std::string_view segment, std::string_view parent, CgroupHome& home) {
-  consume_suffix(segment, ".scope");
-  std::string_view runtime = parent == "docker" ? "docker" : parent == "libpod_parent" ? "podman" : "";
-  for (const RuntimePrefix& row : kRuntimePrefixes) {
-    if (consume_prefix(segment, row.prefix)) {
-      runtime = row.runtime;
-      break;
+// Walks a path from the root to the leaf.
+class Walk {
+ public:
+  explicit Walk(const Line& line) : path_(line.path) {
+    place_.after_up = line.ups;
+    found_.of_systemd = line.of_systemd;
+  }
+
+  Finding run() {
+    std::string_view rest = path_ == "/" ? std::string_view() : path_;
+    while (!rest.empty()) {
+      rest.remove_prefix(1);
+      const std::string_view segment = rest.substr(0, rest.find('/'));
+      rest.remove_prefix(segment.size());
+      see(segment);
+      place_ = {segment, place_.parent, false, place_.below_ecs || segment == "ecs"};
+    }
+    return found_;
+  }
+
+ private:
+  void see(std::string_view segment) {
+    below_user_ = below_user_ || is_user_segment(segment);
+    see_owner(segment);
+    if (!below_user_) see_slurm(segment);
+    if (!found_.pod.empty() || !found_.container.runtime.empty()) return;
+    found_.user = below_user_;
+    if (found_.uid.empty()) found_.uid = uid_of_user_segment(segment);
+    constexpr std::string_view kService = ".service";
+    const bool service = segment.size() > kService.size() && segment.ends_with(kService);
+    if (service && !below_user_ && found_.unit.empty()) found_.unit = segment;
+  }
+
+  void see_owner(std::string_view segment) {
+    if (just_in_pod_) {
+      just_in_pod_ = false;
+      found_.container = pod_child(segment);
+      return;
+    }
+    if (!found_.pod.empty()) return;
+    if (const auto pod = below_user_ ? std::nullopt : pod_segment(segment, place_)) {
+      found_.pod = pod->uid;
+      found_.container = pod->container;  // what was found before is the node of a cluster in containers
+      just_in_pod_ = found_.container.runtime.empty();
+      return;
+    }
+    if (!found_.container.runtime.empty()) return;
+    const ContainerSegment container = lone_container(segment, place_);
+    if (!below_user_ || user_may_run(container)) found_.container = container;
+  }
+
+  void see_slurm(std::string_view segment) {
+    if (just_in_job_) {
+      just_in_job_ = false;
+      found_.step = slurm_step(segment);
+      if (!found_.step.empty()) found_.slurm_path = path_until(segment);
+    } else if (found_.job.empty()) {
+      found_.job = slurm_job(segment, place_);
+      just_in_job_ = !found_.job.empty();
     }
   }
-  if (segment.size() != kContainerIdLength || !is_hex(segment)) return;
-  if (runtime.empty() && home.pod_uid.empty()) return;  // 64 hex digits alone prove nothing
-  home.container_id = segment;
-  home.runtime = runtime;
-}
 
-void read_slurm(std::string_view segment, CgroupHome& home) {
-  if (home.slurm_job.empty()) {
-    if (consume_prefix(segment, "job_") && is_number(segment)) home.slurm_job = segment;
-  } else if (home.slurm_step.empty() && consume_prefix(segment, "step_") && segment.size() <= 32) {
-    home.slurm_step = segment;
+  std::string_view path_until(std::string_view segment) const {
+    return path_.substr(0, static_cast<size_t>(segment.data() + segment.size() - path_.data()));
   }
-}
 
-CgroupHome parse_path(std::string_view path) {
+  std::string_view path_;
+  SegmentPlace place_;
+  Finding found_;
+  bool below_user_ = false;
+  bool just_in_pod_ = false;
+  bool just_in_job_ = false;
+};
+
+// Folds the lines of a file into one finding.
+class Verdicts {
+ public:
+  void add(const Finding& line) {
+    seen_ = true;
+    const int rank = line.rank();
+    if (rank < rank_) return;
+    if (rank > rank_) {
+      best_ = line;
+      rank_ = rank;
+      conflict_ = false;
+    } else {
+      merge(line);
+    }
+  }
+
+  CgroupHome home() const;
+
+ private:
+  void merge(const Finding& line) {
+    conflict_ = conflict_ || !(line.pod == best_.pod) || differ(line.container.id, best_.container.id) ||
+                differ(line.job, best_.job);
+    const bool vague = best_.container.runtime == "cri" || best_.container.runtime == "container";
+    if (best_.container.runtime.empty() || (best_.container.id.empty() && !line.container.id.empty()) ||
+        (vague && !line.container.id.empty())) {
+      best_.container = line.container;
+    }
+    if (differ(line.step, best_.step)) best_.step = best_.slurm_path = {};
+    if (best_.job.empty()) best_.job = line.job;
+    if (best_.step.empty()) {
+      best_.step = line.step;
+      best_.slurm_path = line.slurm_path;
+    }
+    // systemd moves a process in its own hierarchy first; the controllers' may lag or stop at the slice.
+    if ((line.of_systemd && !best_.of_systemd) || (best_.unit.empty() && best_.uid.empty())) {
+      best_.unit = line.unit;
+      best_.uid = line.uid;
+      best_.of_systemd = line.of_systemd;
+      if (rank_ == 1) best_.user = line.user;
+    }
+    if (rank_ > 1) best_.user = best_.user || line.user;  // one hierarchy that a user owns is enough for doubt
+  }
+  static bool differ(std::string_view a, std::string_view b) { return !a.empty() && !b.empty() && a != b; }
+
+  Finding best_;
+  int rank_ = -1;
+  bool seen_ = false;
+  bool conflict_ = false;
+};
+
+CgroupHome Verdicts::home() const {
   CgroupHome home;
-  bool kubepods = false;
-  bool slurm = false;
-  std::string_view parent;
-  for (std::string_view segment : segments_of(path)) {
-    const bool nobody_yet = home.pod_uid.empty() && home.container_id.empty() && home.slurm_job.empty();
-    if (segment == "user.slice" && nobody_yet) return home;
-    kubepods |= segment.starts_with("kubepods");
-    slurm |= segment == "slurm" || segment == "slurmstepd.scope" || segment.ends_with("_slurmstepd.scope");
-    if (slurm) read_slurm(segment, home);
-    if (home.container_id.empty()) {
-      if (kubepods && home.pod_uid.empty()) home.pod_uid = pod_uid_of(segment);
-      read_container(segment, parent, home);
-    }
-    parent = segment;
+  if (!seen_ || conflict_) {
+    home.verdict = conflict_ ? CgroupHome::Verdict::kAmbiguous : CgroupHome::Verdict::kInvalid;
+    return home;
   }
+  constexpr std::string_view kWithoutContainer[] = {"host", "", "slurm", "", "pod"};
+  home.runtime = best_.container.runtime;
+  if (home.runtime.empty()) home.runtime = rank_ == 1 ? (best_.user ? "user" : "systemd") : kWithoutContainer[rank_];
+  home.container_id = without_unit_escapes(best_.container.id);
+  home.pod_uid = best_.pod.view();
+  home.slurm_job = best_.job;
+  home.slurm_step = best_.step;
+  if (best_.job.starts_with('s')) home.slurm_cgroup = best_.slurm_path;
+  home.unit = clean_text(best_.unit, kLongestUnit);
+  home.user = best_.uid;
+  home.ask_kubernetes = !home.container_id.empty() && !best_.user;
   return home;
 }
 
 }  // namespace
 
 CgroupHome parse_cgroup(std::string_view text) {
-  CgroupHome best;
-  while (!text.empty()) {
-    const size_t end = text.find('\n');
-    const std::string_view line = text.substr(0, end);
-    const size_t controllers = line.find(':');
-    const size_t path = controllers == std::string_view::npos ? controllers : line.find(':', controllers + 1);
-    if (path != std::string_view::npos) {
-      CgroupHome home = parse_path(line.substr(path + 1));
-      const bool says_more = (best.pod_uid.empty() && !home.pod_uid.empty()) ||
-                             (best.container_id.empty() && !home.container_id.empty()) ||
-                             (best.slurm_job.empty() && !home.slurm_job.empty());
-      if (says_more) best = std::move(home);
-    }
-    if (end == std::string_view::npos) break;
-    text.remove_prefix(end + 1);
+  if (text.size() >= kLargestFile) {
+    text = text.substr(0, kLargestFile);
+    text = text.substr(0, text.rfind('\n') + 1);  // what is left of a cut line proves nothing
   }
-  return best;
+  Verdicts verdicts;
+  Line last;
+  while (!text.empty()) {
+    const std::string_view raw = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), raw.size() + 1));
+    const auto line = parse_line(raw);
+    if (!line) continue;
+    // v1 prints the same path a dozen times.
+    if (!line->of_systemd && line->path == last.path && line->ups == last.ups) continue;
+    last = *line;
+    verdicts.add(Walk(*line).run());
+  }
+  return verdicts.home();
 }
 
 }  // namespace gpuledger::identity

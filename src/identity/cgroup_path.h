@@ -5,21 +5,37 @@
 
 namespace gpuledger::identity {
 
-// What a cgroup path says of a process's home. Empty fields: it does not say.
+// What /proc/<pid>/cgroup says of a process's home. Empty fields: it does not say. All texts are printable ASCII
+// but `unit`, which is any clean UTF-8.
 struct CgroupHome {
-  std::string pod_uid;
+  enum class Verdict {
+    kClear,
+    kAmbiguous,  // two pods, containers or jobs at once: nobody is named
+    kInvalid,    // not one line that the kernel could have written
+  };
+  Verdict verdict = Verdict::kClear;
+
+  // containerd, crio, docker, podman, nerdctl, cri (a pod's container, runtime not told), container (a bare id), lxc,
+  // libvirt-lxc, nspawn, vm, ecs, garden, buildkit; without an id conmon, kata, pod (in the pod, in none of its
+  // containers); without a container slurm, systemd, user, host. Empty unless clear.
+  std::string runtime;
   std::string container_id;
-  std::string runtime;  // containerd, crio, docker, podman
-  std::string slurm_job;
-  std::string slurm_step;
+  std::string pod_uid;       // as Kubernetes prints it; a static pod's is the hash of its manifest
+  std::string slurm_job;     // a number or, since Slurm 26.05, a SLUID: "s" and 13 characters
+  std::string slurm_step;    // 0, batch, extern, interactive, TBD, 0+1
+  std::string slurm_cgroup;  // path of the step's cgroup, only with a SLUID: see ProcReader::read_slurm_job
+  std::string unit;          // the systemd service
+  std::string user;          // uid whose slice it is
+
+  // Whether Kubernetes may be asked for container_id. False for what an ordinary user can name himself (below
+  // user.slice): such ids are for docker and podman only.
+  bool ask_kubernetes = false;
 };
 
-// Pure and total: the text of /proc/<pid>/cgroup, any hierarchy. Forms read:
-//   /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod<uid_>.slice/cri-containerd-<64 hex>.scope
-//   /kubepods/burstable/pod<uid>/<64 hex>                      (cgroupfs driver)
-//   /docker/<64 hex>, /system.slice/docker-<64 hex>.scope, /machine.slice/libpod-<64 hex>.scope
-//   /system.slice/slurmstepd.scope/job_<N>/step_<M>/..., /slurm/uid_<U>/job_<N>/step_<M>
-// Nothing below user.slice may claim a pod: users can make such folders themselves.
+// Pure and total. Takes cgroup v1, v2 and both mixed, absolute paths and those that begin with "/.." because the reader
+// has a cgroup namespace of its own. The outermost pod wins, because a container may be allowed to make cgroups of any
+// name below its own; nothing below user.slice claims a pod or a job, because a user may make folders there.
+// Text beyond 64 KiB is not looked at.
 CgroupHome parse_cgroup(std::string_view text);
 
 }  // namespace gpuledger::identity

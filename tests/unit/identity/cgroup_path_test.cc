@@ -2,73 +2,316 @@
 
 #include <gtest/gtest.h>
 
+#include "support/fact_table.h"
+
 namespace gpuledger::identity {
+
 namespace {
 
+using Texts = std::vector<std::string>;
+using Verdict = CgroupHome::Verdict;
+
 const std::string kId = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+const std::string kOtherId(64, 'a');
 const std::string kUid = "11112222-3333-4444-5555-666677778888";
 const std::string kUidUnderscores = "11112222_3333_4444_5555_666677778888";
+const std::string kOtherUid = "99992222-3333-4444-5555-666677778888";
+const std::string kSlice = "kubepods-burstable-pod" + kUidUnderscores + ".slice";
+const std::string kPodSlice = "/kubepods.slice/kubepods-burstable.slice/" + kSlice;
 
-TEST(ParseCgroup, SystemdDriver) {
-  const CgroupHome home = parse_cgroup("0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" +
-                                       kUidUnderscores + ".slice/cri-containerd-" + kId + ".scope\n");
-  EXPECT_EQ(home.pod_uid, kUid);
-  EXPECT_EQ(home.container_id, kId);
-  EXPECT_EQ(home.runtime, "containerd");
+CgroupHome home_of(const std::string& path) {
+  return parse_cgroup("0::" + path + "\n");
 }
 
-TEST(ParseCgroup, CgroupfsDriverInVersionOne) {
-  const CgroupHome home = parse_cgroup("12:memory:/kubepods/besteffort/pod" + kUid + "/" + kId +
-                                       "\n11:cpu,cpuacct:/kubepods/besteffort/pod" + kUid + "/" + kId + "\n");
-  EXPECT_EQ(home.pod_uid, kUid);
-  EXPECT_EQ(home.container_id, kId);
+// "runtime container pod", the way most tests here look at it.
+std::string read(const std::string& path) {
+  const CgroupHome home = home_of(path);
+  const auto shown = [](const std::string& text) {
+    return text.empty() ? "-" : text == kId ? "ID" : text == kUid ? "UID" : text;
+  };
+  return home.runtime + " " + shown(home.container_id) + " " + shown(home.pod_uid);
 }
 
-TEST(ParseCgroup, GuaranteedAndStaticPods) {
-  EXPECT_EQ(parse_cgroup("0::/kubepods/pod" + kUid + "/" + kId).pod_uid, kUid);
-  EXPECT_EQ(parse_cgroup("0::/kubepods/pod0123456789abcdef0123456789abcdef/" + kId).pod_uid,
-            "0123456789abcdef0123456789abcdef");
-}
-
-TEST(ParseCgroup, PlainContainers) {
-  EXPECT_EQ(parse_cgroup("0::/docker/" + kId).runtime, "docker");
-  EXPECT_EQ(parse_cgroup("0::/system.slice/docker-" + kId + ".scope").container_id, kId);
-  EXPECT_EQ(parse_cgroup("0::/machine.slice/libpod-" + kId + ".scope").runtime, "podman");
-  EXPECT_TRUE(parse_cgroup("0::/docker/" + kId).pod_uid.empty());
-}
-
-TEST(ParseCgroup, Slurm) {
-  const CgroupHome home = parse_cgroup("0::/system.slice/slurmstepd.scope/job_4711/step_0/user/task_0\n");
-  EXPECT_EQ(home.slurm_job, "4711");
-  EXPECT_EQ(home.slurm_step, "0");
-  EXPECT_EQ(parse_cgroup("9:devices:/slurm/uid_1000/job_12/step_batch/task_0").slurm_step, "batch");
-  EXPECT_TRUE(parse_cgroup("0::/job_4711/step_0").slurm_job.empty()) << "only below Slurm's own";
-}
-
-TEST(ParseCgroup, WhatProvesNothingNamesNobody) {
-  for (const std::string& text :
-       {std::string(), std::string("0::/\n"), "0::/" + kId, std::string("garbage"),
-        std::string("0::/system.slice/sshd.service"), "0::/docker/" + kId.substr(1),
-        "0::/kubepods/pod" + kUid.substr(1) + "/x", "0::/user.slice/user-1000.slice/kubepods/pod" + kUid + "/" + kId,
-        // As a process with a cgroup namespace of its own sees it.
-        "0::/../../user.slice/user-1000.slice/kubepods/pod" + kUid + "/" + kId}) {
-    const CgroupHome home = parse_cgroup(text);
-    EXPECT_TRUE(home.pod_uid.empty() && home.container_id.empty() && home.slurm_job.empty()) << text;
+TEST(ParseCgroup, EveryRowOfTheTableOfRealPaths) {
+  const auto rows = testing::read_fact_table("cgroups.tsv");
+  if (!rows) GTEST_SKIP() << "no ../shared/facts/cgroups.tsv beside the checkout";
+  EXPECT_GT(rows->size(), 100u);
+  const auto or_dash = [](const std::string& text) { return text.empty() ? "-" : text; };
+  for (const auto& row : *rows) {
+    ASSERT_GE(row.size(), 7u) << row[0];
+    const CgroupHome home = parse_cgroup(testing::without_table_escapes(row[2]));
+    const std::string runtime = home.verdict == Verdict::kAmbiguous ? "ambiguous"
+                                : home.verdict == Verdict::kInvalid ? "invalid"
+                                                                    : home.runtime;
+    const std::string job = home.slurm_job.starts_with('s') ? "sluid:" + home.slurm_job : or_dash(home.slurm_job);
+    EXPECT_EQ(runtime, row[3]) << row[0];
+    EXPECT_EQ(or_dash(home.container_id), row[4]) << row[0];
+    EXPECT_EQ(or_dash(home.pod_uid), row[5]) << row[0];
+    EXPECT_EQ(job, row[6]) << row[0];
   }
 }
 
-TEST(ParseCgroup, APodMayHaveASystemdOfItsOwn) {
-  const CgroupHome home = parse_cgroup("0::/kubepods/pod" + kUid + "/" + kId + "/user.slice/user-0.slice");
-  EXPECT_EQ(home.pod_uid, kUid);
-  EXPECT_EQ(home.container_id, kId);
+TEST(ParseCgroup, PodsOfTheSystemdDriver) {
+  EXPECT_EQ(read(kPodSlice + "/cri-containerd-" + kId + ".scope"), "containerd ID UID");
+  EXPECT_EQ(read(kPodSlice + "/cri-containerd-" + kId), "containerd ID UID") << "without .scope";
+  EXPECT_EQ(read("/kubepods.slice/kubepods-pod" + kUidUnderscores + ".slice/crio-" + kId + ".scope/container"),
+            "crio ID UID");
+  EXPECT_EQ(read("/a.slice/a-b.slice/a-b-kubepods-besteffort-pod" + kUidUnderscores + ".slice/cri-o-" + kId + ".scope"),
+            "crio ID UID")
+      << "a cgroupRoot of its own";
+  EXPECT_EQ(read("/kubepods-pod11112222\\x2d3333_4444-5555\\x2d666677778888.slice/docker-" + kId + ".scope"),
+            "docker ID UID");
+  EXPECT_EQ(read(kPodSlice + "/newruntime-" + kId + ".scope"), "cri ID UID");
+  EXPECT_EQ(read("/system.slice/containerd.service/" + kSlice + ":cri-containerd:" + kId), "containerd ID UID");
+  EXPECT_EQ(read("/" + kSlice + ":crio:" + kId + ".scope/x"), "crio ID UID");
+}
+
+TEST(ParseCgroup, PodsOfTheCgroupfsDriver) {
+  EXPECT_EQ(read("/kubepods/pod" + kUid + "/" + kId), "cri ID UID");
+  EXPECT_EQ(read("/kubelet/kubepods/besteffort/pod" + kUid + "/crio-" + kId), "crio ID UID");
+  const CgroupHome fixed = home_of("/kubepods/burstable/pod0123456789abcdef0123456789abcdef/" + kId);
+  EXPECT_EQ(fixed.pod_uid, "0123456789abcdef0123456789abcdef") << "a static pod";
+  EXPECT_EQ(fixed.container_id, kId);
+}
+
+TEST(ParseCgroup, InThePodAndInNoContainer) {
+  EXPECT_EQ(read(kPodSlice), "pod - UID");
+  EXPECT_EQ(read(kPodSlice + "/sandbox"), "pod - UID");
+  EXPECT_EQ(read(kPodSlice + "/cri-containerd-" + kId.substr(1) + ".scope"), "pod - UID");
+  EXPECT_EQ(read(kPodSlice + "/x/" + kId), "pod - UID") << "only the direct child is the pod's container";
+  EXPECT_EQ(read(kPodSlice + "/crio-conmon-" + kId + ".scope"), "conmon - UID");
+  EXPECT_EQ(read(kPodSlice + "/kata_" + kId), "kata - UID");
+}
+
+TEST(ParseCgroup, SeenFromACgroupNamespace) {
+  EXPECT_EQ(read("/../" + kSlice + "/cri-containerd-" + kId + ".scope"), "containerd ID UID");
+  EXPECT_EQ(read("/../../pod" + kUid + "/" + kId), "cri ID UID");
+  EXPECT_EQ(read("/../" + kId), "container ID -");
+  EXPECT_EQ(read("/.."), "host - -");
+  EXPECT_EQ(read("/../x/pod" + kUid + "/" + kId), "container ID -");
+  EXPECT_EQ(read("/../../system.slice/docker-" + kId + ".scope"), "docker ID -");
+}
+
+TEST(ParseCgroup, ClustersInContainers) {
+  const std::string pod = "/kubepods/pod" + kUid + "/" + kId;
+  for (const std::string& node :
+       Texts{"/docker/" + kOtherId, "/system.slice/docker-" + kOtherId + ".scope/kubelet", "/lxc.payload.k8s",
+             "/machine.slice/libpod-" + kOtherId + ".scope/container", "/machine.slice/machine-node.scope"}) {
+    EXPECT_EQ(read(node + pod), "cri ID UID") << node;
+  }
 }
 
 TEST(ParseCgroup, TheOutermostPodWins) {
-  const std::string inner = "99992222-3333-4444-5555-666677778888";
-  const CgroupHome home =
-      parse_cgroup("0::/kubepods/pod" + kUid + "/" + kId + "/kubepods/pod" + inner + "/" + std::string(64, 'a'));
-  EXPECT_EQ(home.pod_uid, kUid);
-  EXPECT_EQ(home.container_id, kId);
+  EXPECT_EQ(read("/kubepods/pod" + kUid + "/" + kId + "/kubepods/pod" + kOtherUid + "/" + kOtherId), "cri ID UID");
+  EXPECT_EQ(read("/kubepods/pod" + kUid + "/kubepods-pod" + kOtherUid + ".slice/cri-containerd-" + kOtherId),
+            "pod - UID");
+  EXPECT_EQ(read("/kubepods/pod" + kUid + "/" + kId + "/user.slice/user-0.slice/docker/" + kOtherId), "cri ID UID");
+}
+
+TEST(ParseCgroup, NothingBelowAUsersSliceIsAPodOrAJob) {
+  for (const std::string& user : Texts{"/user.slice", "/user.slice/user-1000.slice/user@1000.service/app.slice",
+                                       "/../user-1000.slice", "/../../session-c2.scope", "/user@1000.service"}) {
+    for (const std::string& claim : Texts{kPodSlice + "/cri-containerd-" + kId + ".scope",
+                                          "/kubepods/pod" + kUid + "/" + kId, "/crio-" + kId + ".scope", "/" + kId,
+                                          "/system.slice/slurmstepd.scope/job_7/step_0", "/slurm/uid_1000/job_7/step_0",
+                                          "/kata_" + kId, "/" + kSlice + ":cri-containerd:" + kId, "/some.service"}) {
+      const CgroupHome home = home_of(user + claim);
+      EXPECT_EQ(home.runtime, "user") << user + claim;
+      EXPECT_TRUE(home.pod_uid.empty() && home.container_id.empty() && home.slurm_job.empty()) << user + claim;
+      EXPECT_FALSE(home.ask_kubernetes);
+    }
+  }
+  EXPECT_EQ(read("/docker/" + kId + "/user.slice/kubepods/pod" + kOtherUid + "/" + kOtherId), "docker ID -");
+}
+
+TEST(ParseCgroup, AUsersOwnContainersAreNotAskedOfKubernetes) {
+  const std::string user = "/user.slice/user-1000.slice/user@1000.service/user.slice";
+  for (const auto& [leaf, runtime] : {std::pair("libpod-", "podman"), {"nerdctl-", "nerdctl"}, {"docker-", "docker"}}) {
+    const CgroupHome home = home_of(user + "/" + leaf + kId + ".scope/container");
+    EXPECT_EQ(home.runtime, runtime);
+    EXPECT_EQ(home.container_id, kId);
+    EXPECT_EQ(home.user, "1000");
+    EXPECT_FALSE(home.ask_kubernetes);
+  }
+  EXPECT_TRUE(home_of("/docker/" + kId).ask_kubernetes);
+  EXPECT_TRUE(home_of(kPodSlice + "/crio-" + kId).ask_kubernetes);
+  EXPECT_FALSE(parse_cgroup("1:name=systemd:/machine.slice/libpod-" + kId + ".scope\n2:cpu:" + user + "/libpod-" + kId +
+                            ".scope\n")
+                   .ask_kubernetes);
+}
+
+TEST(ParseCgroup, ContainersWithoutAPod) {
+  EXPECT_EQ(read("/docker/" + kId + "/docker/" + kOtherId), "docker ID -") << "the outermost";
+  EXPECT_EQ(read("/docker-" + kId), "docker ID -");
+  EXPECT_EQ(read("/system.slice/cri-containerd-" + kId + ".scope"), "containerd ID -");
+  EXPECT_EQ(read("/containerd/" + kId), "containerd ID -");
+  EXPECT_EQ(read("/system.slice:docker:" + kId), "docker ID -");
+  EXPECT_EQ(read("/machine.slice/libpod-" + kId + ".scope"), "podman ID -");
+  EXPECT_EQ(read("/system.slice/x.service/libpod-payload-" + kId), "podman ID -");
+  EXPECT_EQ(read("/machine.slice/libpod-conmon-" + kId + ".scope"), "conmon - -");
+  EXPECT_EQ(read("/default/" + kId), "container ID -");
+  EXPECT_EQ(read("/ecs/some-task/" + kId), "ecs ID -");
+  EXPECT_EQ(read("/ecs/" + kId.substr(0, 32) + "/" + kId.substr(0, 32) + "-77"), "ecs " + kId.substr(0, 32) + "-77 -");
+  EXPECT_EQ(read("/system.slice/garden.service/garden/ab-cd-12"), "garden ab-cd-12 -");
+  EXPECT_EQ(read("/docker/buildkit/abcdefghijklmnopqrstuvwx9"), "buildkit abcdefghijklmnopqrstuvwx9 -");
+  EXPECT_EQ(read("/kata_overhead/" + kId), "kata - -");
+  EXPECT_EQ(read("/kubepods/podnobody/" + kId), "container ID -");
+}
+
+TEST(ParseCgroup, SystemContainersAndMachines) {
+  EXPECT_EQ(read("/lxc.payload.web-1/system.slice/a.service"), "lxc web-1 -");
+  EXPECT_EQ(read("/lxc/101/ns"), "lxc 101 -");
+  EXPECT_EQ(read("/lxc/" + kId), "docker ID -") << "docker's old LXC driver";
+  EXPECT_EQ(read("/lxc.monitor.web-1"), "host - -");
+  EXPECT_EQ(read("/libvirt/lxc/web"), "libvirt-lxc web -");
+  EXPECT_EQ(read("/machine.slice/machine-lxc\\x2d12\\x2dweb.scope"), "libvirt-lxc lxc-12-web -");
+  EXPECT_EQ(read("/machine.slice/machine-qemu\\x2d3\\x2dwin.scope/libvirt/vcpu0"), "vm qemu-3-win -");
+  EXPECT_EQ(read("/machine/win.libvirt-qemu/emulator"), "vm win -");
+  EXPECT_EQ(read("/qemu.slice/104.scope"), "vm 104 -");
+  EXPECT_EQ(read("/machine.slice/machine-my\\x2dbox.scope/payload"), "nspawn my-box -");
+  EXPECT_EQ(read("/machine.slice/systemd-nspawn@box.service/payload"), "nspawn box -");
+  EXPECT_EQ(read("/lxc/a b"), "host - -") << "names that LXC would not take";
+}
+
+TEST(ParseCgroup, Slurm) {
+  const CgroupHome home = home_of("/system.slice/slurmstepd.scope/job_4711/step_0/user/task_0");
+  EXPECT_EQ(home.runtime, "slurm");
+  EXPECT_EQ(home.slurm_job, "4711");
+  EXPECT_EQ(home.slurm_step, "0");
+  EXPECT_EQ(home.slurm_cgroup, "");
+  EXPECT_EQ(home_of("/system.slice/n7_slurmstepd.scope/job_1/step_5+2").slurm_step, "5+2");
+  EXPECT_EQ(home_of("/slurm/uid_1000/job_12/step_batch/task_0").slurm_step, "batch");
+  EXPECT_EQ(home_of("/slurm_n7/uid_1000/job_4294967295").slurm_job, "4294967295");
+  const CgroupHome sluid = home_of("/../../system.slice/slurmstepd.scope/s0123456789ABC/step_extern/slurm");
+  EXPECT_EQ(sluid.slurm_job, "s0123456789ABC");
+  EXPECT_EQ(sluid.slurm_cgroup, "/system.slice/slurmstepd.scope/s0123456789ABC/step_extern");
+  const CgroupHome in_pod =
+      home_of(kPodSlice + "/crio-" + kId + ".scope/system.slice/slurmstepd.scope/job_3/step_1/user");
+  EXPECT_EQ(in_pod.pod_uid, kUid);
+  EXPECT_EQ(in_pod.slurm_job, "3");
+  EXPECT_EQ(in_pod.runtime, "crio");
+}
+
+TEST(ParseCgroup, NotSlurm) {
+  for (const char* path :
+       {"/job_4711/step_0", "/system.slice/slurmstepd.scope/x/job_1", "/system.slice/slurmstepd.scope/job_4294967296",
+        "/slurm/job_1", "/slurm/uid_x/job_1", "/slurmy/uid_1/job_1", "/system.slice/slurmstepd.scope/job_",
+        "/system.slice/slurmstepd.scope/s0123456789ABU", "/system.slice/slurmstepd.scope/s0123456789AB",
+        "/system.slice/_slurmstepd.scope/job_1", "/slurm/uid_1/s0123456789ABC",
+        "/system.slice/slurmstepd.scope/job_-1"}) {
+    EXPECT_EQ(home_of(path).slurm_job, "") << path;
+    EXPECT_EQ(home_of(path).runtime, "host") << path;
+  }
+  EXPECT_EQ(home_of("/slurm/uid_1/job_1/step_none").slurm_step, "");
+  EXPECT_EQ(home_of("/slurm/uid_1/job_1/step_0+").slurm_step, "");
+}
+
+TEST(ParseCgroup, UnitsUsersAndTheHost) {
+  EXPECT_EQ(home_of("/system.slice/ollama.service").runtime, "systemd");
+  EXPECT_EQ(home_of("/system.slice/system-pg.slice/pg@1.service/x").unit, "pg@1.service");
+  EXPECT_EQ(home_of("/user.slice/user-501.slice/session-3.scope").runtime, "user");
+  EXPECT_EQ(home_of("/user.slice/user-501.slice/session-3.scope").user, "501");
+  EXPECT_EQ(home_of("/system.slice/\xc3(\x1b[1m.service").unit, "\xef\xbf\xbd([1m.service");
+  for (const std::string& path :
+       Texts{"/", "/init.scope", "/system.slice", "/system.slice/var-lib-" + kId + "-merged.mount",
+             "/system.slice/run-" + kId + ".scope", "/.service", "/" + kId + ".scope"}) {
+    EXPECT_EQ(read(path), "host - -") << path;
+  }
+  const CgroupHome mixed = parse_cgroup(
+      "5:cpu:/system.slice/ssh.service\n1:name=systemd:/user.slice/user-1000.slice/session-2.scope\n4:memory:/\n");
+  EXPECT_EQ(mixed.runtime, "user") << "systemd's own hierarchy knows best";
+  EXPECT_EQ(mixed.user, "1000");
+}
+
+TEST(ParseCgroup, AlmostAPod) {
+  for (const std::string& path : Texts{
+           "/kubepods/pod" + kUid + "x", "/kubepods/xpod" + kUid, "/xkubepods-pod" + kUidUnderscores + ".slice",
+           "/-kubepods-pod" + kUidUnderscores + ".slice", "/kubepods-pod" + kUidUnderscores,
+           "/kubepods-guess-pod" + kUidUnderscores + ".slice", "/kubepods/pod11112222-3333-4444-5555-66667777888",
+           "/kubepods/pod" + kUidUnderscores + "-", "/kubepods/pod1111222-23333-4444-5555-666677778888",
+           "/kubepods/podAAAA2222-3333-4444-5555-666677778888", "/elsewhere/pod" + kUid,
+           "/" + kSlice + ":cri-containerd:" + kId.substr(1), "/" + kSlice + ".slice", "/" + kSlice + " (deleted)x"}) {
+    EXPECT_EQ(home_of(path).pod_uid, "") << path;
+    EXPECT_EQ(home_of(path).verdict, Verdict::kClear) << path;
+  }
+}
+
+TEST(ParseCgroup, IdsOfTheWrongLengthOrCase) {
+  for (std::string id : Texts{kId.substr(1), kId + "0", std::string(64, 'A'), std::string(64, 'g'), std::string()}) {
+    EXPECT_EQ(read("/system.slice/docker-" + id + ".scope"), "host - -") << id;
+    EXPECT_EQ(read("/docker/x" + id), "host - -") << id;
+  }
+}
+
+TEST(ParseCgroup, Deleted) {
+  EXPECT_EQ(read(kPodSlice + "/crio-" + kId + ".scope (deleted)"), "crio ID UID");
+  EXPECT_EQ(read("/docker/" + kId + " (deleted) (deleted)"), "host - -");
+  EXPECT_EQ(parse_cgroup("4:cpu:/docker/" + kId + " (deleted)\n").container_id, "") << "v1 never says so";
+}
+
+TEST(ParseCgroup, WhichOfSeveralLines) {
+  const std::string pod = "7:cpu:/kubepods/pod" + kUid + "/" + kId + "\n";
+  const std::string service = "0::/system.slice/containerd.service\n";
+  const std::string node = "9:pids:/docker/" + kOtherId + "\n";
+  const std::string job = "8:memory:/slurm/uid_1/job_5/step_0\n";
+  for (const std::string& text :
+       Texts{pod + service + node + job, job + node + service + pod, "3:rdma:/\n" + pod + "2:misc:/"}) {
+    const CgroupHome home = parse_cgroup(text);
+    EXPECT_EQ(home.pod_uid, kUid) << text;
+    EXPECT_EQ(home.container_id, kId) << text;
+    EXPECT_EQ(home.slurm_job, "") << text;
+  }
+  EXPECT_EQ(parse_cgroup(service + job + node).container_id, kOtherId);
+  EXPECT_EQ(parse_cgroup(service + job).slurm_job, "5");
+  EXPECT_EQ(parse_cgroup("6:x:/\n" + service).runtime, "systemd");
+  const CgroupHome twice = parse_cgroup("7:cpu:/kubepods/pod" + kUid + "\n1:name=systemd:" + kPodSlice + "/crio-" +
+                                        kId + ".scope\n2:x:/kubepods/pod" + kUid + "/" + kId + "\n");
+  EXPECT_EQ(twice.runtime, "crio");
+  EXPECT_EQ(twice.container_id, kId);
+}
+
+TEST(ParseCgroup, DisagreementNamesNobody) {
+  for (const std::string& text :
+       Texts{"1:cpu:/kubepods/pod" + kUid + "/" + kId + "\n2:pids:/kubepods/pod" + kOtherUid + "/" + kId + "\n",
+             "1:cpu:/kubepods/pod" + kUid + "/" + kId + "\n2:pids:/kubepods/pod" + kUid + "/" + kOtherId + "\n",
+             "1:cpu:/docker/" + kId + "\n0::/docker/" + kOtherId + "\n",
+             "1:cpu:/slurm/uid_1/job_1\n2:pids:/slurm/uid_1/job_2\n"}) {
+    const CgroupHome home = parse_cgroup(text);
+    EXPECT_EQ(home.verdict, Verdict::kAmbiguous) << text;
+    EXPECT_TRUE(home.runtime.empty() && home.pod_uid.empty() && home.container_id.empty() && home.slurm_job.empty());
+    EXPECT_FALSE(home.ask_kubernetes);
+  }
+  const CgroupHome above = parse_cgroup("1:cpu:/docker/" + kId + "\n2:x:/docker/" + kOtherId + "\n3:y:/kubepods/pod" +
+                                        kUid + "/" + kId + "\n");
+  EXPECT_EQ(above.verdict, Verdict::kClear) << "what a pod's line outranks may disagree";
+}
+
+TEST(ParseCgroup, LinesTheKernelNeverWrites) {
+  std::string ups;
+  for (int i = 0; i < 33; ++i) ups += "/..";
+  for (const std::string& text :
+       Texts{std::string(), "\n\n", "0", "0:", "0::", "0::docker/" + kId, "x::/docker/" + kId, "::/docker/" + kId,
+             "-1:cpu:/docker/" + kId, "1:cpu", "0::/docker//" + kId, "0::/docker/" + kId + "/", "0::/docker/./" + kId,
+             "0::/docker/../docker/" + kId, "0::" + ups + "/docker/" + kId, "0::/docker/" + kId + std::string(1, '\0'),
+             "0::/docker/" + kId + "/" + std::string(5000, 'x'), "0:: (deleted)"}) {
+    const CgroupHome home = parse_cgroup(text);
+    EXPECT_EQ(home.verdict, Verdict::kInvalid) << text;
+    EXPECT_EQ(home.container_id, "") << text;
+    EXPECT_EQ(parse_cgroup(text + "\n3:cpu:/docker/" + kId).container_id, kId) << "the other lines still count";
+  }
+  EXPECT_EQ(read(ups.substr(3) + "/docker/" + kId), "docker ID -");
+}
+
+TEST(ParseCgroup, HugeFiles) {
+  std::string text;
+  while (text.size() < 70'000) text += "3:cpu:/x\n";
+  EXPECT_EQ(parse_cgroup(text + "0::/docker/" + kId + "\n").container_id, "");
+  EXPECT_EQ(parse_cgroup("0::/docker/" + kId + "\n" + text).container_id, kId);
+  // The cut falls into a line that would read as another, shorter one.
+  std::string cut = "2:a:/x\n" + std::string(4096, '\n');
+  while (cut.size() < 65'536 - 70) cut += "3:c:/\n";
+  cut += "0::/docker/" + kId + "/" + std::string(200, 'y') + "\n";
+  EXPECT_EQ(parse_cgroup(cut).container_id, "");
 }
 
 }  // namespace

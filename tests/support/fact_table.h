@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpuledger::testing {
+
+// Tables of strings met in the wild, which lie beside the checkout where the project is developed and are not part of
+// it. Empty where they are missing: the caller skips.
+inline std::optional<std::vector<std::vector<std::string>>> read_fact_table(const std::string& name) {
+  std::ifstream file(std::string(GPU_LEDGER_SOURCE_DIR) + "/../shared/facts/" + name);
+  if (!file) return std::nullopt;
+  std::vector<std::vector<std::string>> rows;
+  bool header = true;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("#")) continue;
+    if (std::exchange(header, false)) continue;
+    std::vector<std::string> row(1);
+    for (char c : line) {
+      if (c == '\t') {
+        row.emplace_back();
+      } else {
+        row.back().push_back(c);
+      }
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+// \n, \t, \\ and \xNN.
+inline std::string without_table_escapes(const std::string& text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\\' || i + 1 == text.size()) {
+      out.push_back(text[i]);
+      continue;
+    }
+    const char kind = text[++i];
+    if (kind == 'x' && i + 2 < text.size()) {
+      out.push_back(static_cast<char>(std::strtol(text.substr(i + 1, 2).c_str(), nullptr, 16)));
+      i += 2;
+    } else {
+      out.push_back(kind == 'n' ? '\n' : kind == 't' ? '\t' : kind);
+    }
+  }
+  return out;
+}
+
+}  // namespace gpuledger::testing
