@@ -1,37 +1,79 @@
 #include "identity/proc_reader.h"
 
+#include <linux/magic.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "base/file.h"
+#include "base/quote.h"
 
 namespace gpuledger::identity {
 namespace {
 
 constexpr size_t kLargestProcFile = 64 << 10;
-constexpr size_t kLargestStat = 4 << 20;  // /proc/stat grows with the number of interrupts
+constexpr size_t kLargestStat = 4 << 20;        // /proc/stat grows with the number of interrupts
+constexpr size_t kLargestCgroupFile = 1 << 20;  // parse_cgroup looks at its beginning only
 constexpr size_t kLongestName = 64;
+// Numbered as in proc(5). The name is field 2.
+constexpr int kFlagsField = 9;
+constexpr int kStartField = 22;
+
+Result<uint64_t> parse_stat_field(std::string_view stat, int number) {
+  const size_t name_end = stat.rfind(')');
+  if (name_end == std::string_view::npos) return Error{Code::kMalformed, "no ')' in stat"};
+  std::string_view rest = stat.substr(name_end + 1);
+  for (int field = 3; field <= number; ++field) {
+    const size_t begin = rest.find_first_not_of(' ');
+    if (begin == std::string_view::npos) {
+      return Error{Code::kMalformed, "stat ends before field " + std::to_string(number)};
+    }
+    rest.remove_prefix(begin);
+    if (field == number) break;
+    rest.remove_prefix(std::min(rest.find(' '), rest.size()));
+  }
+  uint64_t value = 0;
+  if (std::from_chars(rest.data(), rest.data() + rest.size(), value).ec != std::errc()) {
+    return Error{Code::kMalformed, "field " + std::to_string(number) + " of stat is no number"};
+  }
+  return value;
+}
+
+bool is_kernel_thread(std::string_view stat) {
+  constexpr uint64_t kKernelThread = 0x00200000;  // PF_KTHREAD
+  return (parse_stat_field(stat, kFlagsField).value_or(0) & kKernelThread) != 0;
+}
+
+bool is_procfs(const std::string& root) {
+  struct statfs filesystem {};
+  return ::statfs(root.c_str(), &filesystem) == 0 && filesystem.f_type == PROC_SUPER_MAGIC;
+}
+
+// This process is in the host's pid namespace, and has a pid in the one that this /proc shows: it is the same then.
+bool self_is_on_the_host(const std::string& root) {
+  std::array<char, 64> target{};
+  const ssize_t length = ::readlink((root + "/self/ns/pid").c_str(), target.data(), target.size());
+  constexpr std::string_view kInitialNamespace = "pid:[4026531836]";  // the same on every kernel (PROC_PID_INIT_INO)
+  return length > 0 && std::string_view(target.data(), static_cast<size_t>(length)) == kInitialNamespace;
+}
+
+// This process has pids in more namespaces than one as this /proc sees it: it shows one that holds ours.
+bool shows_an_outer_namespace(const std::string& root) {
+  const auto status = read_file(root + "/self/status", kLargestProcFile);
+  constexpr std::string_view kKey = "\nNSpid:\t";
+  const size_t at = status.ok() ? status->find(kKey) : std::string::npos;
+  if (at == std::string::npos) return false;
+  const std::string_view rest = std::string_view(*status).substr(at + kKey.size());
+  return rest.substr(0, rest.find('\n')).find('\t') != std::string_view::npos;
+}
 
 }  // namespace
 
 Result<uint64_t> parse_start_ticks(std::string_view stat) {
-  const size_t name_end = stat.rfind(')');
-  if (name_end == std::string_view::npos) return Error{Code::kMalformed, "no ')' in stat"};
-  std::string_view rest = stat.substr(name_end + 1);
-  constexpr int kFieldsBeforeStart = 19;  // from field 3 (state) to field 21
-  for (int field = 0; field <= kFieldsBeforeStart; ++field) {
-    const size_t begin = rest.find_first_not_of(' ');
-    if (begin == std::string_view::npos) return Error{Code::kMalformed, "stat ends before the start time"};
-    rest.remove_prefix(begin);
-    if (field == kFieldsBeforeStart) break;
-    rest.remove_prefix(std::min(rest.find(' '), rest.size()));
-  }
-  uint64_t ticks = 0;
-  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), ticks);
-  if (error != std::errc()) return Error{Code::kMalformed, "start time in stat is no number"};
-  return ticks;
+  return parse_stat_field(stat, kStartField);
 }
 
 Result<double> parse_boot_time(std::string_view stat) {
@@ -47,12 +89,19 @@ Result<double> parse_boot_time(std::string_view stat) {
 }
 
 std::string clean_name(std::string_view name) {
-  std::string clean;
-  for (char c : name.substr(0, kLongestName)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f) clean.push_back(c);
-  }
+  std::string clean = clean_text(name, kLongestName);
   return clean.empty() ? "unknown" : clean;
+}
+
+std::optional<uint32_t> parse_slurmstepd_title(std::string_view cmdline) {
+  constexpr std::string_view kTitle = "slurmstepd: [";
+  if (!cmdline.starts_with(kTitle)) return std::nullopt;
+  cmdline.remove_prefix(kTitle.size());
+  uint32_t job = 0;
+  const char* const end = cmdline.data() + cmdline.size();
+  const auto [stop, error] = std::from_chars(cmdline.data(), end, job);
+  if (error != std::errc() || stop == end || *stop != '.') return std::nullopt;
+  return job;
 }
 
 std::string ProcReader::path(Pid pid, const char* file) const {
@@ -70,6 +119,27 @@ Status ProcReader::check() const {
   return ok_status();
 }
 
+ProcView ProcReader::read_view() const {
+  ProcView view;
+  if (!is_procfs(root_)) return view;
+  // Pid 1 is somebody else and always there: only hidepid keeps its files from us.
+  view.all_processes = read_file(path(1, "stat"), kLargestProcFile).ok();
+  // Kernel threads have pids on the host only, and the first is always 2.
+  const auto second = read_file(path(2, "stat"), kLargestProcFile);
+  view.host_pids = (second.ok() && is_kernel_thread(*second)) || self_is_on_the_host(root_) ||
+                   (!view.all_processes && shows_an_outer_namespace(root_));
+  if (!view.host_pids) {
+    view.warning = "--proc-root: " + root_ +
+                   " shows another pid namespace than the host's, while the driver lists the host's pids: no process "
+                   "can be named; set hostPID: true, or mount the host's /proc and give its path";
+  } else if (!view.all_processes) {
+    view.warning = "--proc-root: " + root_ +
+                   " hides other users' processes (hidepid): they stay without name and owner; run with the "
+                   "capability SYS_PTRACE, or mount it without hidepid";
+  }
+  return view;
+}
+
 Result<uint64_t> ProcReader::read_start_ticks(Pid pid) const {
   const auto stat = read_file(path(pid, "stat"), kLargestProcFile);
   if (!stat.ok()) return stat.error();
@@ -84,7 +154,25 @@ Result<std::string> ProcReader::read_name(Pid pid) const {
 }
 
 Result<std::string> ProcReader::read_cgroup(Pid pid) const {
-  return read_file(path(pid, "cgroup"), kLargestProcFile);
+  return read_file(path(pid, "cgroup"), kLargestCgroupFile);
+}
+
+std::optional<uint32_t> ProcReader::read_slurm_job(const std::string& cgroup_root,
+                                                   const std::string& step_cgroup) const {
+  const auto pids = read_file(cgroup_root + step_cgroup + "/slurm/cgroup.procs", kLargestProcFile);
+  if (!pids.ok()) return std::nullopt;
+  std::string_view rest = *pids;
+  constexpr int kMostTries = 16;  // slurmstepd is alone there but for a moment at the start
+  for (int i = 0; i < kMostTries && !rest.empty(); ++i) {
+    Pid pid = 0;
+    std::from_chars(rest.data(), rest.data() + rest.size(), pid);
+    rest.remove_prefix(std::min(rest.size(), rest.substr(0, rest.find('\n')).size() + 1));
+    if (pid == 0) continue;  // not in this program's pid namespace
+    const auto cmdline = read_file(path(pid, "cmdline"), kLargestProcFile);
+    const auto job = cmdline.ok() ? parse_slurmstepd_title(*cmdline) : std::nullopt;
+    if (job) return job;
+  }
+  return std::nullopt;
 }
 
 std::optional<double> ProcReader::start_time_seconds(uint64_t start_ticks) {

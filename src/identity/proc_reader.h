@@ -13,8 +13,18 @@ namespace gpuledger::identity {
 Result<uint64_t> parse_start_ticks(std::string_view stat);
 // "btime" of /proc/stat, seconds since 1970.
 Result<double> parse_boot_time(std::string_view stat);
-// Names go into labels and logs: at most 64 bytes, no control characters, "unknown" when nothing is left.
+// Names go into labels and logs: at most 64 bytes of valid UTF-8, no control characters, "unknown" when nothing is
+// left.
 std::string clean_name(std::string_view name);
+// The job's number in the title of the process that minds a Slurm step, "slurmstepd: [3385.0]".
+std::optional<uint32_t> parse_slurmstepd_title(std::string_view cmdline);
+
+// How much of the host a /proc shows. The driver lists the host's pids.
+struct ProcView {
+  bool host_pids = true;      // false: its pids are others than the driver's, so nobody may be looked up by pid
+  bool all_processes = true;  // false: those of other users are hidden (hidepid)
+  std::string warning;        // what that means and what to do, one line; empty: nothing is missing
+};
 
 // What /proc knows of processes. Reads below root, so tests and the simulated node bring their own.
 class ProcReader {
@@ -22,9 +32,16 @@ class ProcReader {
   explicit ProcReader(std::string root) : root_(std::move(root)) {}
 
   Status check() const;  // is this a /proc at all?
+  // To be asked once at the start. A folder that is no procfs (a test's, the simulated node's) is taken as it is.
+  ProcView read_view() const;
   Result<uint64_t> read_start_ticks(Pid pid) const;
   Result<std::string> read_name(Pid pid) const;
+  // kMalformed: the path is longer than the kernel prints (ENAMETOOLONG). A container that may make cgroups can do that
+  // to its own processes.
   Result<std::string> read_cgroup(Pid pid) const;
+  // The number of a job that cgroups name by its SLUID; step_cgroup is CgroupHome::slurm_cgroup, cgroup_root where the
+  // host's cgroups are mounted (/sys/fs/cgroup). Empty: not to be found. Reads a few files: keep the answer.
+  std::optional<uint32_t> read_slurm_job(const std::string& cgroup_root, const std::string& step_cgroup) const;
   // Ticks since boot to seconds since 1970.
   std::optional<double> start_time_seconds(uint64_t start_ticks);
 
