@@ -1,0 +1,39 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <random>
+
+namespace gpuledger::identity {
+
+// How long to wait after a failure: doubling, capped, and never the same on two nodes, so that an API server that
+// comes back is not asked by all of them at once.
+class Backoff {
+ public:
+  using Duration = std::chrono::nanoseconds;
+  using Time = std::chrono::steady_clock::time_point;
+  struct Pace {
+    Duration first = std::chrono::milliseconds(800);
+    Duration longest = std::chrono::seconds(30);      // before the jitter, which up to doubles it
+    Duration forget_after = std::chrono::minutes(2);  // so long without a failure: begin anew
+  };
+
+  explicit Backoff(Pace pace, unsigned seed = std::random_device{}()) : pace_(pace), random_(seed) {}
+
+  Duration next(Time now) {
+    if (!last_ || now - *last_ > pace_.forget_after) step_ = pace_.first;
+    last_ = now;
+    const Duration base = std::min(step_, pace_.longest);
+    step_ = base * 2;
+    return std::chrono::duration_cast<Duration>(base * (1 + std::uniform_real_distribution<>(0, 1)(random_)));
+  }
+
+ private:
+  const Pace pace_;
+  std::minstd_rand random_;
+  std::optional<Time> last_;
+  Duration step_{0};
+};
+
+}  // namespace gpuledger::identity

@@ -1,0 +1,277 @@
+#include "identity/sources/grpc_client.h"
+
+#include <google/protobuf/message_lite.h>
+#include <grpc/support/log.h>
+#include <grpc/support/time.h>
+#include <grpcpp/channel.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/support/proto_buffer_reader.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+#include <set>
+
+#include "base/file.h"
+#include "base/log.h"
+
+namespace gpuledger::identity {
+namespace {
+
+constexpr size_t kLongestMessage = 300;  // of an error
+constexpr int kConnectMilliseconds = 5'000;
+
+const char* status_name(grpc::StatusCode code) {
+  switch (code) {
+    case grpc::StatusCode::OK: return "ok";
+    case grpc::StatusCode::CANCELLED: return "cancelled";
+    case grpc::StatusCode::INVALID_ARGUMENT: return "invalid_argument";
+    case grpc::StatusCode::DEADLINE_EXCEEDED: return "deadline_exceeded";
+    case grpc::StatusCode::NOT_FOUND: return "not_found";
+    case grpc::StatusCode::ALREADY_EXISTS: return "already_exists";
+    case grpc::StatusCode::PERMISSION_DENIED: return "permission_denied";
+    case grpc::StatusCode::UNAUTHENTICATED: return "unauthenticated";
+    case grpc::StatusCode::RESOURCE_EXHAUSTED: return "resource_exhausted";
+    case grpc::StatusCode::FAILED_PRECONDITION: return "failed_precondition";
+    case grpc::StatusCode::ABORTED: return "aborted";
+    case grpc::StatusCode::OUT_OF_RANGE: return "out_of_range";
+    case grpc::StatusCode::UNIMPLEMENTED: return "unimplemented";
+    case grpc::StatusCode::INTERNAL: return "internal";
+    case grpc::StatusCode::UNAVAILABLE: return "unavailable";
+    case grpc::StatusCode::DATA_LOSS: return "data_loss";
+    default: return "unknown";
+  }
+}
+
+GrpcOutcome outcome_of(const grpc::Status& status) {
+  GrpcOutcome outcome{status_name(status.error_code()), status.error_message().substr(0, kLongestMessage)};
+  for (char& c : outcome.message) {
+    if (c < 0x20 || c > 0x7e) c = ' ';
+  }
+  // gRPC uses one code for "asked too often", which the server says, and "answer too big", which our side says.
+  if (outcome.code == "resource_exhausted") {
+    const bool too_big = outcome.message.find("larger than max") != std::string::npos;
+    outcome.code = too_big ? "too_large" : "rate_limited";
+  }
+  return outcome;
+}
+
+// gRPC writes to stderr in a form of its own otherwise.
+void quiet_grpc() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    gpr_set_log_function([](gpr_log_func_args* args) { log_debug("grpc", {{"text", args->message}}); });
+  });
+}
+
+// 0 when somebody listens there.
+int connect_errno(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) return ENAMETOOLONG;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return errno;
+  return ::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0 ? 0 : errno;
+}
+
+// Which socket lies at a path. A server that starts anew makes a new one.
+using SocketFile = std::pair<ino_t, int64_t>;
+SocketFile read_socket_file(const std::string& path) {
+  struct stat found {};
+  if (::stat(path.c_str(), &found) != 0) return {};
+  return {found.st_ino, int64_t{found.st_ctim.tv_sec} * 1'000'000'000 + found.st_ctim.tv_nsec};
+}
+
+std::string bytes_of(grpc::ByteBuffer& buffer) {
+  grpc::Slice whole;
+  if (!buffer.DumpToSingleSlice(&whole).ok()) return {};
+  return {reinterpret_cast<const char*>(whole.begin()), whole.size()};
+}
+
+// The one request there is: a message with no field set has no bytes.
+grpc::ByteBuffer empty_message() {
+  const grpc::Slice nothing;
+  return {&nothing, 1};
+}
+
+// On the monotonic clock: a deadline must not move when somebody sets the time.
+gpr_timespec after(std::chrono::milliseconds wait) {
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(wait.count(), GPR_TIMESPAN));
+}
+
+// gRPC's "unavailable", looked into.
+GrpcOutcome with_socket_reason(GrpcOutcome outcome, const std::string& socket) {
+  const int why = outcome.code == "unavailable" ? connect_errno(socket) : 0;
+  if (why == ENOENT || why == ENOTDIR) outcome.code = "no_socket";
+  if (why == EACCES || why == EPERM) outcome.code = "no_permission";
+  if (why != 0) outcome.message = std::strerror(why);
+  return outcome;
+}
+
+struct CancelCall {
+  grpc::ClientContext& context;
+  void operator()() const { context.TryCancel(); }
+};
+
+class OpenStream final : public GrpcClient::Stream {
+ public:
+  OpenStream(std::shared_ptr<grpc::GenericStub> stub, std::string socket, const std::string& method,
+             std::stop_token stop)
+      : stub_(std::move(stub)),
+        socket_(std::move(socket)),
+        call_(stub_->PrepareCall(&context_, method, &queue_)),
+        on_stop_(std::move(stop), CancelCall{context_}) {
+    call_->StartCall(nullptr);
+    bool good = wait();
+    if (good) {
+      call_->Write(empty_message(), grpc::WriteOptions().set_last_message(), nullptr);
+      good = wait();
+    }
+    if (good) {
+      call_->Read(&buffer_, nullptr);
+    } else {
+      end();
+    }
+  }
+
+  ~OpenStream() override {
+    context_.TryCancel();
+    if (!ended_) {
+      wait();  // for the read in flight, which fails now
+      end();
+    }
+    queue_.Shutdown();
+    while (wait()) {}
+  }
+
+  Got next(std::string& bytes, std::chrono::milliseconds longest) override {
+    if (ended_) return Got::kEnd;
+    void* tag = nullptr;
+    bool good = false;
+    if (queue_.AsyncNext(&tag, &good, after(longest)) == grpc::CompletionQueue::TIMEOUT) return Got::kNothingYet;
+    if (!good) {
+      end();
+      return Got::kEnd;
+    }
+    bytes = bytes_of(buffer_);
+    buffer_.Clear();
+    call_->Read(&buffer_, nullptr);
+    return Got::kMessage;
+  }
+
+  const GrpcOutcome& outcome() const override { return outcome_; }
+
+ private:
+  bool wait() {
+    void* tag = nullptr;
+    bool good = false;
+    return queue_.Next(&tag, &good) && good;
+  }
+
+  void end() {
+    ended_ = true;
+    grpc::Status status;
+    call_->Finish(&status, nullptr);
+    wait();
+    outcome_ = with_socket_reason(outcome_of(status), socket_);
+  }
+
+  const std::shared_ptr<grpc::GenericStub> stub_;  // the call needs its channel alive
+  const std::string socket_;
+  grpc::CompletionQueue queue_;
+  grpc::ClientContext context_;
+  grpc::ByteBuffer buffer_;
+  std::unique_ptr<grpc::ClientAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>> call_;
+  bool ended_ = false;
+  GrpcOutcome outcome_;
+  const std::stop_callback<CancelCall> on_stop_;
+};
+
+}  // namespace
+
+struct GrpcClient::Connection {
+  SocketFile file;
+  std::shared_ptr<grpc::GenericStub> stub;
+};
+
+GrpcClient::GrpcClient(std::string socket, size_t largest_message)
+    : socket_(std::move(socket)), largest_message_(largest_message) {
+  quiet_grpc();
+}
+
+GrpcClient::~GrpcClient() = default;
+
+bool GrpcClient::refresh() {
+  const SocketFile file = read_socket_file(socket_);
+  if (connection_ && connection_->file == file) return false;
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(static_cast<int>(largest_message_));
+  // Newer versions would send the path of the socket, percent-encoded, which Go's servers refuse.
+  arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  // Also how long a server may take to greet us.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectMilliseconds);
+  // The pool of the whole process would hand us the old connection, still waiting out its back-off.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  auto channel = grpc::CreateCustomChannel("unix:" + socket_, grpc::InsecureChannelCredentials(), arguments);
+  connection_ = std::make_shared<Connection>(Connection{file, std::make_shared<grpc::GenericStub>(std::move(channel))});
+  return true;
+}
+
+GrpcOutcome GrpcClient::call(const std::string& method, google::protobuf::MessageLite& answer,
+                             std::chrono::milliseconds deadline, std::stop_token stop) {
+  if (!connection_) refresh();
+  grpc::CompletionQueue queue;
+  grpc::ClientContext context;
+  context.set_deadline(after(deadline));
+  const std::stop_callback on_stop(std::move(stop), CancelCall{context});
+  const auto reader = connection_->stub->PrepareUnaryCall(&context, method, empty_message(), &queue);
+  grpc::ByteBuffer bytes;
+  grpc::Status status;
+  void* tag = nullptr;
+  bool good = false;
+  reader->StartCall();
+  reader->Finish(&bytes, &status, nullptr);
+  queue.Next(&tag, &good);
+  queue.Shutdown();
+  while (queue.Next(&tag, &good)) {}
+  if (status.ok()) {
+    grpc::ProtoBufferReader wire(&bytes);
+    if (bytes.Valid() && answer.ParseFromZeroCopyStream(&wire)) return {};
+    return {"malformed", method + ": the answer cannot be read"};
+  }
+  GrpcOutcome outcome = with_socket_reason(outcome_of(status), socket_);
+  // A connection that failed waits before it tries again; a new one does not.
+  static const std::set<std::string> of_the_connection = {"unavailable", "no_socket", "no_permission",
+                                                          "deadline_exceeded", "internal"};
+  if (of_the_connection.contains(outcome.code)) connection_.reset();
+  return outcome;
+}
+
+std::unique_ptr<GrpcClient::Stream> GrpcClient::open(const std::string& method, std::stop_token stop) {
+  connection_.reset();
+  refresh();
+  return std::make_unique<OpenStream>(connection_->stub, socket_, method, std::move(stop));
+}
+
+std::string failure_reason(const GrpcOutcome& outcome, const std::string& socket) {
+  const std::string folder = std::filesystem::path(socket).parent_path().string();
+  if (outcome.code == "no_socket") return socket + " is not there: mount the folder " + folder + ", not the socket";
+  if (outcome.code == "no_permission") return socket + " may not be opened: run as uid 0";
+  if (outcome.code == "unavailable") {
+    return "nobody answers on " + socket + " (" + outcome.message +
+           "); where the socket itself was mounted, mount the folder " + folder + " instead";
+  }
+  if (outcome.code == "deadline_exceeded") return socket + " took too long to answer";
+  return outcome.message.empty() ? outcome.code : outcome.code + ": " + outcome.message;
+}
+
+}  // namespace gpuledger::identity

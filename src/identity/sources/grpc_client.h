@@ -1,0 +1,66 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <stop_token>
+#include <string>
+
+namespace google::protobuf {
+class MessageLite;
+}
+
+namespace gpuledger::identity {
+
+// How a call ended. Codes are gRPC's names in lower case, and finer ones where gRPC has one word for several things:
+// "no_socket" and "no_permission" (unavailable), "too_large" and "rate_limited" (resource_exhausted); "malformed" is an
+// answer that cannot be read.
+struct GrpcOutcome {
+  std::string code = "ok";
+  std::string message;  // the server's or the system's words: one line, bounded, printable
+
+  bool ok() const { return code == "ok"; }
+};
+
+// Calls without arguments to a server on a unix socket, in cleartext: the kubelet and the container runtimes offer
+// nothing else. One thread at a time.
+class GrpcClient {
+ public:
+  class Stream;
+
+  GrpcClient(std::string socket, size_t largest_message);
+  ~GrpcClient();
+
+  const std::string& socket() const { return socket_; }
+  // True: begins a new connection, because there is none or the socket was made anew. What a server could not do may be
+  // there after its restart.
+  bool refresh();
+
+  // Waits for the answer, at most until the deadline, and not once stop is asked for.
+  GrpcOutcome call(const std::string& method, google::protobuf::MessageLite& answer, std::chrono::milliseconds deadline,
+                   std::stop_token stop);
+  // A call with many answers, over a connection of its own. Ends by itself once stop is asked for.
+  std::unique_ptr<Stream> open(const std::string& method, std::stop_token stop);
+
+ private:
+  struct Connection;
+
+  const std::string socket_;
+  const size_t largest_message_;
+  std::shared_ptr<Connection> connection_;
+};
+
+class GrpcClient::Stream {
+ public:
+  enum class Got { kMessage, kNothingYet, kEnd };
+
+  virtual ~Stream() = default;  // ends the call
+  // kMessage: bytes holds it. kEnd: the outcome is known, and nothing will follow.
+  virtual Got next(std::string& bytes, std::chrono::milliseconds wait) = 0;
+  virtual const GrpcOutcome& outcome() const = 0;
+};
+
+// What is wrong and what to do about it, for failures that are the same for every server.
+std::string failure_reason(const GrpcOutcome& outcome, const std::string& socket);
+
+}  // namespace gpuledger::identity

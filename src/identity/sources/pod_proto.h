@@ -1,0 +1,13 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "identity/pod_source.h"
+
+namespace gpuledger::identity {
+
+// A v1.Pod as Kubernetes writes it in protobuf. Empty: not one, or no uid or no name.
+std::optional<Pod> parse_pod_proto(std::string_view bytes, const PodLabelList& labels);
+
+}  // namespace gpuledger::identity

@@ -1,0 +1,122 @@
+#include "identity/sources/pod_resources.h"
+
+#include <messages/pod_resources.pb.h>
+
+#include <algorithm>
+
+#include "identity/device_id.h"
+#include "identity/pod_json.h"
+
+namespace gpuledger::identity {
+namespace {
+
+namespace wire = proto::pod_resources;
+
+constexpr size_t kLargestAnswer = 16 << 20;  // what the kubelet itself allows
+constexpr size_t kMostGrants = 20'000;
+// The kubelet's limit is shared by all programs of a node: being turned away now and then is nobody's fault.
+constexpr int kLimitedBeforeDown = 4;
+
+}  // namespace
+
+PodResources::PodResources(Options options)
+    : options_(std::move(options)),
+      client_(options_.socket, kLargestAnswer),
+      backoff_({.longest = options_.period}),
+      thread_([this](const std::stop_token& stop) { return look(stop); }) {}
+
+std::shared_ptr<const GrantView> PodResources::view() const {
+  const std::lock_guard lock(mutex_);
+  return view_;
+}
+
+bool PodResources::is_gpu(const std::string& resource) const {
+  return is_gpu_resource(resource) ||
+         std::ranges::find(options_.more_resources, resource) != options_.more_resources.end();
+}
+
+PollThread::Next PodResources::look(const std::stop_token& stop) {
+  if (client_.refresh()) only_v1alpha1_ = no_allocatable_ = false;
+  auto view = std::make_shared<GrantView>();
+  const GrpcOutcome outcome = read_grants(view->grants, stop);
+  if (stop.stop_requested()) return {};
+  if (!outcome.ok()) return failed(outcome);
+  limited_in_a_row_ = 0;
+  read_allocatable(stop);
+  view->allocatable = allocatable_;
+  health_.works();
+  const std::lock_guard lock(mutex_);
+  view_ = std::move(view);
+  return {options_.period};
+}
+
+GrpcOutcome PodResources::read_grants(std::vector<DeviceGrant>& grants, const std::stop_token& stop) {
+  wire::ListAnswer answer;
+  GrpcOutcome outcome;
+  if (!only_v1alpha1_) {
+    outcome = client_.call("/v1.PodResourcesLister/List", answer, options_.deadline, stop);
+    only_v1alpha1_ = outcome.code == "unimplemented";
+  }
+  if (only_v1alpha1_) {
+    outcome = client_.call("/v1alpha1.PodResourcesLister/List", answer, options_.deadline, stop);
+    if (!outcome.ok()) only_v1alpha1_ = false;
+  }
+  for (const auto& pod : answer.pod_resources()) {
+    for (const auto& container : pod.containers()) {
+      const auto add = [&](const std::string& resource, const std::string& device_id) {
+        if (grants.size() >= kMostGrants) return;
+        grants.push_back({bounded_name(pod.namespace_()), bounded_name(pod.name()), bounded_name(container.name()),
+                          bounded_name(resource), bounded_name(device_id)});
+      };
+      for (const auto& devices : container.devices()) {
+        if (!is_gpu(devices.resource_name())) continue;
+        for (const auto& id : devices.device_ids()) add(devices.resource_name(), id);
+      }
+      for (const auto& dynamic : container.dynamic_resources()) {
+        for (const auto& claim : dynamic.claim_resources()) {
+          if (is_gpu_dra_driver(claim.driver_name())) add(claim.driver_name(), claim.device_name());
+        }
+      }
+    }
+  }
+  return outcome;
+}
+
+void PodResources::read_allocatable(const std::stop_token& stop) {
+  if (only_v1alpha1_ || no_allocatable_) return;
+  wire::AllocatableAnswer answer;
+  const auto outcome = client_.call("/v1.PodResourcesLister/GetAllocatableResources", answer, options_.deadline, stop);
+  if (outcome.ok()) {
+    allocatable_.clear();
+    for (const auto& devices : answer.devices()) {
+      if (!is_gpu(devices.resource_name())) continue;
+      for (const auto& id : devices.device_ids()) {
+        if (allocatable_.size() < kMostGrants) allocatable_.push_back(bounded_name(id));
+      }
+    }
+  } else if (outcome.code == "unimplemented" || outcome.code == "unknown") {
+    // Kubelets before 1.21 do not know it; those that have it switched off answer with an error of no kind.
+    no_allocatable_ = true;
+    allocatable_.clear();
+  } else if (!stop.stop_requested()) {
+    health_.counts(outcome.code);
+  }
+}
+
+PollThread::Next PodResources::failed(const GrpcOutcome& outcome) {
+  const bool limited = outcome.code == "rate_limited";
+  limited_in_a_row_ = limited ? limited_in_a_row_ + 1 : 0;
+  std::string reason = failure_reason(outcome, options_.socket);
+  if (limited) reason = "the kubelet is asked too often by the programs of this node: " + outcome.message;
+  if (outcome.code == "unimplemented") {
+    reason = options_.socket + " has no pod-resources service: is it the kubelet's?";
+  }
+  if (limited && limited_in_a_row_ < kLimitedBeforeDown && view()) {
+    health_.counts(outcome.code);
+  } else {
+    health_.fails(outcome.code, std::move(reason));
+  }
+  return {backoff_.next(std::chrono::steady_clock::now()), false};
+}
+
+}  // namespace gpuledger::identity

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "identity/allocation_source.h"
+#include "identity/health_cell.h"
+#include "identity/sources/backoff.h"
+#include "identity/sources/grpc_client.h"
+#include "identity/sources/poll_thread.h"
+
+namespace gpuledger::identity {
+
+// The kubelet's pod-resources service: which container was given which device. Lists pods that have ended too on
+// kubelets before 1.34; whoever joins it with pods drops those.
+class PodResources final : public AllocationSource {
+ public:
+  struct Options {
+    std::string socket = "/var/lib/kubelet/pod-resources/kubelet.sock";
+    std::chrono::milliseconds period = std::chrono::seconds(15);
+    std::chrono::milliseconds deadline = std::chrono::seconds(5);
+    std::vector<std::string> more_resources;  // GPUs under names of the cluster's own, "example.com/gpu"
+  };
+
+  explicit PodResources(Options options);
+
+  std::shared_ptr<const GrantView> view() const override;
+  SourceHealth health() const override { return health_.get(); }
+  void look_again() override { thread_.ask(); }
+
+ private:
+  PollThread::Next look(const std::stop_token& stop);
+  GrpcOutcome read_grants(std::vector<DeviceGrant>& grants, const std::stop_token& stop);
+  void read_allocatable(const std::stop_token& stop);
+  PollThread::Next failed(const GrpcOutcome& outcome);
+  bool is_gpu(const std::string& resource) const;
+
+  const Options options_;
+  HealthCell health_{"pod_resources"};
+
+  // The thread's own.
+  GrpcClient client_;
+  Backoff backoff_;
+  bool only_v1alpha1_ = false;   // found out by asking; forgotten with the connection
+  bool no_allocatable_ = false;  // likewise
+  int limited_in_a_row_ = 0;
+  std::vector<std::string> allocatable_;
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<const GrantView> view_;
+
+  PollThread thread_;  // last: it uses the others
+};
+
+}  // namespace gpuledger::identity

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+#include "identity/health_cell.h"
+#include "identity/pod_source.h"
+#include "identity/pod_store.h"
+#include "identity/sources/backoff.h"
+#include "identity/sources/grpc_client.h"
+
+namespace gpuledger::identity {
+
+// The kubelet's own Pods service (on by default from 1.37 on): it pushes every change of a pod, before the API server
+// knows of it and without asking it anything.
+class PodsApi final : public PodSource {
+ public:
+  struct Options {
+    std::string socket = "/var/lib/kubelet/pods-api/pods-api.sock";
+    PodLabelList labels;
+    std::chrono::milliseconds publish_every = std::chrono::milliseconds(200);  // at most
+    std::chrono::milliseconds first_list = std::chrono::seconds(30);           // may take so long
+    Backoff::Pace pace;
+  };
+
+  explicit PodsApi(Options options);
+
+  std::shared_ptr<const PodView> view() const override { return store_.view(); }
+  SourceHealth health() const override { return health_.get(); }
+
+ private:
+  class Watch;
+  void run(const std::stop_token& stop);
+  std::string reason_of(const GrpcOutcome& outcome) const;
+
+  const Options options_;
+  HealthCell health_{"pods_api"};
+  PodStore store_;
+  Backoff backoff_;      // the thread's own
+  std::jthread thread_;  // last: it uses the others
+};
+
+}  // namespace gpuledger::identity

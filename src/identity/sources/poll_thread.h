@@ -1,0 +1,56 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+
+namespace gpuledger::identity {
+
+// A thread that looks at something at once, then whenever the last look said, and sooner when somebody asks for it.
+// The destructor waits for a look under way, which must end soon after its stop token says so.
+class PollThread {
+ public:
+  static constexpr auto kLeastApart = std::chrono::seconds(1);
+
+  struct Next {
+    std::chrono::nanoseconds wait;
+    bool sooner_if_asked = true;  // false after a failure: whoever asks must not undo a back-off
+  };
+  using Look = std::function<Next(std::stop_token)>;
+
+  explicit PollThread(Look look) : look_(std::move(look)), thread_([this](std::stop_token stop) { run(stop); }) {}
+
+  // From any thread, never blocks for long. Many times within a second are one.
+  void ask() {
+    const std::lock_guard lock(mutex_);
+    asked_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  void run(const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      const auto began = std::chrono::steady_clock::now();
+      const Next next = look_(stop);
+      const auto due = std::chrono::steady_clock::now() + next.wait;
+      std::unique_lock lock(mutex_);
+      if (next.sooner_if_asked && changed_.wait_until(lock, stop, due, [this] { return asked_; })) {
+        changed_.wait_until(lock, stop, began + kLeastApart, [] { return false; });
+      } else {
+        changed_.wait_until(lock, stop, due, [] { return false; });
+      }
+      asked_ = false;
+    }
+  }
+
+  const Look look_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  bool asked_ = false;
+  std::jthread thread_;  // last: it uses the others
+};
+
+}  // namespace gpuledger::identity
