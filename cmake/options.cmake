@@ -1,5 +1,6 @@
 option(GPU_LEDGER_STATIC "Link everything but glibc statically" OFF)
 option(GPU_LEDGER_TESTS "Build the tests" ON)
+option(GPU_LEDGER_FUZZ "Build the fuzzers and nothing else (clang)" OFF)
 set(GPU_LEDGER_SANITIZE "" CACHE STRING "Sanitizers to build with, e.g. address,undefined")
 
 set(CMAKE_CXX_STANDARD 20)

@@ -2,7 +2,7 @@
 # Installs the Debian or Ubuntu packages that are missing, and touches nothing when none is.
 #   tools/setup.sh --run    what a release build needs
 #   tools/setup.sh --test   that, and what the tests run against
-#   tools/setup.sh --ci     that, and the formatter
+#   tools/setup.sh --ci     that, the formatter and the compiler of the fuzzers
 set -euo pipefail
 
 say() { echo "setup: $*" >&2; }
@@ -15,7 +15,7 @@ run_packages=(g++ cmake ninja-build "libboost1.83-dev|libboost1.81-dev|libboost1
   libgrpc++-dev libprotobuf-dev protobuf-compiler)
 test_packages=(libgtest-dev libgmock-dev prometheus prometheus-node-exporter python3 python3-pip openssl curl
   procps ca-certificates)
-ci_packages=(clang-format-14)
+ci_packages=(clang-format-14 clang-14 libclang-rt-14-dev)
 
 mode=${1:---run}
 case $mode in

@@ -134,10 +134,10 @@ std::string_view runtime_in_pod(std::string_view word) {
 }
 
 ContainerSegment bare_id(std::string_view id, const SegmentPlace& place) {
+  if (place.parent == "libpod_parent") return {};  // a pod of podman's; its containers are below
   if (place.parent == "docker" || place.parent == "lxc") return {"docker", id};  // docker once had LXC below it
   if (place.parent == "containerd") return {"containerd", id};
-  if (place.parent == "libpod_parent") return {"podman", id};
-  if (place.parent == "garden") return {"garden", id};
+  if (place.parent == "buildkit") return {"buildkit", id};
   return {place.below_ecs ? "ecs" : "container", id};
 }
 
@@ -147,6 +147,18 @@ bool is_fargate_id(std::string_view segment) {
   return segment.size() > kTaskIdLength + 1 && segment.size() <= kTaskIdLength + 21 &&
          all_of(segment.substr(0, kTaskIdLength), is_hex_digit) && segment[kTaskIdLength] == '-' &&
          is_number(segment.substr(kTaskIdLength + 1));
+}
+
+// "garden/<name>" or, with its CPU throttling, "garden/good/<name>" and "garden/bad/<name>".
+bool is_garden_id(std::string_view segment, const SegmentPlace& place) {
+  const auto is_throttle = [](std::string_view text) { return text == "good" || text == "bad"; };
+  const bool below = place.parent == "garden" || (place.grandparent == "garden" && is_throttle(place.parent));
+  return below && !is_throttle(segment) && is_name(segment);
+}
+
+bool is_build_id(std::string_view segment) {
+  return segment.size() >= 16 && segment.size() <= 32 &&
+         all_of(segment, [](char c) { return is_lower(c) || is_digit(c); });
 }
 
 ContainerSegment system_container(std::string_view segment, const SegmentPlace& place) {
@@ -212,6 +224,7 @@ ContainerSegment pod_child(std::string_view segment) {
 }
 
 ContainerSegment lone_container(std::string_view segment, const SegmentPlace& place) {
+  if (is_garden_id(segment, place)) return {"garden", segment};
   if (is_container_id(segment)) return bare_id(segment, place);
   if (const auto parts = split_word_and_id(segment, '-')) {
     if (parts->word == "kata_overhead") return {"kata", {}};
@@ -225,12 +238,7 @@ ContainerSegment lone_container(std::string_view segment, const SegmentPlace& pl
   if (segment == "kata_overhead" || segment == "kata_overhead.slice") return {"kata", {}};
   if (segment.starts_with("kata_") && is_container_id(segment.substr(5))) return {"kata", {}};
   if (place.below_ecs && is_fargate_id(segment)) return {"ecs", segment};
-  if (place.parent == "garden" && is_name(segment)) return {"garden", segment};
-  constexpr size_t kBuildIdLength = 25;
-  const auto is_build_digit = [](char c) { return is_lower(c) || is_digit(c); };
-  if (place.parent == "buildkit" && segment.size() == kBuildIdLength && all_of(segment, is_build_digit)) {
-    return {"buildkit", segment};
-  }
+  if (place.parent == "buildkit" && is_build_id(segment)) return {"buildkit", segment};
   return system_container(segment, place);
 }
 

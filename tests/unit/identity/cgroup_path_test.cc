@@ -153,6 +153,9 @@ TEST(ParseCgroup, ContainersWithoutAPod) {
   EXPECT_EQ(read("/ecs/some-task/" + kId), "ecs ID -");
   EXPECT_EQ(read("/ecs/" + kId.substr(0, 32) + "/" + kId.substr(0, 32) + "-77"), "ecs " + kId.substr(0, 32) + "-77 -");
   EXPECT_EQ(read("/system.slice/garden.service/garden/ab-cd-12"), "garden ab-cd-12 -");
+  EXPECT_EQ(read("/garden/good/ab-cd-12"), "garden ab-cd-12 -");
+  EXPECT_EQ(read("/garden/good"), "host - -");
+  EXPECT_EQ(read("/libpod_parent/" + kOtherId + "/libpod-" + kId), "podman ID -") << "in a pod of podman's";
   EXPECT_EQ(read("/docker/buildkit/abcdefghijklmnopqrstuvwx9"), "buildkit abcdefghijklmnopqrstuvwx9 -");
   EXPECT_EQ(read("/kata_overhead/" + kId), "kata - -");
   EXPECT_EQ(read("/kubepods/podnobody/" + kId), "container ID -");

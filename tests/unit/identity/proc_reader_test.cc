@@ -109,7 +109,11 @@ std::optional<ProcView> view_of_new_proc(int namespaces, const char* options, bo
     });
   });
   if (result > 7) return std::nullopt;
-  return ProcView{(result & 1) != 0, (result & 2) != 0, (result & 4) != 0 ? "" : "said"};
+  ProcView view;
+  view.host_pids = (result & 1) != 0;
+  view.all_processes = (result & 2) != 0;
+  view.warning = (result & 4) != 0 ? "" : "said";
+  return view;
 }
 
 TEST(ProcReader, NoticesAnotherPidNamespace) {

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Runs every fuzzer of the preset "fuzz" at once: 10 million inputs each, or as many as fit.
+#   tests/fuzz/run.sh [SECONDS]
+# The corpus lies in build/fuzz/corpus and is used again; an input that breaks something in build/fuzz/found.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+seconds=${1:-60}
+out=build/fuzz
+mkdir -p $out/found
+
+names=(cgroup_path device_id proc_stat)
+pids=()
+for name in "${names[@]}"; do
+  dictionary=()
+  if [ -f "tests/fuzz/$name.dict" ]; then dictionary=("-dict=tests/fuzz/$name.dict"); fi
+  mkdir -p "$out/corpus/$name"
+  "$out/tests/fuzz/fuzz_$name" -runs=10000000 -max_total_time="$seconds" -max_len=160 "${dictionary[@]}" \
+    -artifact_prefix="$out/found/$name-" "$out/corpus/$name" >"$out/$name.log" 2>&1 &
+  pids+=($!)
+done
+
+failed=no
+for i in "${!names[@]}"; do
+  if wait "${pids[$i]}"; then
+    echo "fuzz_${names[$i]}: $(grep '^Done' "$out/${names[$i]}.log")"
+  else
+    tail -n 40 "$out/${names[$i]}.log"
+    echo "fuzz_${names[$i]}: broken, the input is in $out/found" >&2
+    failed=yes
+  fi
+done
+[ $failed = no ]
