@@ -49,7 +49,7 @@ DeviceState DeviceBook::state(const std::string& boot_id) const {
   }
   state.idle_floor = idle_floor_.memory();
   state.resident_floor = resident_floor_.memory();
-  for (const auto& [process, signature] : mixture_.signatures()) state.signatures[process] = signature.memory();
+  for (const auto& [process, signature] : mixture_.signatures()) state.signatures[process] = signature->memory();
   return state;
 }
 
@@ -148,8 +148,8 @@ DeviceBook::Survivors DeviceBook::survivors(const Absence& absence, const Step& 
   double known = 0;
   for (const Account* account : result.who) {
     const auto found = mixture_.signatures().find(account->identity.key);
-    const bool learned = found != mixture_.signatures().end() && found->second.known();
-    watts.push_back(learned ? std::optional(found->second.level(0)) : std::nullopt);
+    const bool learned = found != mixture_.signatures().end() && found->second->known();
+    watts.push_back(learned ? std::optional(found->second->level(0)) : std::nullopt);
     sum += watts.back().value_or(0);
     known += learned ? 1 : 0;
   }

@@ -5,8 +5,13 @@
 namespace gpuledger::attribute {
 namespace {
 
-// Ten minutes of one-second steps in company can still be estimated again.
+// Ten minutes of one-second steps in company can still be estimated again; less on a crowded GPU, to bound memory
+// (16 bytes each).
 constexpr size_t kMostRecords = 600;
+constexpr size_t kMostParts = 16384;
+// So many parts of old steps are estimated again in one step, at least one step's: a crowd's past is put right over
+// some seconds, a few processes' at once.
+constexpr size_t kPartsRevisedPerStep = 512;
 // The driver's sampler draws five tickets a second.
 constexpr double kSamplesPerSecond = 5;
 // Shares of a company drift: a minute's worth of samples speaks for the present.
@@ -16,12 +21,6 @@ constexpr double kBusyEnoughToLearn = 0.1;
 // Not caught once in so many samples: less than a ninth of the GPU's time, with 95 % certainty.
 constexpr double kSamplesToCallPassive = 25;
 }  // namespace
-
-const Signature& Mixture::signature(const ProcKey& process) const {
-  static const Signature nothing_known;
-  const auto found = signatures_.find(process);
-  return found == signatures_.end() ? nothing_known : found->second;
-}
 
 double Mixture::fair(uint64_t account) const {
   const auto claim = claims_.find(account);
@@ -54,27 +53,42 @@ void Mixture::forget(uint64_t account) {
   if (!needed) signatures_.erase(process);
 }
 
+// Who is there now. A process that only got another account (its owner became known) is the same company.
+void Mixture::gather(const Observed& step) {
+  const auto all = [&](auto same) {
+    return std::equal(step.who.begin(), step.who.end(), company_->who.begin(), company_->who.end(), same);
+  };
+  const bool same_accounts = all([](const Claimant& a, const Member& b) { return a.account == b.account; });
+  if (same_accounts && step.mps == company_->mps) return;
+  const bool same_processes = all([](const Claimant& a, const Member& b) { return a.process == b.process; });
+  auto company = std::make_shared<Company>();
+  company->mps = step.mps;
+  for (const Claimant& claimant : step.who) {
+    auto& shape = signatures_[claimant.process];
+    if (!shape) shape = std::make_shared<Signature>();
+    company->who.push_back({claimant.account, claimant.process, shape, 0});
+  }
+  if (same_processes && step.mps == company_->mps) {
+    company->samples = company_->samples;
+    for (size_t i = 0; i < company->who.size(); ++i) company->who[i].hits = company_->who[i].hits;
+  }
+  company_ = std::move(company);
+}
+
 // Counts the samples of the present company. True when they have become so many more that what was estimated from
 // the first of them is worth another look.
 bool Mixture::meet(const Observed& step) {
-  std::vector<ProcKey> who;
-  for (const Claimant& claimant : step.who) who.push_back(claimant.process);
-  if (who != company_->who || step.mps != company_->mps) {
-    company_ = std::make_shared<Company>();
-    company_->hits.assign(who.size(), 0.0);
-    company_->who = std::move(who);
-    company_->mps = step.mps;
-  }
+  gather(step);
   const double before = company_->samples;
   const double drawn = step.seconds * kSamplesPerSecond;
   const double kept = before + drawn > kMostSamples ? std::max(0.0, (kMostSamples - drawn) / before) : 1;
   company_->samples = before * kept + drawn;
   for (size_t i = 0; i < step.who.size(); ++i) {
-    company_->hits[i] = company_->hits[i] * kept + step.who[i].busy * drawn;
+    Member& member = company_->who[i];
+    member.hits = member.hits * kept + step.who[i].busy * drawn;
     if (step.quiet) continue;
-    Signature& shape = signatures_[step.who[i].process];
-    shape.note_samples(drawn, step.who[i].busy > 0);
-    if (!step.mps) shape.note_ceiling(step.shown[0].value_or(1), step.who[i].busy, step.seconds);
+    member.shape->note_samples(drawn, step.who[i].busy > 0);
+    if (!step.mps) member.shape->note_ceiling(step.shown[0].value_or(1), step.who[i].busy, step.seconds);
   }
   bool milestone = false;
   for (double enough : {kSamplesToCallPassive, 4 * kSamplesToCallPassive, kMostSamples}) {
@@ -88,51 +102,53 @@ void Mixture::advance(const Observed& step) {
   for (auto& [account, claim] : claims_) claim.last = 0;
   for (const Claimant& claimant : step.who) claims_[claimant.account].process = claimant.process;
   // Quiet times say nothing of what a process does when it works.
-  if (step.quiet) return;
-
-  Record record;
-  record.step = step;
-  record.company = company_;
-  for (const Claimant& claimant : step.who) {
-    record.missed.push_back(!step.mps && signature(claimant.process).samples_missed() >= kSamplesToCallPassive);
+  if (!step.quiet) {
+    Record record;
+    record.step = step;
+    record.company = company_;
+    for (const Member& member : company_->who) {
+      record.missed.push_back(!step.mps && member.shape->samples_missed() >= kSamplesToCallPassive);
+    }
+    record.parts = estimate(record);
+    for (size_t i = 0; i < step.who.size(); ++i) claims_[step.who[i].account].last = record.parts[i].joules;
+    book(record, 1);
+    keep(record);
+    // Whoever came in the middle of this step has not shown what a whole one looks like.
+    if (company_->samples > step.seconds * kSamplesPerSecond) learn(record, step.who);
+    if (milestone) revise_company();
   }
-  record.parts = estimate(record);
-  for (size_t i = 0; i < step.who.size(); ++i) claims_[step.who[i].account].last = record.parts[i].joules;
-  book(record, 1);
-  // Whoever came in the middle of this step has not shown what a whole one looks like.
-  const bool whole = company_->samples > step.seconds * kSamplesPerSecond;
-  if (step.who.size() >= 2) {
-    records_.push_back(record);
-    if (records_.size() > kMostRecords) records_.pop_front();
-  }
-  if (whole) learn(record);
-  if (milestone) revise_company();
+  estimate_again();
 }
 
 void Mixture::book(const Record& record, double sign) {
-  for (size_t i = 0; i < record.step.who.size(); ++i) {
-    const auto claim = claims_.find(record.step.who[i].account);
+  for (size_t i = 0; i < record.parts.size(); ++i) {
+    const auto claim = claims_.find(record.company->who[i].account);
     if (claim == claims_.end()) continue;
     claim->second.sum.joules += sign * record.parts[i].joules;
     claim->second.sum.doubt += sign * record.parts[i].doubt;
   }
 }
 
-// Not caught for long, and not known to show anything: there, but not at work.
-bool Mixture::passive(const Record& record, size_t claimant) const {
-  return record.missed[claimant] && !signature(record.step.who[claimant].process).known();
+void Mixture::keep(const Record& record) {
+  if (record.parts.size() < 2) return;  // nothing to estimate
+  records_.push_back(record);
+  parts_kept_ += record.parts.size();
+  while (records_.size() > kMostRecords || (parts_kept_ > kMostParts && records_.size() > 1)) {
+    parts_kept_ -= records_.front().parts.size();
+    records_.pop_front();
+  }
 }
 
 Mixture::Roles Mixture::roles_of(const Record& record) const {
   Roles roles;
   std::vector<size_t> by_rest;
-  for (size_t i = 0; i < record.step.who.size(); ++i) {
-    const Signature& shape = signature(record.step.who[i].process);
+  for (size_t i = 0; i < record.company->who.size(); ++i) {
+    const Signature& shape = record.company->shape(i);
     if (shape.known() && !shape.seen_alone()) by_rest.push_back(i);
     if (shape.known()) {
       roles.known.push_back(i);
-    } else if (!passive(record, i)) {
-      roles.unknown.push_back(i);
+    } else if (!record.missed[i]) {
+      roles.unknown.push_back(i);  // else not caught for long, and not known to show anything: there, but not at work
     }
   }
   // What others leave over is a better measure of the only stranger than what they left over before.
@@ -143,17 +159,17 @@ Mixture::Roles Mixture::roles_of(const Record& record) const {
   return roles;
 }
 
-void Mixture::learn(const Record& record) {
-  const Observed& step = record.step;
+void Mixture::learn(const Record& record, const std::vector<Claimant>& who) {
+  const Scene& step = record.step;
   const Roles roles = roles_of(record);
   const size_t active = roles.known.size() + roles.unknown.size();
-  if (step.who.size() == 1 || active == 1) {
-    const size_t only = step.who.size() == 1 ? 0 : roles.known.empty() ? roles.unknown[0] : roles.known[0];
+  if (who.size() == 1 || active == 1) {
+    const size_t only = who.size() == 1 ? 0 : roles.known.empty() ? roles.unknown[0] : roles.known[0];
     // Hardly caught: it warms up or waits, and that is not what it will do.
-    if (!step.mps && step.who[only].busy < kBusyEnoughToLearn) return;
-    Signature& learned = signatures_[step.who[only].process];
-    learned.learn_alone(step.shown, step.who[only].busy, step.seconds);
-    if (learned.worth_revising()) revise(step.who[only].process);
+    if (!step.mps && who[only].busy < kBusyEnoughToLearn) return;
+    Signature& learned = *company_->who[only].shape;
+    learned.learn_alone(step.shown, who[only].busy, step.seconds);
+    if (learned.worth_revising()) revise(who[only].process);
     return;
   }
   if (roles.unknown.size() != 1) return;
@@ -162,29 +178,41 @@ void Mixture::learn(const Record& record) {
   Features rest = step.shown;
   for (size_t f = 0; f < kFeatures; ++f) {
     if (!rest[f]) continue;
-    for (size_t k : roles.known) *rest[f] -= signature(step.who[k].process).level(f) * explained.shares[k];
+    for (size_t k : roles.known) *rest[f] -= company_->shape(k).level(f) * explained.shares[k];
   }
-  Signature& learned = signatures_[step.who[newcomer].process];
-  learned.learn_from_rest(rest, step.who[newcomer].busy, step.seconds);
-  if (learned.worth_revising()) revise(step.who[newcomer].process);
-}
-
-void Mixture::estimate_again(Record& record) {
-  book(record, -1);
-  record.parts = estimate(record);
-  book(record, 1);
+  Signature& learned = *company_->who[newcomer].shape;
+  learned.learn_from_rest(rest, who[newcomer].busy, step.seconds);
+  if (learned.worth_revising()) revise(who[newcomer].process);
 }
 
 void Mixture::revise(const ProcKey& process) {
+  const Company* last = nullptr;
+  bool there = false;
   for (Record& record : records_) {
-    const auto& who = record.company->who;
-    if (std::find(who.begin(), who.end(), process) != who.end()) estimate_again(record);
+    if (record.company.get() != last) {
+      last = record.company.get();
+      there = std::any_of(last->who.begin(), last->who.end(), [&](const Member& m) { return m.process == process; });
+    }
+    record.stale |= there;
   }
 }
 
 void Mixture::revise_company() {
-  for (Record& record : records_) {
-    if (record.company == company_) estimate_again(record);
+  for (Record& record : records_) record.stale |= record.company == company_;
+}
+
+// From the newest to the oldest and round again, so that none waits for ever.
+void Mixture::estimate_again() {
+  size_t parts = 0;
+  for (size_t looked = 0; looked < records_.size() && parts < kPartsRevisedPerStep; ++looked) {
+    if (next_age_ >= records_.size()) next_age_ = 0;
+    Record& record = records_[records_.size() - 1 - next_age_++];
+    if (!record.stale) continue;
+    record.stale = false;
+    parts += record.parts.size();
+    book(record, -1);
+    record.parts = estimate(record);
+    book(record, 1);
   }
 }
 

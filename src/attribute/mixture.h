@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "attribute/signature.h"
@@ -18,14 +19,17 @@ struct Claimant {
   double busy = 0;  // share of the driver's samples that caught it, times how busy they were
 };
 
-// One step of one GPU: what was spent above the static watts, what the GPU showed, who was there.
-struct Observed {
+// What was spent above the static watts in one step of one GPU, and what the GPU showed.
+struct Scene {
   double seconds = 0;
   double dynamic_joules = 0;
   double full_watts = 1;  // what 1 means in the power feature
   Features shown;
   bool mps = false;    // samples name the server, so claimants' busy says nothing
   bool quiet = false;  // nobody worked at all
+};
+
+struct Observed : Scene {
   std::vector<Claimant> who;
 };
 
@@ -51,8 +55,11 @@ class Mixture {
   void forget(uint64_t account);
 
   // Over a restart: what is fair so far, and what was learned.
-  const std::map<ProcKey, Signature>& signatures() const { return signatures_; }
-  void recall(const ProcKey& process, const Signature& signature) { signatures_[process] = signature; }
+  using Signatures = std::map<ProcKey, std::shared_ptr<Signature>>;
+  const Signatures& signatures() const { return signatures_; }
+  void recall(const ProcKey& process, const Signature& signature) {
+    signatures_[process] = std::make_shared<Signature>(signature);
+  }
   void recall(uint64_t account, const ProcKey& process, double joules, double doubt) {
     claims_[account] = {process, {joules, doubt}, 0};
   }
@@ -67,34 +74,42 @@ class Mixture {
     Part sum;
     double last = 0;
   };
+  struct Member {
+    uint64_t account = 0;
+    ProcKey process;
+    std::shared_ptr<Signature> shape;
+    double hits = 0;  // of the driver's samples; discounted with age, as is their number
+  };
   // Who is there together, and how often the driver's samples caught each.
   struct Company {
-    std::vector<ProcKey> who;
+    std::vector<Member> who;
     bool mps = false;
-    std::vector<double> hits;  // discounted with age, as is their number
     double samples = 0;
-    double caught(size_t claimant) const { return samples > 0 ? hits[claimant] / samples : 0; }
+    double caught(size_t member) const { return samples > 0 ? who[member].hits / samples : 0; }
+    const Signature& shape(size_t member) const { return *who[member].shape; }
   };
   // A step in company, kept so that it can be estimated again.
   struct Record {
-    Observed step;
+    Scene step;
     std::shared_ptr<const Company> company;  // goes on learning after the step
-    std::vector<bool> missed;                // by claimant: no sample had caught it for long
+    std::vector<bool> missed;                // by member: no sample had caught it for long
     std::vector<Part> parts;
+    bool stale = false;  // more is known now than when it was estimated
   };
   struct Roles {
     std::vector<size_t> known;
     std::vector<size_t> unknown;
   };
   struct Fit {
-    std::vector<double> shares;  // by claimant: of what it shows alone; 0 for the unknown
+    std::vector<double> shares;  // by member: of what it shows alone; 0 for the unknown
     double misfit = 0;
   };
 
+  void gather(const Observed& step);
   bool meet(const Observed& step);
-  void learn(const Record& record);
+  void keep(const Record& record);
+  void learn(const Record& record, const std::vector<Claimant>& who);
   Roles roles_of(const Record& record) const;
-  bool passive(const Record& record, size_t claimant) const;
   Fit fit(const Record& record, const Roles& roles) const;
   std::vector<Part> estimate(const Record& record) const;
   Roles with_changed_one(const Record& record, const Roles& roles, Fit& best) const;
@@ -102,12 +117,13 @@ class Mixture {
   void book(const Record& record, double sign);
   void revise(const ProcKey& process);
   void revise_company();
-  void estimate_again(Record& record);
-  const Signature& signature(const ProcKey& process) const;
+  void estimate_again();
 
-  std::map<ProcKey, Signature> signatures_;
-  std::map<uint64_t, Claim> claims_;
-  std::deque<Record> records_;
+  Signatures signatures_;
+  std::unordered_map<uint64_t, Claim> claims_;
+  std::deque<Record> records_;  // oldest first
+  size_t parts_kept_ = 0;       // in all records
+  size_t next_age_ = 0;         // how old the record is that estimate_again() looks at next; 0: the newest
   std::shared_ptr<Company> company_ = std::make_shared<Company>();
 };
 

@@ -21,6 +21,8 @@ constexpr double kSampleError = 0.035;
 constexpr double kRoomForUnknown = 4;
 // A company that misses what is shown by more than this many errors has somebody in it who changed.
 constexpr double kMisfitOfChange = 2.5;
+// How many are tried in turn as the one who did: more than usually work at one time, few enough for a crowd.
+constexpr size_t kMostSuspects = 8;
 // Joules per unit of work are not quite constant: what known loads were off by, side by side, on an H200.
 constexpr double kDoubtOfKnown = 0.06;
 // Somebody known only by what others left over carries their errors too.
@@ -37,36 +39,30 @@ double error_of(size_t feature, double value) {
 }  // namespace
 
 Mixture::Fit Mixture::fit(const Record& record, const Roles& roles) const {
-  const Observed& step = record.step;
-  const size_t sources = roles.known.size();
+  const Scene& step = record.step;
+  const Company& company = *record.company;
   std::vector<Clue> clues;
-  std::vector<double> highest;
-  for (size_t k : roles.known) highest.push_back(signature(step.who[k].process).highest_share());
+  std::vector<Source> sources(roles.known.size());
   for (size_t f = 0; f < kFeatures; ++f) {
     if (!step.shown[f]) continue;
-    Clue clue;
-    for (size_t k : roles.known) clue.parts.push_back(signature(step.who[k].process).level(f));
-    clue.seen = *step.shown[f];
-    clue.error_above = error_of(f, std::max(0.0, clue.seen));
-    clue.error_below = clue.error_above * (roles.unknown.empty() ? 1 : kRoomForUnknown);
-    clues.push_back(std::move(clue));
+    for (size_t i = 0; i < sources.size(); ++i) sources[i].parts[clues.size()] = company.shape(roles.known[i]).level(f);
+    const double error = error_of(f, std::max(0.0, *step.shown[f]));
+    clues.push_back({*step.shown[f], error, error * (roles.unknown.empty() ? 1 : kRoomForUnknown)});
   }
-  for (size_t i = 0; i < sources && !step.mps; ++i) {
-    // One ticket more than were drawn, half for and half against: none drawn is no proof.
+  for (size_t i = 0; i < sources.size(); ++i) {
     const size_t k = roles.known[i];
-    const double share = (record.company->hits[k] + 0.5) / (record.company->samples + 1);
-    Clue clue;
-    clue.parts.assign(sources, 0.0);
-    clue.parts[i] = signature(step.who[k].process).busy();
-    clue.seen = record.company->caught(k);
-    clue.error_above = clue.error_below =
-        kSampleError + std::sqrt(share * (1 - share) / std::max(1.0, record.company->samples));
-    clues.push_back(std::move(clue));
+    sources[i].highest = company.shape(k).highest_share();
+    if (step.mps) continue;
+    // One ticket more than were drawn, half for and half against: none drawn is no proof.
+    const double share = (company.who[k].hits + 0.5) / (company.samples + 1);
+    sources[i].own_part = company.shape(k).busy();
+    sources[i].own_seen = company.caught(k);
+    sources[i].own_error = kSampleError + std::sqrt(share * (1 - share) / std::max(1.0, company.samples));
   }
-  const Unmixed unmixed = unmix(clues, highest);
+  const Unmixed unmixed = unmix(clues, sources);
   Fit result;
-  result.shares.assign(step.who.size(), 0.0);
-  for (size_t i = 0; i < sources; ++i) result.shares[roles.known[i]] = unmixed.shares[i];
+  result.shares.assign(company.who.size(), 0.0);
+  for (size_t i = 0; i < sources.size(); ++i) result.shares[roles.known[i]] = unmixed.shares[i];
   result.misfit = unmixed.misfit;
   return result;
 }
@@ -74,16 +70,24 @@ Mixture::Fit Mixture::fit(const Record& record, const Roles& roles) const {
 // Known, but not as it is now: those known only by what others left them, if they are several; else the one without
 // whose signature the others explain the step best.
 Mixture::Roles Mixture::with_changed_one(const Record& record, const Roles& roles, Fit& best) const {
+  const Company& company = *record.company;
   Roles chosen;
-  for (size_t k : roles.known) {
-    (signature(record.step.who[k].process).seen_alone() ? chosen.known : chosen.unknown).push_back(k);
-  }
+  for (size_t k : roles.known) (company.shape(k).seen_alone() ? chosen.known : chosen.unknown).push_back(k);
   if (chosen.unknown.size() > 1) {
     best = fit(record, chosen);
     return chosen;
   }
+  // Who is hardly there cannot have changed the picture: in a crowd only the busiest are looked at.
+  std::vector<size_t> suspects = roles.known;
+  const auto busier = [&](size_t a, size_t b) {
+    return company.caught(a) + best.shares[a] > company.caught(b) + best.shares[b];
+  };
+  if (suspects.size() > kMostSuspects) {
+    std::partial_sort(suspects.begin(), suspects.begin() + kMostSuspects, suspects.end(), busier);
+    suspects.resize(kMostSuspects);
+  }
   chosen = roles;
-  for (size_t changed : roles.known) {
+  for (size_t changed : suspects) {
     Roles without = roles;
     std::erase(without.known, changed);
     without.unknown = {changed};
@@ -98,12 +102,12 @@ Mixture::Roles Mixture::with_changed_one(const Record& record, const Roles& role
 // Several unknown ones share the rest by the driver's samples, but none gets more than it can have cost. One of them
 // may have burned it all, with odds like their time: that is the doubt.
 void Mixture::divide_rest(const Record& record, const Roles& roles, double rest, std::vector<Part>& parts) const {
-  const Observed& step = record.step;
+  const Scene& step = record.step;
   std::vector<double> weights;
   std::vector<double> most;
   for (size_t u : roles.unknown) {
-    weights.push_back(step.mps ? 1.0 : record.company->hits[u] + 0.5);
-    most.push_back(signature(step.who[u].process).ceiling() * step.full_watts * step.seconds);
+    weights.push_back(step.mps ? 1.0 : record.company->who[u].hits + 0.5);
+    most.push_back(record.company->shape(u).ceiling() * step.full_watts * step.seconds);
   }
   std::vector<double> shares(weights.size(), 0.0);
   double left = rest;
@@ -133,9 +137,10 @@ void Mixture::divide_rest(const Record& record, const Roles& roles, double rest,
 }
 
 std::vector<Mixture::Part> Mixture::estimate(const Record& record) const {
-  const Observed& step = record.step;
+  const Scene& step = record.step;
+  const Company& company = *record.company;
   const double joules = step.dynamic_joules;
-  std::vector<Part> parts(step.who.size());
+  std::vector<Part> parts(company.who.size());
   if (parts.empty() || joules <= 0) return parts;
   if (parts.size() == 1) {
     parts[0].joules = joules;
@@ -152,8 +157,8 @@ std::vector<Mixture::Part> Mixture::estimate(const Record& record) const {
   // Under MPS no sample says who works, and they share the GPU at one moment, not in turns.
   double company_doubt = step.mps ? kDoubtOfRest : kDoubtOfKnown;
   for (size_t k : roles.known) {
-    if (!signature(step.who[k].process).seen_alone()) company_doubt = kDoubtOfRest;
-    parts[k].joules = fitted.shares[k] * signature(step.who[k].process).level(0) * step.full_watts * step.seconds;
+    if (!company.shape(k).seen_alone()) company_doubt = kDoubtOfRest;
+    parts[k].joules = fitted.shares[k] * company.shape(k).level(0) * step.full_watts * step.seconds;
     explained += parts[k].joules;
   }
   if (explained <= 0 && roles.unknown.empty()) {

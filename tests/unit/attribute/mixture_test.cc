@@ -51,20 +51,27 @@ void run(Mixture& mixture, int seconds, const std::vector<Worker>& workers, bool
 }
 
 TEST(Unmix, FindsTheSharesOfTwoKnownSources) {
-  const std::vector<Clue> clues = {{{0.8, 0.1}, 0.8 * 0.3 + 0.1 * 0.6, 0.01, 0.01},
-                                   {{0.0, 0.9}, 0.9 * 0.6, 0.01, 0.01},
-                                   {{0.5, 0.5}, 0.45, 0.01, 0.01}};
-  const std::vector<double> highest = {1, 1};
-  const Unmixed result = unmix(clues, highest);
+  const std::vector<Clue> clues = {{0.8 * 0.3 + 0.1 * 0.6, 0.01, 0.01}, {0.9 * 0.6, 0.01, 0.01}, {0.45, 0.01, 0.01}};
+  const std::vector<Source> sources = {{.parts = {0.8, 0.0, 0.5}}, {.parts = {0.1, 0.9, 0.5}}};
+  const Unmixed result = unmix(clues, sources);
   EXPECT_NEAR(result.shares[0], 0.3, 1e-3);
   EXPECT_NEAR(result.shares[1], 0.6, 1e-3);
   EXPECT_LT(result.misfit, 0.01);
 }
 
+TEST(Unmix, TellsTwoOfAKindApartByTheirOwnClues) {
+  const std::vector<Clue> clues = {{0.8, 0.01, 0.01}};
+  const std::vector<Source> sources = {{.parts = {1}, .own_part = 1, .own_seen = 0.2, .own_error = 0.1},
+                                       {.parts = {1}, .own_part = 1, .own_seen = 0.6, .own_error = 0.1}};
+  const Unmixed result = unmix(clues, sources);
+  EXPECT_NEAR(result.shares[0], 0.2, 1e-3);
+  EXPECT_NEAR(result.shares[1], 0.6, 1e-3);
+}
+
 TEST(Unmix, KeepsToTheBoundsAndSaysHowBadlyItFits) {
-  const std::vector<Clue> clues = {{{1.0}, 2.0, 0.1, 0.1}};
-  const std::vector<double> highest = {1};
-  const Unmixed result = unmix(clues, highest);
+  const std::vector<Clue> clues = {{2.0, 0.1, 0.1}};
+  const std::vector<Source> sources = {{.parts = {1.0}}};
+  const Unmixed result = unmix(clues, sources);
   EXPECT_DOUBLE_EQ(result.shares[0], 1);
   EXPECT_NEAR(result.misfit, 10, 1e-6);
 }
