@@ -93,38 +93,33 @@ PollThread::Next CriPods::look(const std::stop_token& stop) {
 
 GrpcOutcome CriPods::read_pods(std::vector<Pod>& pods, const std::stop_token& stop) {
   client_->refresh();
+  std::unordered_map<std::string, size_t> by_uid;
   std::unordered_map<std::string, size_t> by_sandbox;
-  {
-    wire::SandboxList list;
-    const auto outcome = client_->call("/runtime.v1.RuntimeService/ListPodSandbox", list, options_.deadline, stop);
-    if (!outcome.ok()) return outcome;
-    std::unordered_map<std::string, size_t> by_uid;
-    for (const auto& sandbox : list.items()) {
-      // One that is not ready is what an ended pod left behind. The store keeps its name for a while, below that of a
-      // new pod of the same name.
-      if (sandbox.state() != kReady) continue;
-      Pod pod = pod_of(sandbox, options_.labels);
-      if (pod.uid.empty() || pod.name.empty()) {
-        health_.counts("malformed");
-        continue;
-      }
-      const auto [known, is_new] = by_uid.try_emplace(pod.uid, pods.size());
-      if (is_new) pods.push_back(std::move(pod));
-      by_sandbox[sandbox.id()] = known->second;
-    }
-  }
-  wire::ContainerList list;
-  const auto outcome = client_->call("/runtime.v1.RuntimeService/ListContainers", list, options_.deadline, stop);
+  wire::Sandbox sandbox;
+  const auto each_sandbox = [&] {
+    // One that is not ready is what an ended pod left behind. The store keeps its name for a while, below that of a new
+    // pod of the same name.
+    if (sandbox.state() != kReady) return;
+    Pod pod = pod_of(sandbox, options_.labels);
+    if (pod.uid.empty() || pod.name.empty()) return health_.counts("malformed");
+    const auto [known, is_new] = by_uid.try_emplace(pod.uid, pods.size());
+    if (is_new) pods.push_back(std::move(pod));
+    by_sandbox[sandbox.id()] = known->second;
+  };
+  const std::string service = "/runtime.v1.RuntimeService/";
+  const auto outcome = client_->list(service + "ListPodSandbox", sandbox, each_sandbox, options_.deadline, stop);
   if (!outcome.ok()) return outcome;
-  // Those that ended as well: their processes' last samples need names.
-  for (const auto& container : list.containers()) {
-    const auto sandbox = by_sandbox.find(container.pod_sandbox_id());
-    if (sandbox == by_sandbox.end() || container.id().empty()) continue;
-    pods[sandbox->second].containers.push_back(
+
+  wire::Container container;
+  const auto each_container = [&] {
+    // Those that ended as well: their processes' last samples need names.
+    const auto known = by_sandbox.find(container.pod_sandbox_id());
+    if (known == by_sandbox.end() || container.id().empty()) return;
+    pods[known->second].containers.push_back(
         {bounded_name(container.id()),
          first_of(container.metadata().name(), container.labels(), "io.kubernetes.container.name")});
-  }
-  return {};
+  };
+  return client_->list(service + "ListContainers", container, each_container, options_.deadline, stop);
 }
 
 }  // namespace gpuledger::identity

@@ -1,6 +1,9 @@
 #include "identity/sources/grpc_client.h"
 
+#include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/message_lite.h>
+#include <google/protobuf/wire_format_lite.h>
+#include <grpc/grpc.h>
 #include <grpc/support/log.h>
 #include <grpc/support/time.h>
 #include <grpcpp/channel.h>
@@ -62,11 +65,13 @@ GrpcOutcome outcome_of(const grpc::Status& status) {
   return outcome;
 }
 
-// gRPC writes to stderr in a form of its own otherwise.
-void quiet_grpc() {
+void start_grpc_once() {
   static std::once_flag once;
   std::call_once(once, [] {
+    // It writes to stderr in a form of its own otherwise.
     gpr_set_log_function([](gpr_log_func_args* args) { log_debug("grpc", {{"text", args->message}}); });
+    // For good: when its last user goes, gRPC may wait ten seconds for a poller of its own.
+    grpc_init();
   });
 }
 
@@ -99,6 +104,24 @@ std::string bytes_of(grpc::ByteBuffer& buffer) {
 grpc::ByteBuffer empty_message() {
   const grpc::Slice nothing;
   return {&nothing, 1};
+}
+
+bool parse_items(grpc::ByteBuffer& bytes, google::protobuf::MessageLite& item, const std::function<void()>& each) {
+  using google::protobuf::internal::WireFormatLite;
+  constexpr uint32_t kItem = WireFormatLite::MakeTag(1, WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
+  grpc::ProtoBufferReader reader(&bytes);
+  google::protobuf::io::CodedInputStream in(&reader);
+  while (const uint32_t tag = in.ReadTag()) {
+    if (tag != kItem) {
+      if (!WireFormatLite::SkipField(&in, tag)) return false;
+      continue;
+    }
+    const auto limit = in.ReadLengthAndPushLimit();
+    item.Clear();
+    if (!item.MergeFromCodedStream(&in) || !in.CheckEntireMessageConsumedAndPopLimit(limit)) return false;
+    each();
+  }
+  return in.ConsumedEntireMessage();
 }
 
 // On the monotonic clock: a deadline must not move when somebody sets the time.
@@ -203,7 +226,7 @@ struct GrpcClient::Connection {
 
 GrpcClient::GrpcClient(std::string socket, size_t largest_message)
     : socket_(std::move(socket)), largest_message_(largest_message) {
-  quiet_grpc();
+  start_grpc_once();
 }
 
 GrpcClient::~GrpcClient() = default;
@@ -226,8 +249,9 @@ bool GrpcClient::refresh() {
   return true;
 }
 
-GrpcOutcome GrpcClient::call(const std::string& method, google::protobuf::MessageLite& answer,
-                             std::chrono::milliseconds deadline, std::stop_token stop) {
+GrpcOutcome GrpcClient::list(const std::string& method, google::protobuf::MessageLite& item,
+                             const std::function<void()>& each, std::chrono::milliseconds deadline,
+                             std::stop_token stop) {
   if (!connection_) refresh();
   grpc::CompletionQueue queue;
   grpc::ClientContext context;
@@ -244,8 +268,7 @@ GrpcOutcome GrpcClient::call(const std::string& method, google::protobuf::Messag
   queue.Shutdown();
   while (queue.Next(&tag, &good)) {}
   if (status.ok()) {
-    grpc::ProtoBufferReader wire(&bytes);
-    if (bytes.Valid() && answer.ParseFromZeroCopyStream(&wire)) return {};
+    if (bytes.Valid() && parse_items(bytes, item, each)) return {};
     return {"malformed", method + ": the answer cannot be read"};
   }
   GrpcOutcome outcome = with_socket_reason(outcome_of(status), socket_);

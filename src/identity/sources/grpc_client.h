@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -36,9 +37,11 @@ class GrpcClient {
   // there after its restart.
   bool refresh();
 
-  // Waits for the answer, at most until the deadline, and not once stop is asked for.
-  GrpcOutcome call(const std::string& method, google::protobuf::MessageLite& answer, std::chrono::milliseconds deadline,
-                   std::stop_token stop);
+  // Waits for the answer, at most until the deadline, and not once stop is asked for. Every list we read has its items
+  // in field 1: they are put into `item` one after the other, for the whole list at once would be several times the
+  // size of what is kept of it. When the outcome is not ok, what `each` has seen may be a part.
+  GrpcOutcome list(const std::string& method, google::protobuf::MessageLite& item, const std::function<void()>& each,
+                   std::chrono::milliseconds deadline, std::stop_token stop);
   // A call with many answers, over a connection of its own. Ends by itself once stop is asked for.
   std::unique_ptr<Stream> open(const std::string& method, std::stop_token stop);
 

@@ -51,49 +51,51 @@ PollThread::Next PodResources::look(const std::stop_token& stop) {
 }
 
 GrpcOutcome PodResources::read_grants(std::vector<DeviceGrant>& grants, const std::stop_token& stop) {
-  wire::ListAnswer answer;
-  GrpcOutcome outcome;
-  if (!only_v1alpha1_) {
-    outcome = client_.call("/v1.PodResourcesLister/List", answer, options_.deadline, stop);
-    only_v1alpha1_ = outcome.code == "unimplemented";
-  }
-  if (only_v1alpha1_) {
-    outcome = client_.call("/v1alpha1.PodResourcesLister/List", answer, options_.deadline, stop);
-    if (!outcome.ok()) only_v1alpha1_ = false;
-  }
-  for (const auto& pod : answer.pod_resources()) {
+  wire::PodGrants pod;
+  const auto add = [&](const wire::ContainerGrants& container, const std::string& resource, const std::string& id) {
+    if (grants.size() >= kMostGrants) return;
+    grants.push_back({bounded_name(pod.namespace_()), bounded_name(pod.name()), bounded_name(container.name()),
+                      bounded_name(resource), bounded_name(id)});
+  };
+  const auto each = [&] {
     for (const auto& container : pod.containers()) {
-      const auto add = [&](const std::string& resource, const std::string& device_id) {
-        if (grants.size() >= kMostGrants) return;
-        grants.push_back({bounded_name(pod.namespace_()), bounded_name(pod.name()), bounded_name(container.name()),
-                          bounded_name(resource), bounded_name(device_id)});
-      };
       for (const auto& devices : container.devices()) {
         if (!is_gpu(devices.resource_name())) continue;
-        for (const auto& id : devices.device_ids()) add(devices.resource_name(), id);
+        for (const auto& id : devices.device_ids()) add(container, devices.resource_name(), id);
       }
       for (const auto& dynamic : container.dynamic_resources()) {
         for (const auto& claim : dynamic.claim_resources()) {
-          if (is_gpu_dra_driver(claim.driver_name())) add(claim.driver_name(), claim.device_name());
+          if (is_gpu_dra_driver(claim.driver_name())) add(container, claim.driver_name(), claim.device_name());
         }
       }
     }
+  };
+  GrpcOutcome outcome;
+  if (!only_v1alpha1_) {
+    outcome = client_.list("/v1.PodResourcesLister/List", pod, each, options_.deadline, stop);
+    only_v1alpha1_ = outcome.code == "unimplemented";
+  }
+  if (only_v1alpha1_) {
+    outcome = client_.list("/v1alpha1.PodResourcesLister/List", pod, each, options_.deadline, stop);
+    if (!outcome.ok()) only_v1alpha1_ = false;
   }
   return outcome;
 }
 
 void PodResources::read_allocatable(const std::stop_token& stop) {
   if (only_v1alpha1_ || no_allocatable_) return;
-  wire::AllocatableAnswer answer;
-  const auto outcome = client_.call("/v1.PodResourcesLister/GetAllocatableResources", answer, options_.deadline, stop);
-  if (outcome.ok()) {
-    allocatable_.clear();
-    for (const auto& devices : answer.devices()) {
-      if (!is_gpu(devices.resource_name())) continue;
-      for (const auto& id : devices.device_ids()) {
-        if (allocatable_.size() < kMostGrants) allocatable_.push_back(bounded_name(id));
-      }
+  std::vector<std::string> found;
+  wire::Devices devices;
+  const auto each = [&] {
+    if (!is_gpu(devices.resource_name())) return;
+    for (const auto& id : devices.device_ids()) {
+      if (found.size() < kMostGrants) found.push_back(bounded_name(id));
     }
+  };
+  const auto outcome =
+      client_.list("/v1.PodResourcesLister/GetAllocatableResources", devices, each, options_.deadline, stop);
+  if (outcome.ok()) {
+    allocatable_ = std::move(found);
   } else if (outcome.code == "unimplemented" || outcome.code == "unknown") {
     // Kubelets before 1.21 do not know it; those that have it switched off answer with an error of no kind.
     no_allocatable_ = true;

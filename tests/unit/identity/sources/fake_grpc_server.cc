@@ -1,5 +1,6 @@
 #include "unit/identity/sources/fake_grpc_server.h"
 
+#include <grpc/grpc.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
@@ -132,6 +133,7 @@ struct FakeGrpcServer::Running {
 };
 
 FakeGrpcServer::FakeGrpcServer() {
+  grpc_init();  // never shut down: that may take ten seconds
   char path[] = "/tmp/gpu-ledger-grpc-XXXXXX";
   if (::mkdtemp(path) == nullptr) std::abort();
   folder_ = path;

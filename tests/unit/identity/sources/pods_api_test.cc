@@ -1,0 +1,222 @@
+#include "identity/sources/pods_api.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "unit/identity/sources/fake_grpc_server.h"
+#include "unit/identity/sources/pod_bytes.h"
+
+namespace gpuledger::identity {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kWatch = "/v1alpha1.Pods/WatchPods";
+enum EventType { kAdded = 1, kModified = 2, kDeleted = 3, kFirstListComplete = 4 };
+enum Status { kFailedPrecondition = 9, kUnavailable = 14 };
+
+std::string event(int type, const std::string& pod = {}) {
+  return wire_number(1, static_cast<uint64_t>(type)) + (pod.empty() ? std::string() : wire_field(2, pod));
+}
+
+PodBytes pod(const std::string& name, const std::string& container_id = "containerd://id") {
+  return {.name = name, .uid = "uid-" + name, .containers = {{"main", container_id}}};
+}
+
+FakeGrpcServer::Reply list_of(const std::vector<PodBytes>& pods) {
+  FakeGrpcServer::Reply reply{{}, 0, {}, true};
+  for (const auto& one : pods) reply.messages.push_back(event(kAdded, one.bytes()));
+  reply.messages.push_back(event(kFirstListComplete));
+  return reply;
+}
+
+PodsApi::Options quick(const FakeGrpcServer& server) {
+  PodsApi::Options options;
+  options.socket = server.socket();
+  options.publish_every = 20ms;
+  options.pace = {.first = 20ms, .longest = 100ms};
+  return options;
+}
+
+bool knows(const PodsApi& source, const std::string& name) {
+  const auto view = source.view();
+  return view && view->by_name("ml", name) != nullptr;
+}
+
+TEST(PodsApi, FirstListThenChanges) {
+  FakeGrpcServer server;
+  server.answer(kWatch, list_of({pod("a", "containerd://a1"), pod("b")}));
+  server.start();
+  PodsApi source(quick(server));
+  ASSERT_TRUE(happens([&] { return knows(source, "a") && knows(source, "b"); }));
+  EXPECT_TRUE(source.health().up);
+  EXPECT_EQ(server.last_authority(), "localhost");
+
+  server.send(event(kAdded, pod("c").bytes()));
+  ASSERT_TRUE(happens([&] { return knows(source, "c"); }));
+
+  PodBytes restarted = pod("a", "containerd://a2");
+  restarted.last_id = "containerd://a1";
+  server.send(event(kModified, restarted.bytes()));
+  ASSERT_TRUE(happens([&] { return source.view()->by_container_id("a2").container != nullptr; }));
+  EXPECT_EQ(source.view()->by_container_id("a1").pod->name, "a");
+  EXPECT_TRUE(source.health().errors.empty());
+}
+
+TEST(PodsApi, NothingIsShownOfHalfAList) {
+  FakeGrpcServer server;
+  server.answer(kWatch, FakeGrpcServer::Reply{{event(kAdded, pod("a").bytes())}, 0, {}, true});
+  server.start();
+  PodsApi source(quick(server));
+  ASSERT_TRUE(happens([&] { return server.calls(kWatch) == 1; }));
+  std::this_thread::sleep_for(100ms);
+  EXPECT_EQ(source.view(), nullptr);
+  EXPECT_FALSE(source.health().up);
+  // Deleted while the list is still being sent.
+  server.send(event(kAdded, pod("b").bytes()));
+  server.send(event(kDeleted, pod("a").metadata_only()));
+  server.send(event(kFirstListComplete));
+  ASSERT_TRUE(happens([&] { return knows(source, "b"); }));
+  EXPECT_FALSE(knows(source, "a"));
+}
+
+TEST(PodsApi, NodeWithoutPods) {
+  FakeGrpcServer server;
+  server.answer(kWatch, list_of({}));
+  server.start();
+  PodsApi source(quick(server));
+  ASSERT_TRUE(happens([&] { return source.health().up; }));
+  EXPECT_TRUE(source.view()->pods().empty());
+}
+
+TEST(PodsApi, DeletedPodsKeepTheirNameUntilANewOneTakesIt) {
+  FakeGrpcServer server;
+  server.answer(kWatch, list_of({pod("a")}));
+  server.start();
+  PodsApi source(quick(server));
+  ASSERT_TRUE(happens([&] { return knows(source, "a"); }));
+  server.send(event(kDeleted, pod("a").metadata_only()));
+  PodBytes again = pod("a", "containerd://new");
+  again.uid = "uid-second";
+  server.send(event(kAdded, again.bytes()));
+  ASSERT_TRUE(happens([&] { return source.view()->by_name("ml", "a")->uid == "uid-second"; }));
+  EXPECT_EQ(source.view()->by_uid("uid-a")->name, "a");
+  EXPECT_EQ(source.view()->by_container_id("id").pod->uid, "uid-a") << "its processes may still be ending";
+}
+
+TEST(PodsApi, KubeletRestartsAndPodsAreGoneMeanwhile) {
+  FakeGrpcServer server;
+  server.answer(kWatch, list_of({pod("a"), pod("b")}));
+  server.start();
+  PodsApi source(quick(server));
+  ASSERT_TRUE(happens([&] { return knows(source, "b"); }));
+  server.stop();
+  ASSERT_TRUE(happens([&] { return !source.health().up; }));
+  EXPECT_TRUE(knows(source, "a")) << "names must not flap";
+  ASSERT_TRUE(happens([&] { return source.health().errors["no_socket"] > 0; }));
+  EXPECT_NE(source.health().reason.find("1.37"), std::string::npos) << source.health().reason;
+  PodBytes again = pod("a");
+  again.uid = "uid-second";
+  server.answer(kWatch, list_of({again}));
+  server.start();
+  ASSERT_TRUE(happens([&] { return source.health().up; }));
+  // The old "a" was not in the new list, so the new one has the name.
+  EXPECT_EQ(source.view()->by_name("ml", "a")->uid, "uid-second");
+}
+
+TEST(PodsApi, AStreamThatEndsIsBegunAnew) {
+  FakeGrpcServer server;
+  server.answer(kWatch, list_of({pod("a")}));
+  server.start();
+  PodsApi source(quick(server));
+  ASSERT_TRUE(happens([&] { return knows(source, "a"); }));
+  server.answer(kWatch, list_of({pod("a"), pod("b")}));
+  server.end_open_calls(0);
+  ASSERT_TRUE(happens([&] { return knows(source, "b"); }));
+  EXPECT_TRUE(source.health().up);
+  EXPECT_EQ(source.health().errors["stream_ended"], 1u);
+}
+
+TEST(PodsApi, KubeletThatIsStarting) {
+  FakeGrpcServer server;
+  std::atomic<bool> starting = true;
+  server.answer(kWatch, [&]() -> FakeGrpcServer::Reply {
+    if (starting) return {{}, kFailedPrecondition, "not ready", false};
+    return list_of({pod("a")});
+  });
+  server.start();
+  PodsApi source(quick(server));
+  ASSERT_TRUE(happens([&] { return source.health().errors["failed_precondition"] >= 2; }));
+  EXPECT_EQ(source.health().reason, "the kubelet is still starting");
+  starting = false;
+  ASSERT_TRUE(happens([&] { return knows(source, "a"); }));
+}
+
+TEST(PodsApi, KubeletWithoutIt) {
+  FakeGrpcServer server;
+  server.start();
+  PodsApi source(quick(server));
+  ASSERT_TRUE(happens([&] { return source.health().errors["unimplemented"] > 0; }));
+  EXPECT_EQ(source.view(), nullptr);
+}
+
+TEST(PodsApi, BadEventsAreCountedAndSkipped) {
+  FakeGrpcServer server;
+  auto reply = list_of({pod("a")});
+  reply.messages.insert(reply.messages.begin(), {"\xff\xff\xff garbage", event(kAdded, "\xff\xff"),
+                                                 event(kAdded, pod("").bytes()), event(9, pod("x").bytes()), ""});
+  server.answer(kWatch, reply);
+  server.start();
+  PodsApi source(quick(server));
+  ASSERT_TRUE(happens([&] { return knows(source, "a"); }));
+  EXPECT_EQ(source.health().errors["malformed"], 3u);
+  EXPECT_EQ(source.view()->pods().size(), 1u);
+}
+
+TEST(PodsApi, AListThatNeverEnds) {
+  FakeGrpcServer server;
+  server.answer(kWatch, FakeGrpcServer::Reply{{event(kAdded, pod("a").bytes())}, 0, {}, true});
+  server.start();
+  auto options = quick(server);
+  options.first_list = 100ms;
+  PodsApi source(options);
+  ASSERT_TRUE(happens([&] { return source.health().errors["deadline_exceeded"] > 0; }));
+}
+
+TEST(PodsApi, AMessageThatIsTooLarge) {
+  FakeGrpcServer server;
+  auto reply = list_of({});
+  reply.messages.insert(reply.messages.begin(), std::string(65 << 20, '\0'));
+  server.answer(kWatch, reply);
+  server.start();
+  PodsApi source(quick(server));
+  ASSERT_TRUE(happens([&] { return source.health().errors["too_large"] > 0; }));
+  EXPECT_EQ(source.view(), nullptr);
+}
+
+TEST(PodsApi, EndsAtOnceWithAStreamOpen) {
+  FakeGrpcServer server;
+  server.answer(kWatch, list_of({pod("a")}));
+  server.start();
+  auto source = std::make_unique<PodsApi>(quick(server));
+  ASSERT_TRUE(happens([&] { return knows(*source, "a"); }));
+  const auto begin = Clock::now();
+  source.reset();
+  EXPECT_LT(Clock::now() - begin, 500ms);
+}
+
+TEST(PodsApi, EndsAtOnceWhileItWaits) {
+  PodsApi::Options options;
+  options.socket = "/nowhere/a.sock";
+  options.pace = {.first = 60s, .longest = 60s};
+  auto source = std::make_unique<PodsApi>(options);
+  ASSERT_TRUE(happens([&] { return source->health().errors["no_socket"] > 0; }));
+  const auto begin = Clock::now();
+  source.reset();
+  EXPECT_LT(Clock::now() - begin, 500ms);
+}
+
+}  // namespace
+}  // namespace gpuledger::identity
