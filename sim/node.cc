@@ -22,7 +22,11 @@ Node& Node::get() {
 
 Status Node::load() {
   if (scenario_) return ok_status();
-  Result<Scenario> scenario = read_scenario(environment("GPU_LEDGER_SIM_SCENARIO"));
+  // The first is also a setting of gpu-ledger that goes with --backend=sim alone; with --backend=nvml, where the pods
+  // and processes are real, it is the second.
+  std::string file = environment("GPU_LEDGER_SIM_SCENARIO");
+  if (file.empty()) file = environment("NVML_SIM_SCENARIO");
+  Result<Scenario> scenario = read_scenario(file);
   if (!scenario.ok()) return scenario.error();
   const Status started = clock_.start();
   if (!started.ok()) return started;

@@ -66,17 +66,18 @@ class Api:
         return self.call("GET", self.path(kind, namespace) + query)["items"]
 
     def delete(self, kind, name, namespace=None, seconds=30):
-        """Deletes without grace and waits until it is gone."""
-        path = self.path(kind, namespace, name)
-        options = {"gracePeriodSeconds": 0 if kind != "Pod" else 1, "propagationPolicy": "Background"}
-        uid = (self.get(kind, name, namespace) or {}).get("metadata", {}).get("uid")
-        self.call("DELETE", path, options, accepted=(200, 202, 404))
+        """Deletes it and waits until it is gone."""
+        # Without this a pod without grace would be gone from the API before its processes are gone from the node.
+        options = {"gracePeriodSeconds": 1} if kind == "Pod" else {}
+        self.call("DELETE", self.path(kind, namespace, name), options, accepted=(200, 202, 404))
+        wait_for(lambda: self.get(kind, name, namespace) is None, seconds, f"the end of {kind} {namespace}/{name}")
 
-        def is_gone():
-            now = self.get(kind, name, namespace)
-            return now is None or now["metadata"]["uid"] != uid
+    def running_pod(self, namespace, name, seconds=30):
+        def runs():
+            pod = self.get("Pod", name, namespace)
+            return pod if pod and is_running(pod) else None
 
-        wait_for(is_gone, seconds, f"the end of {kind} {namespace}/{name}")
+        return wait_for(runs, seconds, f"{namespace}/{name} to run")
 
     def running_pods(self, labels, count, namespace, seconds=30):
         """Exactly count pods with these labels, once the containers of all of them run."""
