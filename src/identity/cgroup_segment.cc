@@ -288,6 +288,7 @@ std::string_view slurm_step(std::string_view segment) {
 }
 
 std::string without_unit_escapes(std::string_view text) {
+  if (text.find('\\') == std::string_view::npos) return std::string(text);
   std::string out;
   for (size_t i = 0; i < text.size();) {
     unsigned code = 0;
