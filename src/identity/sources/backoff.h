@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
 #include <random>
 
 namespace gpuledger::identity {
@@ -19,10 +18,10 @@ class Backoff {
     Duration forget_after = std::chrono::minutes(2);  // so long without a failure: begin anew
   };
 
-  explicit Backoff(Pace pace, unsigned seed = std::random_device{}()) : pace_(pace), random_(seed) {}
+  explicit Backoff(Pace pace, unsigned seed = std::random_device{}()) : pace_(pace), random_(seed), step_(pace.first) {}
 
   Duration next(Time now) {
-    if (!last_ || now - *last_ > pace_.forget_after) step_ = pace_.first;
+    if (now - last_ > pace_.forget_after) step_ = pace_.first;
     last_ = now;
     const Duration base = std::min(step_, pace_.longest);
     step_ = base * 2;
@@ -32,8 +31,8 @@ class Backoff {
  private:
   const Pace pace_;
   std::minstd_rand random_;
-  std::optional<Time> last_;
-  Duration step_{0};
+  Time last_{};
+  Duration step_;
 };
 
 }  // namespace gpuledger::identity

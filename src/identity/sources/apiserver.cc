@@ -1,0 +1,310 @@
+#include "identity/sources/apiserver.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "identity/sources/http_client.h"
+#include "identity/sources/pod_list_stream.h"
+#include "identity/sources/watch_event.h"
+
+namespace gpuledger::identity {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Duration = ApiServerOptions::Duration;
+constexpr Duration kAtOnce{0};
+constexpr auto kLongestRetryAfter = std::chrono::minutes(5);
+constexpr size_t kLongestVersion = 128;
+
+Peer peer_of(const ApiServerOptions& options) {
+  std::string host = options.host;
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  return {"", std::move(host), options.port, TlsTrust{options.account.ca_file, false}};
+}
+
+// A version is whatever the server says; most of all it must not become another parameter.
+std::string percent_encoded(std::string_view text) {
+  static const char digits[] = "0123456789ABCDEF";
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
+                       c == '.' || c == '_' || c == '~';
+    if (plain) {
+      out += c;
+    } else {
+      out.append({'%', digits[byte >> 4], digits[byte & 15]});
+    }
+  }
+  return out;
+}
+
+// Anything else could turn the selector into one for other pods.
+bool is_node_name(std::string_view name) {
+  const auto allowed = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.'; };
+  return !name.empty() && name.size() <= 253 && std::all_of(name.begin(), name.end(), allowed);
+}
+
+// Seconds; the date that HTTP also allows is not used by API servers.
+std::optional<Duration> retry_after(const std::string& text) {
+  int64_t seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error != std::errc() || end != text.data() + text.size() || seconds < 0) return std::nullopt;
+  return std::min<Duration>(std::chrono::seconds(std::min<int64_t>(seconds, 3600)), kLongestRetryAfter);
+}
+
+}  // namespace
+
+// What the thread does: one request after the other, each telling how long to wait before the next.
+class ApiServerPods::Session {
+ public:
+  Session(ApiServerPods& owner, const std::stop_token& stop)
+      : owner_(owner),
+        options_(owner.options_),
+        interrupt_(stop),
+        client_(peer_of(options_), user_agent(), interrupt_),
+        backoff_(options_.backoff) {}
+
+  void run() {
+    Duration wait = random_between(kAtOnce, options_.start_delay);
+    while (!interrupt_.wait_for(wait)) wait = version_.empty() ? list() : watch();
+  }
+
+ private:
+  Duration list();
+  Duration watch();
+  void take(std::string_view event);
+  void publish();
+  Duration refused(const ApiStatus& status, const HttpReply* reply);
+  Duration rejected_token();
+  Duration not_yet();
+
+  Result<HttpReply> ask(HttpRequest& request, const BodySink& sink) {
+    auto token = read_token(options_.account.token_file);
+    if (!token) return token.error();
+    token_ = *token;
+    request.headers = {{"Authorization", "Bearer " + *token}, {"Accept", "application/json"}};
+    request.target.insert(0, "/api/v1/pods?fieldSelector=spec.nodeName%3D" + options_.node_name);
+    return client_.get(request, sink);
+  }
+  Duration back_off() { return backoff_.next(Clock::now()); }
+  Duration failed(const std::string& code, const std::string& reason) {
+    if (!interrupt_.raised()) owner_.health_.fails(code, "API server " + client_.peer().text() + ": " + reason);
+    return back_off();
+  }
+  Duration failed(const Error& error) { return failed(code_name(error.code), error.message); }
+  // The next request is a list. The old view stays until it is there.
+  Duration start_over() {
+    version_.clear();
+    return Clock::now() - listed_at_ < options_.relist_gap ? back_off() : kAtOnce;
+  }
+  Duration random_between(Duration least, Duration most) {
+    return Duration(std::uniform_int_distribution<int64_t>(least.count(), std::max(least, most).count())(random_));
+  }
+
+  ApiServerPods& owner_;
+  const ApiServerOptions& options_;
+  const Interrupt interrupt_;
+  const HttpClient client_;
+  Backoff backoff_;
+  std::minstd_rand random_{std::random_device{}()};
+
+  std::string token_;    // of the last request
+  std::string version_;  // where the watch goes on; empty: list first
+  bool list_from_cache_ = true;
+  bool waited_for_version_ = false;
+  Clock::time_point listed_at_;
+  Clock::time_point published_at_;
+  // Of the watch at work.
+  uint64_t events_ = 0;
+  bool dirty_ = false;
+  std::optional<ApiStatus> error_;
+};
+
+Duration ApiServerPods::Session::list() {
+  HttpRequest request;
+  // Version 0: whatever the server has in memory. Without it, old servers read all pods of the cluster from etcd.
+  if (list_from_cache_) request.target = "&resourceVersion=0&resourceVersionMatch=NotOlderThan";
+  request.accept_gzip = true;
+  request.connect_within = request.head_within = request.longest_silence = options_.answer_within;
+  request.whole_within = options_.list_within;
+  PodListStream stream(options_.labels, options_.node_name);
+  Status fed = ok_status();
+  auto reply = ask(request, [&](std::string_view bytes) {
+    fed = stream.feed(bytes);
+    return fed.ok();
+  });
+  if (!reply) return failed(reply.error());
+  if (reply->status != 200) {
+    ApiStatus status = parse_api_status(reply->body);
+    status.code = reply->status;
+    return refused(status, &*reply);
+  }
+  if (!fed) return failed(fed.error());
+  auto pods = stream.finish();
+  if (!pods) return failed(pods.error());
+  if (pods->resource_version.empty() || pods->resource_version.size() > kLongestVersion)
+    return failed("malformed", "a list without a version");
+  listed_at_ = Clock::now();
+  const size_t too_many = owner_.store_.replace_all(std::move(pods->pods), listed_at_);
+  if (too_many + stream.left_out() > 0) owner_.health_.counts("pods_left_out");
+  version_ = std::move(pods->resource_version);
+  list_from_cache_ = true;
+  publish();
+  owner_.health_.works();
+  return kAtOnce;
+}
+
+Duration ApiServerPods::Session::watch() {
+  const auto seconds =
+      std::chrono::duration_cast<std::chrono::seconds>(random_between(options_.watch_shortest, options_.watch_longest));
+  HttpRequest request;
+  request.target = "&watch=1&allowWatchBookmarks=true&resourceVersion=" + percent_encoded(version_) +
+                   "&timeoutSeconds=" + std::to_string(std::max<int64_t>(seconds.count(), 1));
+  request.connect_within = request.head_within = options_.answer_within;
+  // A watch is silent while nothing happens: only its own end and TCP's keepalive tell whether it is still there.
+  request.longest_silence = request.whole_within = seconds + options_.watch_grace;
+  request.largest_body = UINT64_MAX;
+
+  const auto begin = Clock::now();
+  events_ = 0;
+  error_.reset();
+  bool accepted = false;
+  Status fed = ok_status();
+  JsonStream stream(JsonStream::Shape::kObjects, [this](std::string_view event) { take(event); });
+  auto reply = ask(request, [&](std::string_view bytes) {
+    if (!std::exchange(accepted, true)) owner_.health_.works();
+    const uint64_t skipped = stream.skipped();
+    fed = stream.feed(bytes);
+    if (stream.skipped() > skipped) owner_.health_.counts("event_too_large");
+    if (dirty_) publish();
+    return fed.ok() && !error_;
+  });
+  if (interrupt_.raised()) return kAtOnce;
+  if (error_) return refused(*error_, nullptr);
+  if (!fed) {
+    version_.clear();  // events may have been lost in what cannot be read
+    return failed(fed.error());
+  }
+  if (!reply && accepted) {
+    // It had worked until something cut it: no reason to call the source down before the next try fails.
+    owner_.health_.counts(code_name(reply.error().code));
+    return back_off();
+  }
+  if (!reply) return failed(reply.error());
+  if (reply->status != 200) {
+    ApiStatus status = parse_api_status(reply->body);
+    status.code = reply->status;
+    return refused(status, &*reply);
+  }
+  waited_for_version_ = false;
+  return events_ == 0 && Clock::now() - begin < options_.short_watch ? back_off() : kAtOnce;
+}
+
+void ApiServerPods::Session::take(std::string_view text) {
+  using Kind = WatchEvent::Kind;
+  if (error_) return;
+  WatchEvent event = parse_watch_event(text, options_.labels);
+  if (event.kind == Kind::kUnknown) return owner_.health_.counts("malformed");
+  if (event.kind == Kind::kError) {
+    error_ = std::move(event.status);
+    return;
+  }
+  ++events_;
+  waited_for_version_ = false;
+  if (!event.version.empty()) version_ = std::move(event.version);
+  // Bookmarks come once a minute: then those that were deleted five minutes ago go.
+  dirty_ = true;
+  if (event.kind == Kind::kBookmark) return;
+  const std::string uid = event.pod->uid;
+  // What a pod was last seen as is also told when it is deleted, with containers that no earlier event had.
+  const bool ours = event.node == options_.node_name;
+  if (ours && !owner_.store_.put(std::move(*event.pod))) owner_.health_.counts("pods_left_out");
+  if (event.kind == Kind::kDeleted) owner_.store_.remove(uid, Clock::now());
+}
+
+// At most once per gap. Meanwhile the kernel keeps what comes, and the next piece holds all of it.
+void ApiServerPods::Session::publish() {
+  const auto due = published_at_ + options_.publish_gap;
+  if (const auto now = Clock::now(); now < due) interrupt_.wait_for(due - now);
+  published_at_ = Clock::now();
+  owner_.store_.publish(published_at_);
+  dirty_ = false;
+}
+
+Duration ApiServerPods::Session::refused(const ApiStatus& status, const HttpReply* reply) {
+  const std::string said = status.message.empty() ? "" : "; it says " + status.message;
+  const std::string code = "http_" + std::to_string(status.code);
+  if (status.expired()) {
+    owner_.health_.counts("http_410");
+    return start_over();
+  }
+  if (status.too_new) return not_yet();
+  if (status.code == 401) return rejected_token();
+  if (status.code == 403) {
+    failed(code, "RBAC: needs pods list, watch (ClusterRole and ClusterRoleBinding for the service account)" + said);
+    return options_.after_refusal;
+  }
+  if (status.code >= 300 && status.code < 400) {
+    failed(code, "it redirects, which is not followed; is KUBERNETES_SERVICE_HOST the API server?");
+    return options_.after_refusal;
+  }
+  // A version that it cannot read, say: asking for the same again would never end.
+  if (status.code >= 400 && status.code < 500 && status.code != 429) version_.clear();
+  const Duration wait = failed(code, "answers " + std::to_string(status.code) + said);
+  if (reply == nullptr) return wait;
+  return retry_after(reply->retry_after).value_or(wait);
+}
+
+// The file may have been replaced since the request was made.
+Duration ApiServerPods::Session::rejected_token() {
+  const auto token = read_token(options_.account.token_file);
+  if (token && *token != token_) {
+    owner_.health_.counts("http_401");
+    return kAtOnce;
+  }
+  return failed("http_401", "does not accept the token in " + options_.account.token_file +
+                                "; does the service account still exist?");
+}
+
+// One of several API servers may be behind the others. Client-go does the same.
+Duration ApiServerPods::Session::not_yet() {
+  owner_.health_.counts("http_504");
+  if (!std::exchange(waited_for_version_, true)) return options_.too_new_wait;
+  waited_for_version_ = false;
+  list_from_cache_ = false;
+  return start_over();
+}
+
+Result<ApiServerOptions> read_cluster_environment() {
+  const char* const host = std::getenv("KUBERNETES_SERVICE_HOST");
+  const char* const port = std::getenv("KUBERNETES_SERVICE_PORT");
+  if (host == nullptr || *host == '\0' || port == nullptr)
+    return Error{Code::kNotFound, "not in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set"};
+  ApiServerOptions options;
+  options.host = host;
+  const std::string_view digits = port;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), options.port);
+  if (error != std::errc() || end != digits.data() + digits.size() || options.port == 0)
+    return Error{Code::kMalformed, "KUBERNETES_SERVICE_PORT is not a port"};
+  return options;
+}
+
+Result<std::unique_ptr<ApiServerPods>> ApiServerPods::start(ApiServerOptions options) {
+  if (options.node_name.empty())
+    return Error{Code::kMalformed,
+                 "the API server is not asked without --node-name or NODE_NAME: that would be for "
+                 "the pods of all nodes; set it from spec.nodeName"};
+  if (!is_node_name(options.node_name)) return Error{Code::kMalformed, "the node's name is not one of Kubernetes"};
+  if (options.host.empty()) return Error{Code::kMalformed, "the API server's host is not known"};
+  return std::unique_ptr<ApiServerPods>(new ApiServerPods(std::move(options)));
+}
+
+ApiServerPods::ApiServerPods(ApiServerOptions options)
+    : options_(std::move(options)), thread_([this](const std::stop_token& stop) { Session(*this, stop).run(); }) {}
+
+}  // namespace gpuledger::identity

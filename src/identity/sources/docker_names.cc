@@ -1,0 +1,118 @@
+#include "identity/sources/docker_names.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "identity/pod_json.h"
+#include "identity/sources/http_client.h"
+#include "identity/sources/json_stream.h"
+#include "identity/sources/service_account.h"
+
+namespace gpuledger::identity {
+namespace {
+
+using Json = nlohmann::json;
+using Time = Interrupt::Clock::time_point;
+constexpr uint64_t kLargestList = 16 << 20;
+constexpr size_t kMostContainers = 10'000;
+constexpr size_t kLongestId = 128;
+
+// A linked container is also listed by the names others call it: "/web/db" beside "/db". Its own has one slash.
+std::string own_name(const Json& container) {
+  const auto names = container.find("Names");
+  if (names == container.end() || !names->is_array()) return "";
+  for (const Json& each : *names) {
+    if (!each.is_string()) continue;
+    std::string name = each.get<std::string>();
+    if (!name.empty() && name.front() == '/') name.erase(0, 1);
+    if (!name.empty() && name.find('/') == std::string::npos) return bounded_name(name);
+  }
+  return "";
+}
+
+const char* advice(Code code) {
+  switch (code) {
+    case Code::kPermission: return "; run as root or as a member of the socket's group";
+    case Code::kNotFound: return "; mount the directory of the socket";
+    default: return "";
+  }
+}
+
+}  // namespace
+
+bool container_socket_exists(const std::string& path) {
+  struct stat file {};
+  if (::stat(path.c_str(), &file) == 0) return S_ISSOCK(file.st_mode);
+  return errno != ENOENT && errno != ENOTDIR;
+}
+
+DockerNames::DockerNames(DockerOptions options)
+    : options_(std::move(options)),
+      health_(options_.runtime),
+      thread_([this](const std::stop_token& stop) { return look(stop); }) {}
+
+std::shared_ptr<const ContainerNames> DockerNames::view() const {
+  const std::lock_guard lock(mutex_);
+  return view_;
+}
+
+PollThread::Next DockerNames::look(const std::stop_token& stop) {
+  const Peer peer{options_.socket, "", 0, std::nullopt};
+  const auto failed = [&](const Error& error) {
+    health_.fails(code_name(error.code),
+                  options_.runtime + " " + peer.text() + ": " + error.message + advice(error.code));
+    return PollThread::Next{options_.period};
+  };
+  HttpRequest request;
+  // Without a version the daemon speaks its own; ids and names have been the same in all of them.
+  request.target = "/containers/json?all=1";
+  request.connect_within = request.head_within = request.longest_silence = request.whole_within =
+      options_.answer_within;
+  request.largest_body = kLargestList;
+  const Interrupt interrupt(stop);
+  const Time now = Interrupt::Clock::now();
+  JsonStream list(JsonStream::Shape::kArray, [&](std::string_view container) { add(container, now); });
+  Status fed = ok_status();
+  auto reply = HttpClient(peer, user_agent(), interrupt).get(request, [&](std::string_view bytes) {
+    fed = list.feed(bytes);
+    return fed.ok();
+  });
+  if (interrupt.raised()) return {options_.period};
+  if (!reply) return failed(reply.error());
+  if (reply->status != 200) {
+    const std::string status = std::to_string(reply->status);
+    health_.fails("http_" + status,
+                  options_.runtime + " " + peer.text() + " answers " + status + "; is it the daemon's own socket?");
+    return {options_.period};
+  }
+  if (!fed) return failed(fed.error());
+  if (!list.complete()) return failed({Code::kMalformed, "a list without its end"});
+  for (uint64_t i = 0; i < list.skipped(); ++i) health_.counts("malformed");
+  publish(now);
+  health_.works();
+  return {options_.period};
+}
+
+void DockerNames::add(std::string_view text, Time now) {
+  const Json container = Json::parse(text, nullptr, false);
+  const auto id = container.is_object() ? container.find("Id") : container.end();
+  std::string key = container.is_object() && id != container.end() && id->is_string() ? id->get<std::string>() : "";
+  std::string name = container.is_object() ? own_name(container) : "";
+  const bool room = known_.size() < kMostContainers || known_.contains(key);
+  if (key.empty() || key.size() > kLongestId || !room) return health_.counts("malformed");
+  if (!name.empty()) known_[std::move(key)] = {std::move(name), now};
+}
+
+void DockerNames::publish(Time now) {
+  std::erase_if(known_, [&](const auto& entry) { return now - entry.second.seen > options_.keep_gone; });
+  auto names = std::make_shared<ContainerNames>();
+  names->reserve(known_.size());
+  for (const auto& [id, known] : known_) names->emplace(id, known.name);
+  const std::lock_guard lock(mutex_);
+  view_ = std::move(names);
+}
+
+}  // namespace gpuledger::identity

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "identity/container_source.h"
+#include "identity/health_cell.h"
+#include "identity/sources/poll_thread.h"
+
+namespace gpuledger::identity {
+
+struct DockerOptions {
+  std::string runtime = "docker";
+  std::string socket = "/var/run/docker.sock";
+
+  std::chrono::nanoseconds period = std::chrono::seconds(15);
+  std::chrono::nanoseconds answer_within = std::chrono::seconds(10);
+  std::chrono::nanoseconds keep_gone = std::chrono::minutes(5);  // their last samples still need a name
+
+  static DockerOptions docker() { return {}; }
+  // Asked less often: by default systemd starts podman's service anew for every look. Containers that turn up make us
+  // look at once anyway.
+  static DockerOptions podman() {
+    DockerOptions options;
+    options.runtime = "podman";
+    options.socket = "/run/podman/podman.sock";
+    options.period = std::chrono::minutes(1);
+    return options;
+  }
+};
+
+// Whether somebody runs this daemon here. True also where the socket is there but out of reach: then the source says
+// so.
+bool container_socket_exists(const std::string& path);
+
+// Names of containers from docker's API, which podman speaks too.
+class DockerNames final : public ContainerSource {
+ public:
+  explicit DockerNames(DockerOptions options);
+
+  std::string_view runtime() const override { return options_.runtime; }
+  std::shared_ptr<const ContainerNames> view() const override;
+  SourceHealth health() const override { return health_.get(); }
+  void look_again() override { thread_.ask(); }
+
+ private:
+  struct Known {
+    std::string name;
+    std::chrono::steady_clock::time_point seen;
+  };
+  PollThread::Next look(const std::stop_token& stop);
+  void add(std::string_view container, std::chrono::steady_clock::time_point now);
+  void publish(std::chrono::steady_clock::time_point now);
+
+  const DockerOptions options_;
+  HealthCell health_;
+  std::unordered_map<std::string, Known> known_;  // the thread's own
+  mutable std::mutex mutex_;
+  std::shared_ptr<const ContainerNames> view_;
+  PollThread thread_;  // last: it uses the others
+};
+
+}  // namespace gpuledger::identity

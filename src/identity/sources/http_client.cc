@@ -1,0 +1,186 @@
+#include "identity/sources/http_client.h"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/beast/http/basic_parser.hpp>
+#include <boost/beast/http/error.hpp>
+#include <boost/beast/http/field.hpp>
+#include <csignal>
+#include <optional>
+
+#include "identity/sources/inflater.h"
+
+// The only file here that includes Beast, for it takes long to compile.
+namespace gpuledger::identity {
+namespace {
+
+namespace beast_http = boost::beast::http;
+using boost::beast::error_code;
+using boost::beast::string_view;
+using Time = Wire::Deadline;
+
+constexpr size_t kLargestHead = 64 << 10;
+constexpr size_t kReasonBytes = 64 << 10;
+constexpr size_t kPiece = 64 << 10;
+constexpr size_t kHeadPiece = 4 << 10;
+
+// Beast's parser with the body handed on as it comes.
+class ReplyParser final : public beast_http::basic_parser<false> {
+ public:
+  ReplyParser(const HttpRequest& request, const BodySink& sink) : request_(request), sink_(sink) {
+    eager(true);
+    header_limit(kLargestHead);
+    body_limit(boost::none);  // counted here, after unpacking
+  }
+
+  HttpReply& reply() { return reply_; }
+  bool stopped() const { return stopped_; }
+  const std::optional<Error>& failure() const { return failure_; }
+  bool unpacked() const { return !inflater_ || inflater_->complete(); }
+
+ private:
+  void on_request_impl(beast_http::verb, string_view, string_view, int, error_code&) override {}
+  void on_response_impl(int code, string_view, int, error_code&) override {
+    reply_.status = static_cast<unsigned>(code);
+  }
+  void on_field_impl(beast_http::field name, string_view, string_view value, error_code& error) override {
+    if (name == beast_http::field::retry_after) reply_.retry_after = std::string(value.substr(0, 64));
+    if (name != beast_http::field::content_encoding || value == "identity") return;
+    if (value != "gzip" || !request_.accept_gzip)
+      return fail({Code::kMalformed, "a content encoding that was not asked for"}, error);
+    inflater_.emplace();
+  }
+  void on_header_impl(error_code& error) override {
+    if (reply_.status == 200 && !sink_({})) stop(error);
+  }
+  void on_body_init_impl(const boost::optional<uint64_t>&, error_code&) override {}
+  void on_chunk_header_impl(uint64_t, string_view, error_code&) override {}
+  size_t on_chunk_body_impl(uint64_t, string_view bytes, error_code& error) override {
+    return on_body_impl(bytes, error);
+  }
+  void on_finish_impl(error_code&) override {}
+
+  size_t on_body_impl(string_view bytes, error_code& error) override {
+    const std::string_view body(bytes.data(), bytes.size());
+    const auto take = [&](std::string_view part) { return this->take(part, error); };
+    if (!inflater_) {
+      take(body);
+    } else if (auto fed = inflater_->feed(body, take); !fed && !error) {
+      fail(fed.error(), error);
+    }
+    return bytes.size();
+  }
+
+  bool take(std::string_view part, error_code& error) {
+    if (reply_.status != 200) {
+      reply_.body.append(part.substr(0, kReasonBytes - reply_.body.size()));
+      if (reply_.body.size() == kReasonBytes) stop(error);
+    } else if (part.size() > request_.largest_body - taken_) {
+      fail({Code::kMalformed, "an answer of more than " + std::to_string(request_.largest_body) + " bytes"}, error);
+    } else if (taken_ += part.size(); !sink_(part)) {
+      stop(error);
+    }
+    return !error;
+  }
+
+  void stop(error_code& error) {
+    stopped_ = true;
+    error = boost::system::errc::make_error_code(boost::system::errc::operation_canceled);
+  }
+  void fail(Error failure, error_code& error) {
+    failure_ = std::move(failure);
+    error = boost::system::errc::make_error_code(boost::system::errc::bad_message);
+  }
+
+  const HttpRequest& request_;
+  const BodySink& sink_;
+  HttpReply reply_;
+  std::optional<Inflater> inflater_;
+  std::optional<Error> failure_;
+  uint64_t taken_ = 0;
+  bool stopped_ = false;
+};
+
+std::string request_text(const HttpRequest& request, const Peer& peer, const std::string& user_agent) {
+  std::string text = "GET " + request.target + " HTTP/1.1\r\nHost: " + peer.authority() +
+                     "\r\nUser-Agent: " + user_agent + "\r\nConnection: close\r\n";
+  if (request.accept_gzip) text += "Accept-Encoding: gzip\r\n";
+  for (const auto& [name, value] : request.headers) text.append(name).append(": ").append(value).append("\r\n");
+  return text + "\r\n";
+}
+
+// OpenSSL writes without MSG_NOSIGNAL, and a peer that hangs up is an error like any other. For good: the threads that
+// come here have no other use for the signal.
+void block_sigpipe() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+// Feeds the parser what was read; keeps in `pending` what it could not use yet.
+Status parse(ReplyParser& parser, std::string& pending) {
+  while (!pending.empty() && !parser.is_done()) {
+    error_code error;
+    const size_t used = parser.put(boost::asio::buffer(pending), error);
+    pending.erase(0, used);
+    if (parser.stopped()) return ok_status();
+    if (parser.failure()) return *parser.failure();
+    if (error == beast_http::error::need_more) break;
+    if (error) return Error{Code::kMalformed, "not a proper HTTP answer: " + error.message()};
+    if (used == 0) break;
+  }
+  if (pending.size() > kLargestHead) return Error{Code::kMalformed, "not a proper HTTP answer: endless line"};
+  return ok_status();
+}
+
+Status read_reply(Wire& wire, ReplyParser& parser, const HttpRequest& request, Time begin) {
+  const Time whole = begin + request.whole_within;
+  const Time head = std::min(whole, Interrupt::Clock::now() + request.head_within);
+  std::string pending, piece(kPiece, '\0');
+  size_t head_bytes = 0;
+  while (!parser.is_done() && !parser.stopped()) {
+    const bool in_head = !parser.is_header_done();
+    const Time quiet = Interrupt::Clock::now() + request.longest_silence;
+    // The head in small pieces, so that its limit is met within one of them; Beast's own limit is per line.
+    auto got = wire.read(piece.data(), in_head ? kHeadPiece : kPiece, in_head ? head : std::min(whole, quiet));
+    if (!got) return got.error();
+    if (*got == 0) {
+      error_code error;
+      if (parser.got_some()) parser.put_eof(error);
+      if (error || !parser.is_done()) return Error{Code::kUnavailable, "connection cut: it ended within an answer"};
+      break;
+    }
+    if (in_head && (head_bytes += *got) > kLargestHead)
+      return Error{Code::kMalformed, "not a proper HTTP answer: endless head"};
+    pending.append(piece, 0, *got);
+    if (auto parsed = parse(parser, pending); !parsed) return parsed;
+  }
+  if (!parser.stopped() && !parser.unpacked()) return Error{Code::kMalformed, "a gzip body without its end"};
+  return ok_status();
+}
+
+}  // namespace
+
+Result<HttpReply> HttpClient::get(const HttpRequest& request, const BodySink& sink) const {
+  block_sigpipe();
+  const Time begin = Interrupt::Clock::now();
+  auto wire = Wire::open(peer_, begin + request.connect_within, interrupt_);
+  if (!wire) return wire.error();
+  const std::string text = request_text(request, peer_, user_agent_);
+  if (auto sent = (*wire)->write(text, Interrupt::Clock::now() + request.head_within); !sent) return sent.error();
+  ReplyParser parser(request, sink);
+  if (auto read = read_reply(**wire, parser, request, begin); !read) return read.error();
+  return std::move(parser.reply());
+}
+
+Result<HttpReply> HttpClient::get(const HttpRequest& request) const {
+  std::string body;
+  auto reply = get(request, [&](std::string_view part) {
+    body.append(part);
+    return true;
+  });
+  if (reply && reply->status == 200) reply->body = std::move(body);
+  return reply;
+}
+
+}  // namespace gpuledger::identity

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "identity/sources/wire.h"
+
+namespace gpuledger::identity {
+
+struct HttpRequest {
+  using Duration = Interrupt::Clock::duration;
+
+  std::string target;                                        // path and query
+  std::vector<std::pair<std::string, std::string>> headers;  // beside Host, User-Agent and Connection
+  bool accept_gzip = false;
+
+  Duration connect_within = std::chrono::seconds(10);  // TLS included
+  Duration head_within = std::chrono::seconds(30);
+  Duration longest_silence = std::chrono::seconds(30);  // between two parts of the body
+  Duration whole_within = std::chrono::seconds(60);
+  uint64_t largest_body = 64 << 20;  // unpacked
+};
+
+struct HttpReply {
+  unsigned status = 0;
+  std::string retry_after;
+  std::string body;  // of a status other than 200: its first 64 KiB, where a reason may be
+};
+
+// Takes the body of a 200 as it comes, after one empty piece once its head is there. False: enough, the connection is
+// given up.
+using BodySink = std::function<bool(std::string_view)>;
+
+// One GET on a connection of its own. Blocks, but no longer than the request allows, and ends at once when the
+// interrupt is raised. Follows no redirect, so a token never goes to somebody else, and knows no proxy: the peers are
+// on this node or in its cluster. An error means that there was no whole HTTP answer.
+class HttpClient {
+ public:
+  HttpClient(Peer peer, std::string user_agent, const Interrupt& interrupt)
+      : peer_(std::move(peer)), user_agent_(std::move(user_agent)), interrupt_(interrupt) {}
+
+  Result<HttpReply> get(const HttpRequest& request, const BodySink& sink) const;
+  // With the whole body of a 200 in the reply.
+  Result<HttpReply> get(const HttpRequest& request) const;
+
+  const Peer& peer() const { return peer_; }
+
+ private:
+  const Peer peer_;
+  const std::string user_agent_;
+  const Interrupt& interrupt_;
+};
+
+}  // namespace gpuledger::identity

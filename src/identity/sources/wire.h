@@ -1,0 +1,59 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/file.h"
+#include "base/result.h"
+#include "identity/sources/interrupt.h"
+
+struct ssl_st;
+
+namespace gpuledger::identity {
+
+struct TlsTrust {
+  std::string ca_file;       // the only authorities that count; read anew for every connection
+  bool skip_verify = false;  // for kubelets, whose certificates nobody signed
+};
+
+// Whom to talk to: a unix socket or a host, with TLS or without.
+struct Peer {
+  std::string unix_path;
+  std::string host;  // a name or an address, IPv6 without brackets
+  uint16_t port = 0;
+  std::optional<TlsTrust> tls;
+
+  std::string authority() const;  // for the Host header: "10.0.0.1:443", "[fd00::1]:443", "localhost"
+  std::string text() const;       // for people
+};
+
+// A connection on which nothing waits longer than it is told to, and nothing at all once the interrupt is raised.
+// The thread must have SIGPIPE blocked: OpenSSL writes without MSG_NOSIGNAL.
+class Wire {
+ public:
+  using Deadline = Interrupt::Clock::time_point;
+
+  static Result<std::unique_ptr<Wire>> open(const Peer& peer, Deadline deadline, const Interrupt& interrupt);
+  ~Wire();
+  Wire(const Wire&) = delete;
+  Wire& operator=(const Wire&) = delete;
+
+  Status write(std::string_view bytes, Deadline deadline);
+  // 0: the other side ended the connection in order.
+  Result<size_t> read(char* to, size_t size, Deadline deadline);
+
+ private:
+  Wire(UniqueFd fd, const Interrupt& interrupt) : fd_(std::move(fd)), interrupt_(interrupt) {}
+  Status start_tls(const Peer& peer, Deadline deadline);
+  Status wait_for_tls(int outcome, Deadline deadline);
+
+  UniqueFd fd_;
+  const Interrupt& interrupt_;
+  ssl_st* tls_ = nullptr;
+};
+
+}  // namespace gpuledger::identity

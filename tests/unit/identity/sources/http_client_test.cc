@@ -1,0 +1,292 @@
+#include "identity/sources/http_client.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <openssl/ssl.h>
+
+#include <cstdlib>
+
+#include "unit/http/temporary_directory.h"
+#include "unit/identity/sources/fake_server.h"
+
+namespace gpuledger::identity {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+using Connection = FakeServer::Connection;
+using Request = FakeServer::Request;
+using Clock = std::chrono::steady_clock;
+
+FakeServer::Handler says(std::string bytes) {
+  return [bytes = std::move(bytes)](const Request&, Connection& connection) { connection.send(bytes); };
+}
+
+class HttpClientTest : public ::testing::Test {
+ protected:
+  Peer plain(const FakeServer& server) { return {"", "127.0.0.1", server.port(), std::nullopt}; }
+  Peer secure(const FakeServer& server, const std::string& host = "127.0.0.1") {
+    return {"", host, server.port(), TlsTrust{folder_.write("ca.crt", authority_.cert), false}};
+  }
+  http::Identity certificate(const std::string& names) { return http::make_certificate("server", authority_, names); }
+
+  Result<HttpReply> get(const Peer& peer, const HttpRequest& request) {
+    return HttpClient(peer, "test/1", interrupt_).get(request);
+  }
+  Result<HttpReply> get(const Peer& peer) { return get(peer, quick()); }
+  static HttpRequest quick() {
+    HttpRequest request;
+    request.target = "/x?y=1";
+    return request;
+  }
+  // What a server that says these bytes is told to have done wrong.
+  std::string complaint(const std::string& bytes, HttpRequest request = quick()) {
+    const auto server = FakeServer::on_loopback(says(bytes));
+    const auto reply = get(plain(*server), request);
+    return reply ? "none" : std::string(code_name(reply.error().code)) + ": " + reply.error().message;
+  }
+
+  http::TemporaryDirectory folder_;
+  http::Identity authority_ = http::make_authority("the cluster");
+  Interrupt interrupt_;
+};
+
+TEST_F(HttpClientTest, AsksOnEveryKindOfConnection) {
+  const auto tcp = FakeServer::on_loopback(says(http_answer(200, "tcp")));
+  const auto tls = FakeServer::on_loopback(says(http_answer(200, "tls")), certificate("IP:127.0.0.1"));
+  const auto named = FakeServer::on_loopback(says(http_answer(200, "named")), certificate("DNS:localhost"));
+  const auto unix_socket = FakeServer::on_unix(folder_ / "s", says(http_answer(200, "unix")));
+  EXPECT_EQ(get(plain(*tcp))->body, "tcp");
+  EXPECT_EQ(get(secure(*tls))->body, "tls");
+  EXPECT_EQ(get(secure(*named, "localhost"))->body, "named");
+  EXPECT_EQ(get({folder_ / "s", "", 0, std::nullopt})->body, "unix");
+
+  const Request request = tcp->requests().at(0);
+  EXPECT_EQ(request.target, "/x?y=1");
+  EXPECT_EQ(request.headers.at("host"), "127.0.0.1:" + std::to_string(tcp->port()));
+  EXPECT_EQ(request.headers.at("user-agent"), "test/1");
+  EXPECT_EQ(request.headers.at("connection"), "close");
+  EXPECT_FALSE(request.headers.contains("accept-encoding"));
+  EXPECT_EQ(unix_socket->requests().at(0).headers.at("host"), "localhost");
+}
+
+TEST_F(HttpClientTest, WritesIpv6InBrackets) {
+  EXPECT_EQ((Peer{"", "fd00::1", 443, TlsTrust{}}.text()), "https://[fd00::1]:443");
+  EXPECT_EQ((Peer{"", "10.0.0.1", 443, std::nullopt}.text()), "http://10.0.0.1:443");
+  EXPECT_EQ((Peer{"/run/x.sock", "", 0, std::nullopt}.text()), "unix:/run/x.sock");
+}
+
+TEST_F(HttpClientTest, ReadsEveryKindOfBody) {
+  const std::string large(300'000, 'q');
+  const auto chunked = FakeServer::on_loopback([&](const Request&, Connection& connection) {
+    connection.send(chunked_head());
+    for (size_t i = 0; i < large.size(); i += 1000) connection.send(chunk(large.substr(i, 1000)));
+    connection.send(kLastChunk);
+  });
+  EXPECT_EQ(get(plain(*chunked))->body, large);
+  const auto until_the_end = FakeServer::on_loopback(says("HTTP/1.0 200 OK\r\n\r\n" + large));
+  EXPECT_EQ(get(plain(*until_the_end))->body, large);
+  const auto bytewise = FakeServer::on_loopback([&](const Request&, Connection& connection) {
+    for (const char c : chunked_head() + chunk("ab") + chunk("c") + kLastChunk) connection.send(std::string(1, c));
+  });
+  EXPECT_EQ(get(plain(*bytewise))->body, "abc");
+}
+
+TEST_F(HttpClientTest, UnpacksGzipAndStopsABomb) {
+  const std::string large(1'000'000, 'q');
+  HttpRequest request = quick();
+  request.accept_gzip = true;
+  const std::string packed = gzipped(large);
+  const auto server = FakeServer::on_loopback(says(http_answer(200, packed, "Content-Encoding: gzip\r\n")));
+  const auto reply = get(plain(*server), request);
+  ASSERT_TRUE(reply) << reply.error().message;
+  EXPECT_EQ(reply->body, large);
+  EXPECT_EQ(server->requests().at(0).headers.at("accept-encoding"), "gzip");
+
+  request.largest_body = 999'999;
+  EXPECT_THAT(complaint(http_answer(200, packed, "Content-Encoding: gzip\r\n"), request),
+              HasSubstr("more than 999999"));
+  request.largest_body = 10'000'000;
+  const std::string half = packed.substr(0, packed.size() / 2);
+  EXPECT_THAT(complaint(http_answer(200, half, "Content-Encoding: gzip\r\n"), request), HasSubstr("without its end"));
+  EXPECT_THAT(complaint(http_answer(200, "plain", "Content-Encoding: gzip\r\n"), request), HasSubstr("not gzip"));
+  EXPECT_THAT(complaint(http_answer(200, packed, "Content-Encoding: gzip\r\n")), HasSubstr("not asked for"));
+}
+
+TEST_F(HttpClientTest, HandsTheBodyOnAsItComes) {
+  std::atomic<int> pieces{0};
+  const auto server = FakeServer::on_loopback([&](const Request&, Connection& connection) {
+    connection.send(chunked_head());
+    for (int i = 0; i < 3; ++i) {
+      if (!eventually([&] { return pieces == i + 1; })) return;  // the one before has arrived
+      connection.send(chunk("event"));
+    }
+    connection.wait_for_hangup();
+  });
+  std::string seen;
+  const auto reply = HttpClient(plain(*server), "t", interrupt_).get(quick(), [&](std::string_view bytes) {
+    seen += bytes.empty() ? "<head>" : std::string(bytes);
+    return ++pieces < 4;
+  });
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(seen, "<head>eventeventevent");
+}
+
+TEST_F(HttpClientTest, BoundsWhatAServerMaySay) {
+  const std::string head = "HTTP/1.1 200 OK\r\n";
+  EXPECT_THAT(complaint(head + "X: " + std::string(100'000, 'a') + "\r\n\r\n"), HasSubstr("malformed"));
+  std::string many = head;
+  for (int i = 0; i < 10'000; ++i) many += "X-" + std::to_string(i) + ": a\r\n";
+  EXPECT_THAT(complaint(many + "\r\n"), HasSubstr("malformed"));
+  EXPECT_THAT(complaint(chunked_head() + std::string(100'000, '1')), HasSubstr("malformed"));
+  EXPECT_THAT(complaint(chunked_head() + "5;" + std::string(200'000, 'x')), HasSubstr("malformed"));
+  HttpRequest small = quick();
+  small.largest_body = 1000;
+  EXPECT_THAT(complaint(http_answer(200, std::string(1001, 'x')), small), HasSubstr("more than 1000 bytes"));
+  const auto endless = FakeServer::on_loopback([](const Request&, Connection& connection) {
+    connection.send(chunked_head());
+    while (connection.send(chunk(std::string(10'000, 'x')))) {}
+  });
+  EXPECT_THAT(get(plain(*endless), small).error().message, HasSubstr("more than 1000 bytes"));
+}
+
+TEST_F(HttpClientTest, RefusesWhatIsNoHttp) {
+  for (const std::string& bytes : {std::string("SSH-2.0-OpenSSH\r\n"), std::string("HTTP/1.1 abc OK\r\n\r\n"),
+                                   std::string("HTTP/9.9 200 OK\r\n\r\n"), std::string(200'000, '\0')})
+    EXPECT_THAT(complaint(bytes), HasSubstr("malformed")) << bytes;
+  EXPECT_THAT(complaint(""), HasSubstr("unavailable: connection cut"));
+  EXPECT_THAT(complaint(std::string("\x15\x03\x01\0\x02\x02", 6)), HasSubstr("connection cut"));
+  EXPECT_THAT(complaint("HTTP/1.1 200 OK\r\nContent-Le"), HasSubstr("connection cut"));
+  EXPECT_THAT(complaint("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc"), HasSubstr("connection cut"));
+  EXPECT_THAT(complaint(chunked_head() + chunk("abc")), HasSubstr("connection cut"));
+}
+
+TEST_F(HttpClientTest, DoesNotFollowRedirectsOrProxies) {
+  ::setenv("http_proxy", "http://127.0.0.1:1", 1);
+  ::setenv("HTTPS_PROXY", "http://127.0.0.1:1", 1);
+  const auto server = FakeServer::on_loopback(says(http_answer(302, "", "Location: /elsewhere\r\n")));
+  const auto reply = get(plain(*server));
+  ::unsetenv("http_proxy");
+  ::unsetenv("HTTPS_PROXY");
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->status, 302u);
+  EXPECT_EQ(server->requests().size(), 1u);
+}
+
+TEST_F(HttpClientTest, GivesTheReasonOfARefusal) {
+  const auto server = FakeServer::on_loopback(says(http_answer(429, std::string(100'000, 'r'), "Retry-After: 7\r\n")));
+  const auto reply = get(plain(*server));
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->status, 429u);
+  EXPECT_EQ(reply->retry_after, "7");
+  EXPECT_EQ(reply->body, std::string(64 << 10, 'r'));
+}
+
+TEST_F(HttpClientTest, TrustsOnlyTheGivenAuthorityAndName) {
+  const auto stranger = http::make_authority("somebody else");
+  const auto wrong_ca =
+      FakeServer::on_loopback(says(http_answer(200, "x")), http::make_certificate("server", stranger, "IP:127.0.0.1"));
+  EXPECT_THAT(get(secure(*wrong_ca)).error().message, HasSubstr("certificate is refused"));
+  EXPECT_TRUE(wrong_ca->requests().empty()) << "the request must not be sent";
+  const auto wrong_address = FakeServer::on_loopback(says(http_answer(200, "x")), certificate("IP:127.0.0.2"));
+  EXPECT_THAT(get(secure(*wrong_address)).error().message, HasSubstr("certificate is refused"));
+  const auto wrong_name = FakeServer::on_loopback(says(http_answer(200, "x")), certificate("DNS:other,IP:127.0.0.1"));
+  EXPECT_THAT(get(secure(*wrong_name, "localhost")).error().message, HasSubstr("certificate is refused"));
+
+  Peer careless = secure(*wrong_ca);
+  careless.tls->skip_verify = true;
+  EXPECT_EQ(get(careless)->body, "x");
+  Peer no_ca = secure(*wrong_ca);
+  no_ca.tls->ca_file = folder_ / "missing";
+  EXPECT_EQ(get(no_ca).error().code, Code::kNotFound);
+  no_ca.tls->ca_file = folder_.write("empty", "nothing");
+  EXPECT_THAT(get(no_ca).error().message, HasSubstr("holds no certificate"));
+}
+
+TEST_F(HttpClientTest, RefusesOldTls) {
+  const auto old = FakeServer::on_loopback(says(http_answer(200, "x")), certificate("IP:127.0.0.1"), TLS1_1_VERSION);
+  EXPECT_THAT(get(secure(*old)).error().message, HasSubstr("TLS"));
+  const auto today = FakeServer::on_loopback(says(http_answer(200, "x")), certificate("IP:127.0.0.1"), TLS1_2_VERSION);
+  EXPECT_EQ(get(secure(*today))->body, "x");
+}
+
+TEST_F(HttpClientTest, WaitsNoLongerThanItIsTold) {
+  const auto took = [&](FakeServer& server, const HttpRequest& request) {
+    const auto begin = Clock::now();
+    const auto reply = get(plain(server), request);
+    EXPECT_EQ(reply ? Code::kInternal : reply.error().code, Code::kTimeout);
+    return Clock::now() - begin;
+  };
+  const auto silent = FakeServer::on_loopback([](const Request&, Connection& c) { c.wait_for_hangup(); });
+  HttpRequest request = quick();
+  request.head_within = 100ms;
+  EXPECT_LT(took(*silent, request), 2s);
+
+  const auto drip = FakeServer::on_loopback([](const Request&, Connection& connection) {
+    connection.send("HTTP/1.1 200 OK\r\n");
+    while (connection.send("X: y\r\n") && !connection.wait_for_hangup(10ms)) {}
+  });
+  EXPECT_LT(took(*drip, request), 2s);
+
+  const auto stuck = FakeServer::on_loopback([](const Request&, Connection& connection) {
+    connection.send(chunked_head() + chunk("x"));
+    connection.wait_for_hangup();
+  });
+  request = quick();
+  request.longest_silence = 100ms;
+  EXPECT_LT(took(*stuck, request), 2s);
+
+  const auto slow_body = FakeServer::on_loopback([](const Request&, Connection& connection) {
+    connection.send(chunked_head());
+    while (connection.send(chunk("x")) && !connection.wait_for_hangup(10ms)) {}
+  });
+  request = quick();
+  request.whole_within = 200ms;
+  EXPECT_LT(took(*slow_body, request), 2s);
+
+  // Accepts, but never says a word of TLS.
+  const auto no_tls = FakeServer::on_loopback([](const Request&, Connection& c) { c.wait_for_hangup(); });
+  request = quick();
+  request.connect_within = 100ms;
+  const auto begin = Clock::now();
+  EXPECT_EQ(get(secure(*no_tls), request).error().code, Code::kTimeout);
+  EXPECT_LT(Clock::now() - begin, 2s);
+}
+
+TEST_F(HttpClientTest, EndsAtOnceWhenInterrupted) {
+  const auto silent = FakeServer::on_loopback([](const Request&, Connection& c) { c.wait_for_hangup(); });
+  const auto flood = FakeServer::on_loopback([](const Request&, Connection& connection) {
+    connection.send(chunked_head());
+    while (connection.send(chunk(std::string(10'000, 'x')))) {}
+  });
+  for (const FakeServer* server : {silent.get(), flood.get()}) {
+    std::stop_source stop;
+    const Interrupt interrupt(stop.get_token());
+    HttpRequest request = quick();
+    request.largest_body = UINT64_MAX;
+    Clock::time_point ended;
+    std::thread asking([&] {
+      const auto reply = HttpClient(plain(*server), "t", interrupt).get(request, [](std::string_view) { return true; });
+      EXPECT_FALSE(reply);
+      ended = Clock::now();
+    });
+    EXPECT_TRUE(eventually([&] { return server->requests().size() == 1; }));
+    std::this_thread::sleep_for(50ms);
+    const auto begin = Clock::now();
+    stop.request_stop();
+    asking.join();
+    EXPECT_LT(ended - begin, 500ms);
+  }
+}
+
+TEST_F(HttpClientTest, SaysWhyItCannotConnect) {
+  uint16_t port = 0;
+  { port = FakeServer::on_loopback(says(""))->port(); }
+  EXPECT_THAT(get({"", "127.0.0.1", port, std::nullopt}).error().message, HasSubstr("Connection refused"));
+  EXPECT_EQ(get({folder_ / "none", "", 0, std::nullopt}).error().code, Code::kNotFound);
+  EXPECT_EQ(get({std::string(200, 'x'), "", 0, std::nullopt}).error().code, Code::kMalformed);
+  EXPECT_THAT(get({"", "no such name.invalid", 1, std::nullopt}).error().message, HasSubstr("host name"));
+}
+
+}  // namespace
+}  // namespace gpuledger::identity
