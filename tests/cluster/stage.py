@@ -1,8 +1,8 @@
 """A whole Kubernetes node with its control plane, in namespaces of its own.
 
 `run` starts Python inside new mount, network and pid namespaces; nothing here works outside of them. The node's folders
-are empty file systems mounted over the machine's, there is no network but loopback and a bridge, and every process ends
-with the pid namespace. What is outside (the cgroups, the folder) is named after `run`'s pid and removed by it.
+are mounted over the machine's, which stay as they are; there is no network but loopback and a bridge, and every
+process ends with the pid namespace. What is outside (cgroups, a temporary folder) bears `run`'s pid and is removed by it.
 """
 
 import concurrent.futures
@@ -34,7 +34,8 @@ CONTROLLERS = (
 KERNEL_SETTINGS = {
     "vm/overcommit_memory": 1, "vm/panic_on_oom": 0, "kernel/panic": 10, "kernel/panic_on_oops": 1,
     "kernel/keys/root_maxkeys": 1000000, "kernel/keys/root_maxbytes": 25000000}
-EMPTY_FOLDERS = ("/run", "/var/lib/kubelet", "/var/log", "/etc/kubernetes", "/etc/cni", "/var/lib/cni")
+COVERED_FOLDERS = ("/etc", "/var")  # as they are, but what is written stays here
+EMPTY_FOLDERS = ("/run", "/var/lib/kubelet", "/var/log")
 
 
 class Stage:
@@ -78,6 +79,14 @@ class Stage:
     def build_node(self):
         for folder in (self.pki, self.manifests, self.logs):
             folder.mkdir(exist_ok=True)
+        cover = self.folder / "cover"
+        cover.mkdir()
+        call("mount", "-t", "tmpfs", "stage", cover)
+        for folder in COVERED_FOLDERS:
+            upper, work = cover / f"upper{folder}", cover / f"work{folder}"
+            upper.mkdir(parents=True)
+            work.mkdir(parents=True)
+            call("mount", "-t", "overlay", "stage", "-o", f"lowerdir={folder},upperdir={upper},workdir={work}", folder)
         for folder in EMPTY_FOLDERS:
             pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
             call("mount", "-t", "tmpfs", "stage", folder)
