@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <system_error>
+
+#include "kubelet_files.h"
 
 namespace gpuledger::sim {
 namespace {
@@ -31,14 +32,6 @@ std::string cmdline_text(const std::string& command) {
   std::replace(words.begin(), words.end(), ' ', '\0');
   words.push_back('\0');
   return words;
-}
-
-nlohmann::json container_entry(const OwnerSpec& owner) {
-  return {{"name", owner.container},
-          {"ready", true},
-          {"started", true},
-          {"restartCount", 0},
-          {"containerID", "containerd://" + owner.container_id}};
 }
 
 }  // namespace
@@ -73,10 +66,11 @@ NodeRoot::~NodeRoot() {
   std::error_code ignored;
   for (const auto& [pid, start] : living_) remove_process(pid);
   fs::remove(folder_ / "proc" / "stat", ignored);
-  fs::remove(folder_ / "kubelet" / "pods.json", ignored);
+  for (const auto& [name, text] : written_) fs::remove(folder_ / name, ignored);
   // Only when empty: whatever else is there is not ours.
   fs::remove(folder_ / "proc", ignored);
   fs::remove(folder_ / "kubelet", ignored);
+  fs::remove(folder_ / "docker", ignored);
 }
 
 void NodeRoot::keep(Millis now) {
@@ -106,7 +100,12 @@ void NodeRoot::keep(Millis now) {
   for (const Life& life : lives) {
     if (living_.try_emplace(life.pid, life.start).second) write_process(life);
   }
-  write_pods(lives);
+  for (const AllocationSpec& allocation : scenario_.allocations) {
+    for (const Millis change : {allocation.start, allocation.end}) {
+      if (change > now) next_change_ = std::min(next_change_, change);
+    }
+  }
+  write_daemons(lives, now);
 }
 
 void NodeRoot::write_process(const Life& life) {
@@ -127,32 +126,18 @@ void NodeRoot::remove_process(unsigned pid) {
   fs::remove(proc, ignored);
 }
 
-void NodeRoot::write_pods(const std::vector<Life>& lives) {
-  std::map<std::string, nlohmann::json> pods;  // by uid, so that the order is stable
-  for (const Life& life : lives) {
-    const OwnerSpec& owner = life.process->owner;
-    if (owner.kind != OwnerKind::kPod) continue;
-    auto [at, fresh] = pods.try_emplace(owner.pod_uid);
-    nlohmann::json& pod = at->second;
-    if (fresh) {
-      pod = {{"metadata",
-              {{"name", owner.pod}, {"namespace", owner.name_space}, {"uid", owner.pod_uid}, {"labels", owner.labels}}},
-             {"spec", {{"nodeName", "simulated-node"}, {"containers", nlohmann::json::array()}}},
-             {"status", {{"phase", "Running"}, {"containerStatuses", nlohmann::json::array()}}}};
-    }
-    nlohmann::json& containers = pod["spec"]["containers"];
-    const nlohmann::json container = {{"name", owner.container}, {"image", "registry.invalid/" + owner.container}};
-    if (std::find(containers.begin(), containers.end(), container) != containers.end()) continue;
-    containers.push_back(container);
-    pod["status"]["containerStatuses"].push_back(container_entry(owner));
+void NodeRoot::write_daemons(const std::vector<Life>& lives, Millis now) {
+  const std::pair<const char*, std::string> files[] = {
+      {"kubelet/pods.json", pod_list_text(scenario_, lives, now)},
+      {"kubelet/pod-resources.json", pod_resources_text(scenario_, lives, now)},
+      {"docker/containers.json", docker_list_text(lives)},
+  };
+  for (const auto& [name, text] : files) {
+    std::string& last = written_[name];
+    if (text == last) continue;
+    last = text;
+    write_file(folder_ / name, text);
   }
-  nlohmann::json list = {{"kind", "PodList"}, {"apiVersion", "v1"}, {"metadata", nlohmann::json::object()}};
-  list["items"] = nlohmann::json::array();
-  for (auto& [uid, pod] : pods) list["items"].push_back(std::move(pod));
-  std::string text = list.dump(1) + "\n";
-  if (text == pods_) return;
-  pods_ = std::move(text);
-  write_file(folder_ / "kubelet" / "pods.json", pods_);
 }
 
 // Beside and renamed, so that a reader sees the old file or the new one and never half of one.

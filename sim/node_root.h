@@ -13,9 +13,9 @@
 namespace gpuledger::sim {
 
 // The part of the node's file system that tells whose a process is: proc/<pid>/... for every living simulated
-// process, and kubelet/pods.json as a kubelet's /pods answers. Kept while the library is loaded, not only
-// while somebody has the driver open: a machine's /proc does not go away with the driver. What cannot be
-// written is left out; the readers then see a process they cannot read, which is a case of its own.
+// process, and what a kubelet and a docker daemon would answer (kubelet_files.h). Kept while the library is loaded, not
+// only while somebody has the driver open: a machine's /proc does not go away with the driver. What cannot be written
+// is left out; the readers then see a process they cannot read, which is a case of its own.
 class NodeRoot {
  public:
   NodeRoot(std::string folder, const Scenario& scenario, int64_t epoch_micros);
@@ -28,15 +28,15 @@ class NodeRoot {
  private:
   void write_process(const Life& life);
   void remove_process(unsigned pid);
-  void write_pods(const std::vector<Life>& lives);
+  void write_daemons(const std::vector<Life>& lives, Millis now);
   void write_file(const std::filesystem::path& path, const std::string& text);
 
   const std::filesystem::path folder_;
   const Scenario& scenario_;
   const int64_t boot_seconds_;
   const int64_t epoch_micros_;
-  std::map<unsigned, Millis> living_;  // pid, start
-  std::string pods_;
+  std::map<unsigned, Millis> living_;           // pid, start
+  std::map<std::string, std::string> written_;  // text by file
   bool started_ = false;
   Millis written_at_ = 0;
   Millis next_change_ = 0;

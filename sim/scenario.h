@@ -98,6 +98,14 @@ struct ProcessSpec {
   bool real = false;  // a process of this machine: the real /proc knows it, so none is written
 };
 
+// A whole GPU that a pod was given; pods with processes need none, their GPUs are theirs.
+struct AllocationSpec {
+  unsigned gpu = 0;
+  OwnerSpec owner;
+  Millis start = 0;
+  Millis end = kForever;
+};
+
 struct Reload {
   Millis at = 0;
   Millis back = 0;
@@ -143,6 +151,7 @@ struct Scenario {
   int cuda = 13000;
   std::vector<GpuSpec> gpus;
   std::vector<ProcessSpec> processes;
+  std::vector<AllocationSpec> allocations;
   std::vector<Reload> reloads;
   std::vector<CallFault> faults;
   std::vector<CallLatency> latencies;

@@ -150,6 +150,12 @@ void parse_root(const YAML::Node& root, const std::string& folder, ParseFailure*
     out->processes.push_back(std::move(process));
   }
   if (!failure->failed()) check_pids(processes, *out, failure);
+  for (const auto& item : reader.child_list("allocations")) {
+    if (failure->failed()) break;
+    AllocationSpec allocation;
+    parse_allocation(item, out->gpus, failure, &allocation);
+    out->allocations.push_back(std::move(allocation));
+  }
   parse_latencies(reader.child_list("latencies"), failure, out);
   for (const auto& item : reader.child_list("missing_symbols")) {
     if (item.IsScalar()) out->missing_symbols.push_back(item.Scalar());

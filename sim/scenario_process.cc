@@ -217,4 +217,19 @@ void parse_process(const YAML::Node& node, const std::vector<GpuSpec>& gpus, Par
   reader.finish();
 }
 
+void parse_allocation(const YAML::Node& node, const std::vector<GpuSpec>& gpus, ParseFailure* failure,
+                      AllocationSpec* out) {
+  MapReader reader(node, "allocation", failure);
+  reader.require("gpu");
+  reader.require("owner");
+  reader.whole("gpu", &out->gpu);
+  if (out->gpu >= gpus.size() || gpus[out->gpu].mig) reader.refuse("gpu", "names no whole GPU of this node");
+  reader.seconds("start", &out->start);
+  reader.seconds("end", &out->end);
+  if (out->end <= out->start) reader.refuse("end", "must be later than 'start'");
+  if (!failure->failed()) parse_owner(reader.child("owner"), failure, &out->owner);
+  if (!failure->failed() && out->owner.kind != OwnerKind::kPod) reader.refuse("owner", "must be a pod");
+  reader.finish();
+}
+
 }  // namespace gpuledger::sim

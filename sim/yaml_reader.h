@@ -62,5 +62,7 @@ class MapReader {
 void parse_profile(MapReader* reader, MigSpec* out);
 void parse_event(const YAML::Node& node, ParseFailure* failure, Scenario* scenario);
 void parse_process(const YAML::Node& node, const std::vector<GpuSpec>& gpus, ParseFailure* failure, ProcessSpec* out);
+void parse_allocation(const YAML::Node& node, const std::vector<GpuSpec>& gpus, ParseFailure* failure,
+                      AllocationSpec* out);
 
 }  // namespace gpuledger::sim

@@ -167,6 +167,18 @@ std::vector<std::string> changes_needing_restart(const Config& old, const Config
       {"sim-scenario", old.sim_scenario == fresh.sim_scenario},
       {"gpu-devices", old.gpu_devices == fresh.gpu_devices},
       {"proc-root", old.proc_root == fresh.proc_root},
+      {"kubernetes-enabled", old.kubernetes == fresh.kubernetes},
+      {"pod-source", old.pod_source == fresh.pod_source},
+      {"pod-labels", old.pod_labels == fresh.pod_labels},
+      {"gpu-resources", old.gpu_resources == fresh.gpu_resources},
+      {"pod-resources-socket", old.pod_resources_socket == fresh.pod_resources_socket},
+      {"pods-api-socket", old.pods_api_socket == fresh.pods_api_socket},
+      {"kubelet-address", old.kubelet_address == fresh.kubelet_address},
+      {"kubelet-ca-file", old.kubelet_ca_file == fresh.kubelet_ca_file},
+      {"kubelet-insecure", old.kubelet_insecure == fresh.kubelet_insecure},
+      {"cri-socket", old.cri_socket == fresh.cri_socket},
+      {"docker-socket", old.docker_socket == fresh.docker_socket},
+      {"podman-socket", old.podman_socket == fresh.podman_socket},
   };
   std::vector<std::string> changed;
   for (const auto& [name, equal] : same) {

@@ -18,6 +18,8 @@ namespace gpuledger::app {
 enum class Command { kServe, kOnce, kRecord, kReplay };
 enum class Backend { kAuto, kNvml, kDcgm, kSim };
 
+enum class PodSourceName { kAuto, kPodsApi, kApiServer, kKubelet, kCri, kNone };
+
 // Every setting, with its default. Filled by read_config from flags, environment, config file.
 struct Config {
   Command command = Command::kServe;
@@ -40,6 +42,18 @@ struct Config {
   std::string sim_scenario;              // empty: the built-in mixed node
   std::vector<std::string> gpu_devices;  // indexes or UUIDs; empty: all
   std::string proc_root = "/proc";
+  std::optional<bool> kubernetes;  // empty: where there is a kubelet or a cluster to be seen
+  PodSourceName pod_source = PodSourceName::kAuto;
+  std::vector<std::string> pod_labels;
+  std::vector<std::string> gpu_resources;  // beside nvidia.com/gpu and nvidia.com/mig-*
+  std::string pod_resources_socket = "/var/lib/kubelet/pod-resources/kubelet.sock";
+  std::string pods_api_socket = "/var/lib/kubelet/pods-api/pods-api.sock";
+  std::string kubelet_address;  // empty: NODE_IP, HOST_IP or 127.0.0.1, port 10250
+  std::string kubelet_ca_file;  // empty: the cluster's
+  bool kubelet_insecure = false;
+  std::string cri_socket;  // empty: the first of the usual ones
+  std::string docker_socket = "/var/run/docker.sock";
+  std::string podman_socket = "/run/podman/podman.sock";
   std::string textfile;
   std::string state_file;
   std::string node_name;

@@ -13,9 +13,9 @@ namespace {
 
 constexpr size_t kColumns = 100;
 constexpr size_t kHelpColumn = 34;
-constexpr std::array kGroups = {SettingGroup::kServing, SettingGroup::kSampling,   SettingGroup::kLedger,
-                                SettingGroup::kSource,  SettingGroup::kKubernetes, SettingGroup::kCollectors,
-                                SettingGroup::kProgram};
+constexpr std::array kGroups = {SettingGroup::kServing,    SettingGroup::kSampling,   SettingGroup::kLedger,
+                                SettingGroup::kSource,     SettingGroup::kKubernetes, SettingGroup::kContainers,
+                                SettingGroup::kCollectors, SettingGroup::kProgram};
 
 struct Line {
   std::string_view left;

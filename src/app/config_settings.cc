@@ -116,6 +116,24 @@ Status set_gpu_devices(const Values& values, Config& config) {
   return ok_status();
 }
 
+Status set_kubernetes(const Values& values, Config& config) {
+  const Result<bool> on = parse_bool(values.front());
+  if (!on.ok() && values.front() != "auto") {
+    return Error{Code::kMalformed, in_quotes(values.front()) + " is not one of auto, true or false"};
+  }
+  config.kubernetes = on.ok() ? std::optional(*on) : std::nullopt;
+  return ok_status();
+}
+
+template <auto kMember>
+Status set_words(const Values& values, Config& config) {
+  for (const std::string& value : values) {
+    if (value.empty()) return Error{Code::kMalformed, "has an empty name in its list"};
+  }
+  config.*kMember = values;
+  return ok_status();
+}
+
 Status set_collector(std::string_view name, const Values& values, Config& config) {
   const Result<bool> on = parse_bool(values.front());
   if (!on.ok()) return on.error();
@@ -130,14 +148,6 @@ Status set_collector(std::string_view name, const Values& values, Config& config
 // Settings without effect yet: the value is checked all the same, so that a file that is right stays right.
 Status check_nothing(const Values&, Config&) {
   return ok_status();
-}
-Status check_pod_source(const Values& values, Config&) {
-  const Result<size_t> place = parse_choice(values.front(), kPodSources);
-  return place.ok() ? ok_status() : Status(place.error());
-}
-Status check_auto_or_bool(const Values& values, Config&) {
-  if (values.front() == "auto" || parse_bool(values.front()).ok()) return ok_status();
-  return Error{Code::kMalformed, in_quotes(values.front()) + " is not one of auto, true or false"};
 }
 Status check_url(const Values& values, Config&) {
   const std::string& url = values.front();
@@ -223,14 +233,33 @@ const Setting kSettings[] = {
     {"dcgm-exporter-file", G::kSource, F::kValue, "FILE", "", "the same from a file that dcgm-exporter writes",
      check_nothing, false},
 
-    {"kubernetes-enabled", G::kKubernetes, F::kSwitch, "", "auto", "find pods: auto, true or false", check_auto_or_bool,
-     false},
-    {"pod-resources-socket", G::kKubernetes, F::kValue, "FILE", "/var/lib/kubelet/pod-resources/kubelet.sock",
-     "the kubelet's socket that tells which pod was given which GPU", check_nothing, false},
+    {"kubernetes-enabled", G::kKubernetes, F::kSwitch, "", "auto",
+     "find pods: true, false or auto (where a kubelet or a cluster is to be seen)", set_kubernetes},
     {"pod-source", G::kKubernetes, F::kValue, "NAME", "auto",
-     "where pod names come from: auto, pods-api, apiserver, kubelet, cri or none", check_pod_source, false, "none"},
-    {"pod-labels", G::kKubernetes, F::kList, "LIST", "", "pod labels to put on gpu_ledger_pod_info", check_nothing,
-     false},
+     "where pod names come from: auto (pods-api, else apiserver), pods-api, apiserver, kubelet, cri or none",
+     set_choice<&Config::pod_source, kPodSources>},
+    {"pod-labels", G::kKubernetes, F::kList, "LIST", "", "pod labels to put on gpu_ledger_pod_info",
+     set_words<&Config::pod_labels>},
+    {"gpu-resources", G::kKubernetes, F::kList, "LIST", "",
+     "resources that are GPUs too, beside nvidia.com/gpu and nvidia.com/mig-*", set_words<&Config::gpu_resources>},
+    {"pod-resources-socket", G::kKubernetes, F::kValue, "FILE", "/var/lib/kubelet/pod-resources/kubelet.sock",
+     "the kubelet's socket that tells which pod was given which GPU", set_path<&Config::pod_resources_socket>},
+    {"pods-api-socket", G::kKubernetes, F::kValue, "FILE", "/var/lib/kubelet/pods-api/pods-api.sock",
+     "the kubelet's socket that tells its pods, from Kubernetes 1.36 on", set_path<&Config::pods_api_socket>},
+    {"kubelet-address", G::kKubernetes, F::kValue, "ADDRESS", "",
+     "with --pod-source=kubelet: its HOST:PORT; else NODE_IP, HOST_IP or 127.0.0.1 and port 10250",
+     set_text<&Config::kubelet_address>},
+    {"kubelet-ca-file", G::kKubernetes, F::kValue, "FILE", "", "who signed the kubelet's certificate; else the cluster",
+     set_text<&Config::kubelet_ca_file>},
+    {"kubelet-insecure", G::kKubernetes, F::kSwitch, "", "false", "do not check the kubelet's certificate",
+     set_parsed<&Config::kubelet_insecure, parse_bool>},
+    {"cri-socket", G::kKubernetes, F::kValue, "FILE", "",
+     "with --pod-source=cri: the container runtime's; else the first of the usual ones", set_text<&Config::cri_socket>},
+    {"docker-socket", G::kContainers, F::kValue, "FILE", "/var/run/docker.sock",
+     "where docker tells the names of its containers; asked if it is there, empty: never",
+     set_text<&Config::docker_socket>},
+    {"podman-socket", G::kContainers, F::kValue, "FILE", "/run/podman/podman.sock", "the same for podman",
+     set_text<&Config::podman_socket>},
 
     GL_COLLECTOR("process", "true", true, "energy, time, utilisation and memory of each process"),
     GL_COLLECTOR("idle", "true", true, "gpu_idle_*: who holds memory without working"),
@@ -263,6 +292,7 @@ std::string_view group_title(SettingGroup group) {
     case SettingGroup::kLedger: return "Who pays";
     case SettingGroup::kSource: return "Where the numbers come from";
     case SettingGroup::kKubernetes: return "Kubernetes";
+    case SettingGroup::kContainers: return "Containers outside Kubernetes";
     case SettingGroup::kCollectors: return "Collectors";
     case SettingGroup::kProgram: return "The program";
   }

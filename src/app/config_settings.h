@@ -16,7 +16,7 @@ enum class SettingForm {
   kSwitch,  // --name, --no-name, --name=false
 };
 
-enum class SettingGroup { kServing, kSampling, kLedger, kSource, kKubernetes, kCollectors, kProgram };
+enum class SettingGroup { kServing, kSampling, kLedger, kSource, kKubernetes, kContainers, kCollectors, kProgram };
 
 // One row of THE table of settings. Flags, environment, config file, --help, docs/settings.md and the man page are all
 // made from it, so a setting is added here and in Config, and nowhere else.

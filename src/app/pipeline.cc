@@ -53,13 +53,14 @@ std::shared_ptr<const Snapshot> Pipeline::run_cycle() {
   cycle->simulated = options_.simulated;
   cycle->batch = source_->sample(scan);
   cycle->identities = resolver_->resolve(cycle->batch);
-  cycle->ledger = engine_.advance(cycle->batch, cycle->identities);
+  cycle->ledger = engine_.advance(cycle->batch, *cycle->identities);
   if (state_keeper_) state_keeper_->keep(engine_.state(), began);
   cycle->self = read_self_stats();
-  rescan_wanted_ = cycle->identities.rescan_wanted;
+  rescan_wanted_ = cycle->identities->rescan_wanted;
   if (cycle->batch.processes_scanned) last_scan_ = began;
 
   cycle->sources.push_back(cycle->batch.health);
+  for (SourceHealth& health : resolver_->health()) cycle->sources.push_back(std::move(health));
   if (textfile_) cycle->sources.push_back(textfile_->health());
   if (state_keeper_) cycle->sources.push_back(state_keeper_->health());
   // The cycle that is being shown cannot hold its own duration: that is in the next one.

@@ -8,8 +8,8 @@
 namespace gpuledger::app {
 
 // A simulated node: the simulator's libnvidia-ml, loaded by the very path NVIDIA's is, and a folder in which
-// it keeps the /proc and the pod list of its processes. The folder goes when this does; those of programs that were
-// killed go when the next one starts.
+// it keeps the /proc of its processes and what the daemons of a node would say of them. The folder goes when this does;
+// those of programs that were killed go when the next one starts.
 class SimNode {
  public:
   // scenario: empty for the built-in one. library: empty to look beside the program.
@@ -21,6 +21,8 @@ class SimNode {
   const std::string& library() const { return library_; }
   std::string proc_root() const { return root_ + "/proc"; }
   std::string pod_list() const { return root_ + "/kubelet/pods.json"; }
+  std::string pod_resources() const { return root_ + "/kubelet/pod-resources.json"; }
+  std::string docker_list() const { return root_ + "/docker/containers.json"; }
   // Why the simulator refused its scenario; empty if it did not.
   std::string scenario_error() const;
 

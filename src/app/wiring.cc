@@ -2,11 +2,14 @@
 
 #include <map>
 
+#include "app/directory.h"
 #include "base/version.h"
-#include "identity/pod_file.h"
 
 namespace gpuledger::app {
 namespace {
+
+// The first cycle comes without names rather than late.
+constexpr Nanoseconds kPatienceWithNames = std::chrono::seconds(2);
 
 std::string summarise(const nvml::NvmlProbe& probe) {
   std::map<std::string, int> models;
@@ -85,16 +88,12 @@ Result<Node> open_node(const Config& config, const Clock& clock) {
   node.sim = std::move(driver->sim);
   node.summary = summarise(driver->probe);
   std::string proc_root = config.proc_root;
-  identity::NodeDirectory directory;
-  if (node.sim) {
-    // A simulated process has no entry in the real /proc; a scenario with real pids names /proc itself.
-    if (proc_root == Config{}.proc_root) proc_root = node.sim->proc_root();
-    directory.pods = std::make_unique<identity::PodFile>(node.sim->pod_list(), identity::PodLabelList{});
-  }
-
+  // A simulated process has no entry in the real /proc; a scenario with real pids names /proc itself.
+  if (node.sim && proc_root == Config{}.proc_root) proc_root = node.sim->proc_root();
   identity::ProcReader proc(proc_root);
   if (const Status readable = proc.check(); !readable.ok()) return readable.error();
-  auto resolver = std::make_unique<identity::Resolver>(std::move(proc), std::move(directory));
+  auto resolver = std::make_unique<identity::Resolver>(std::move(proc), open_directory(config, node.sim.get()));
+  resolver->wait_for_names(kPatienceWithNames);
   node.pipeline = std::make_unique<Pipeline>(std::move(driver->source), std::move(resolver), booking_rules(config),
                                              pipeline_options(config), clock);
   if (!config.state_file.empty()) {

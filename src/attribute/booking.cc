@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <set>
 
 #include "attribute/device_book.h"
 #include "attribute/split.h"
@@ -148,17 +147,15 @@ void DeviceBook::book_fairly(Energy dynamic, const Step& present, const std::vec
     owed.push_back(&account);
     weights.push_back(static_cast<uint64_t>(std::llround(weight * 1e6)));
   };
-  std::set<uint64_t> here;
-  for (const auto& who : present.who) {
-    here.insert(who->second.id);
-    add(who->second, mixture_.last_part(who->second.id) / 2);
-  }
+  for (const auto& who : present.who) add(who->second, mixture_.last_part(who->second.id) / 2);
+  const size_t owed_here = owed.size();
   for (auto& [key, account] : accounts_) {
-    if (account.exited && now_ - *account.exited <= kDebtAfterExit && !here.contains(account.id)) add(account, 0);
+    if (!account.exited || now_ - *account.exited > kDebtAfterExit || present.seen.contains(account.id)) continue;
+    add(account, 0);
   }
   if (owed.empty()) return book_weighted(dynamic, shares, present, false);
   const std::vector<Energy> parts = split_exactly(dynamic, weights);
-  for (size_t i = 0; i < parts.size(); ++i) book_to(*owed[i], parts[i], alone && here.contains(owed[i]->id), false);
+  for (size_t i = 0; i < parts.size(); ++i) book_to(*owed[i], parts[i], alone && i < owed_here, false);
 }
 
 // The plain formula: every second on the GPU weighs the same.
@@ -196,10 +193,15 @@ void DeviceBook::book_weighted(Energy energy, const std::vector<double>& shares,
 }
 
 void DeviceBook::book_to(Account& account, Energy energy, bool alone, bool is_static) {
-  Booked& owner = owners_[account.identity.owner];
   (alone ? account.booked.alone : account.booked.shared) += energy;
+  Booked& owner = owner_of(account);
   (alone ? owner.alone : owner.shared) += energy;
   if (is_static) account.static_energy += energy;
+}
+
+Booked& DeviceBook::owner_of(Account& account) {
+  if (account.owner == nullptr) account.owner = &owners_[account.identity.owner];
+  return *account.owner;
 }
 
 void DeviceBook::add_gpu_time(const Step& present, const std::optional<std::vector<double>>& shares, Nanoseconds time) {
@@ -210,7 +212,7 @@ void DeviceBook::add_gpu_time(const Step& present, const std::optional<std::vect
     const Nanoseconds used(std::llround(busy * static_cast<double>(time.count())));
     Account& account = present.who[i]->second;
     account.booked.add_gpu_time(used);
-    owners_[account.identity.owner].add_gpu_time(used);
+    owner_of(account).add_gpu_time(used);
   }
 }
 

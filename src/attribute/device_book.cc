@@ -56,9 +56,11 @@ void DeviceBook::evaluate_idleness() {
 // Two processes can carry the same labels one after the other (a pid used again). Together they are one series,
 // which must not fall when the elder is forgotten.
 void DeviceBook::bequeath(const AccountKey& key, const Account& old) {
-  for (auto& [other_key, heir] : accounts_) {
-    const bool same_labels = std::get<0>(other_key).pid == std::get<0>(key).pid &&
-                             std::get<1>(other_key) == std::get<1>(key) && std::get<2>(other_key) == std::get<2>(key) &&
+  const Pid pid = std::get<0>(key).pid;
+  for (auto it = first_account({pid, 0}, std::nullopt); it != accounts_.end(); ++it) {
+    auto& [other_key, heir] = *it;
+    if (std::get<0>(other_key).pid != pid) return;
+    const bool same_labels = std::get<1>(other_key) == std::get<1>(key) && std::get<2>(other_key) == std::get<2>(key) &&
                              heir.identity.name == old.identity.name &&
                              heir.identity.container_id == old.identity.container_id;
     if (heir.id == old.id || !same_labels) continue;
@@ -102,9 +104,9 @@ void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rule
   device.xids = xids_;
   ledger.devices.push_back(std::move(device));
 
-  std::map<Owner, Bytes> idle_memory;
+  std::map<const Booked*, Bytes> idle_memory;  // by owner
   for (const auto& [key, account] : accounts_) {
-    ProcessAccount process;
+    ProcessAccount& process = ledger.processes.emplace_back();
     process.gpu = description_->uuid;
     process.gpu_index = description_->index;
     process.mig = account.mig;
@@ -122,11 +124,12 @@ void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rule
     } else {
       process.idle = account.idle.state(at.steady);
     }
-    if (process.idle.idle && process.memory) idle_memory[account.identity.owner].count += process.memory->count;
-    ledger.processes.push_back(std::move(process));
+    if (process.idle.idle && process.memory) idle_memory[account.owner].count += process.memory->count;
   }
   for (const auto& [owner, booked] : owners_) {
-    ledger.owners.push_back({owner, description_->uuid, description_->index, booked, idle_memory[owner]});
+    const auto idle = idle_memory.find(&booked);
+    const Bytes held = idle == idle_memory.end() ? Bytes() : idle->second;
+    ledger.owners.push_back({owner, description_->uuid, description_->index, booked, held});
   }
 }
 

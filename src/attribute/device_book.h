@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 #include <tuple>
+#include <unordered_set>
 #include <vector>
 
 #include "attribute/energy_meter.h"
@@ -32,6 +33,9 @@ class DeviceBook {
   void evaluate_idleness();
   void forget_exited(Nanoseconds now, const BookingRules& rules);
 
+  uint32_t gpu_index() const { return description_->index; }
+  size_t accounts() const { return accounts_.size(); }
+  size_t owners() const { return owners_.size(); }
   void write_to(Ledger& ledger, Timestamp at, const BookingRules& rules) const;
 
   // Restored once, before the first advance(). Of a state from another boot only the counters count: its processes
@@ -47,7 +51,8 @@ class DeviceBook {
   struct Account {
     Account(uint64_t number, Nanoseconds now) : id(number), idle(now) {}
 
-    uint64_t id;  // never used again on this GPU
+    uint64_t id;              // never used again on this GPU
+    Booked* owner = nullptr;  // in owners_, which forgets nobody; null until it is charged
     ProcessIdentity identity;
     std::optional<MigInstance> mig;
     Booked booked;
@@ -62,15 +67,16 @@ class DeviceBook {
     std::optional<Ratio> memory_utilization;
     std::optional<Bytes> memory;
   };
-  using Accounts = std::map<AccountKey, Account>;
+  using Accounts = std::map<AccountKey, Account, std::less<>>;
 
   // Everybody who was on the GPU at some moment of the step, with what the driver said of them.
   struct Step {
-    std::set<AccountKey> seen;  // in this batch; the rest have left
-    std::set<AccountKey> gone;  // seen only by what they did: /proc has them no more
+    std::unordered_set<uint64_t> seen;  // accounts in this batch; the rest have left
+    std::unordered_set<uint64_t> gone;  // seen only by what they did: /proc has them no more
     std::vector<Accounts::iterator> who;
     std::vector<Tenant> tenants;
     bool anyone_working = false;
+    bool mps_hides = false;  // clients' work shows as their server's
   };
 
   // From the last reading before a restart until the first one after it.
@@ -96,7 +102,9 @@ class DeviceBook {
   Step gather(const DeviceSample& sample, const IdentityMap& identities);
   void add_tenant(Accounts::iterator account, const ProcessSample& process, const DeviceSample& sample, Step& step);
   void add_those_who_left(Step& step);
+  Accounts::iterator first_account(const ProcKey& process, const std::optional<MigId>& mig);
   Accounts::iterator find_living(Pid pid);
+  bool seen_under_any_owner(const AccountKey& key, const Step& step);
   Accounts::iterator open_account(const ProcessSample& process, const ProcessIdentity* identity);
   void retire_missing(const Step& step);
   void bequeath(const AccountKey& key, const Account& old);
@@ -112,6 +120,7 @@ class DeviceBook {
                    const BookingRules& rules);
   void book_weighted(Energy energy, const std::vector<double>& shares, const Step& present, bool is_static);
   void book_to(Account& account, Energy energy, bool alone, bool is_static);
+  Booked& owner_of(Account& account);
   static bool quiet(const DeviceSample& sample, const Step& present);
   Observed observe(const EnergyMeter::Step& step, const Step& present, const DeviceSample& sample,
                    Energy dynamic) const;

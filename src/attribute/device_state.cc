@@ -77,7 +77,7 @@ void DeviceBook::restore_account(const AccountState& state, bool same_boot, Nano
   ProcessIdentity identity = state.identity;
   if (!same_boot && identity.key.start_ticks != 0) identity.key.start_ticks |= kOfAnotherBoot;
   const AccountKey key{identity.key, state.mig_id, identity.owner};
-  const auto [entry, fresh] = accounts_.try_emplace(key, Account(accounts_opened_ + 1, now));
+  const auto [entry, fresh] = accounts_.try_emplace(key, accounts_opened_ + 1, now);
   if (!fresh) return;
   Account& account = entry->second;
   accounts_opened_ = account.id;
@@ -127,7 +127,8 @@ DeviceBook::Survivors DeviceBook::survivors(const Absence& absence, const Step& 
   size_t lived = 0;
   for (size_t i = 0; i < present.who.size(); ++i) {
     const AccountKey& key = present.who[i]->first;
-    if (!present.seen.contains(key) || present.gone.contains(key)) continue;
+    const uint64_t id = present.who[i]->second.id;
+    if (!present.seen.contains(id) || present.gone.contains(id)) continue;
     ++here;
     // Under the name it had: an owner that is not known again yet must not cost the old one its joules. A process
     // whose start is not known may be another with the same pid.

@@ -19,10 +19,22 @@ const MigInstance* find_instance(const DeviceDescription& description, const std
   return nullptr;
 }
 
+// The server works for its clients, and the driver shows its work alone: which of them it is for, nobody says.
+bool mps_hides(const DeviceSample& sample) {
+  bool clients = false;
+  bool server_works = false;
+  for (const ProcessSample& process : sample.processes) {
+    clients |= process.mps_client;
+    server_works |= !process.mps_client && process.use.any();
+  }
+  return clients && server_works;
+}
+
 }  // namespace
 
 DeviceBook::Step DeviceBook::gather(const DeviceSample& sample, const IdentityMap& identities) {
   Step step;
+  step.mps_hides = mps_hides(sample);
   for (const ProcessSample& process : sample.processes) {
     const auto known = identities.by_pid.find(process.pid);
     // Without a start time it was gone before anybody could ask. After a restart its account may know it better.
@@ -31,8 +43,8 @@ DeviceBook::Step DeviceBook::gather(const DeviceSample& sample, const IdentityMa
     // A pid the driver still lists though /proc has it no more counts only for what it did in this step.
     if (!alive && !process.use.any()) continue;
     const auto account = open_account(process, alive ? &known->second : nullptr);
-    if (!step.seen.insert(account->first).second) continue;
-    if (!alive || stranger) step.gone.insert(account->first);
+    if (!step.seen.insert(account->second.id).second) continue;
+    if (!alive || stranger) step.gone.insert(account->second.id);
     add_tenant(account, process, sample, step);
   }
   add_those_who_left(step);
@@ -56,11 +68,16 @@ DeviceBook::Step DeviceBook::gather(const DeviceSample& sample, const IdentityMa
 void DeviceBook::add_tenant(Accounts::iterator account, const ProcessSample& process, const DeviceSample& sample,
                             Step& step) {
   Account& book = account->second;
-  const bool known_use = sample.utilization == UtilizationState::kKnown;
+  const bool hidden = step.mps_hides && process.mps_client && !process.use.any();
+  const bool known_use = sample.utilization == UtilizationState::kKnown && !hidden;
   book.memory = process.memory;
   book.sm = known_use ? std::optional(process.use.sm) : std::nullopt;
   book.memory_utilization = known_use ? std::optional(process.use.memory) : std::nullopt;
-  book.idle.observe(sample, process.use, now_);
+  if (hidden) {
+    book.idle.observe_nothing();
+  } else {
+    book.idle.observe(sample, process.use, now_);
+  }
   // Named by a ticket alone and unknown to /proc: it came and went between two looks.
   book.momentary = !process.listed && book.identity.key.start_ticks == 0;
 
@@ -80,45 +97,70 @@ void DeviceBook::add_tenant(Accounts::iterator account, const ProcessSample& pro
 
 // They were there for a part of the step. Who only got a new owner did not leave.
 void DeviceBook::add_those_who_left(Step& step) {
-  std::set<std::pair<ProcKey, std::optional<MigId>>> here;
-  for (const auto& [key, mig, owner] : step.seen) here.insert({key, mig});
   for (auto it = accounts_.begin(); it != accounts_.end(); ++it) {
-    const auto& [key, mig, owner] = it->first;
-    if (it->second.exited || here.contains({key, mig})) continue;
+    const Account& account = it->second;
+    if (account.exited || step.seen.contains(account.id) || seen_under_any_owner(it->first, step)) continue;
     step.who.push_back(it);
     Tenant tenant;
-    if (it->second.mig) tenant.mig_slices = it->second.mig->compute_slices;
+    if (account.mig) tenant.mig_slices = account.mig->compute_slices;
     step.tenants.push_back(tenant);
   }
 }
 
+// The accounts of a process are neighbours.
+DeviceBook::Accounts::iterator DeviceBook::first_account(const ProcKey& process, const std::optional<MigId>& mig) {
+  static const Owner before_all_others = [] {
+    Owner first;
+    first.kind = OwnerKind::kPod;
+    return first;
+  }();
+  return accounts_.lower_bound(std::tie(process, mig, before_all_others));
+}
+
+bool DeviceBook::seen_under_any_owner(const AccountKey& key, const Step& step) {
+  const auto& [process, mig, owner] = key;
+  for (auto it = first_account(process, mig); it != accounts_.end(); ++it) {
+    if (std::get<0>(it->first) != process || std::get<1>(it->first) != mig) return false;
+    if (step.seen.contains(it->second.id)) return true;
+  }
+  return false;
+}
+
 DeviceBook::Accounts::iterator DeviceBook::find_living(Pid pid) {
-  return std::find_if(accounts_.begin(), accounts_.end(),
-                      [&](const auto& entry) { return std::get<0>(entry.first).pid == pid && !entry.second.exited; });
+  for (auto it = first_account({pid, 0}, std::nullopt); it != accounts_.end(); ++it) {
+    if (std::get<0>(it->first).pid != pid) break;
+    if (!it->second.exited) return it;
+  }
+  return accounts_.end();
 }
 
 DeviceBook::Accounts::iterator DeviceBook::open_account(const ProcessSample& process, const ProcessIdentity* identity) {
-  ProcessIdentity who;
-  if (identity) {
-    who = *identity;
-  } else {
+  ProcessIdentity unknown;
+  if (!identity) {
     // Gone since the last look: whoever had this pid then did the work. If nobody did, only the pid is known.
     if (const auto it = find_living(process.pid); it != accounts_.end()) return it;
-    who.key.pid = process.pid;
-    who.name = "unknown";
+    unknown.key.pid = process.pid;
+    unknown.name = "unknown";
   }
-  const AccountKey key{who.key, process.mig, who.owner};
-  const auto it = accounts_.try_emplace(key, Account(accounts_opened_ + 1, now_)).first;
-  accounts_opened_ = std::max(accounts_opened_, it->second.id);
+  const ProcessIdentity& who = identity ? *identity : unknown;
+  auto it = accounts_.find(std::tie(who.key, process.mig, who.owner));
+  if (it == accounts_.end()) {
+    it = accounts_.try_emplace(AccountKey{who.key, process.mig, who.owner}, ++accounts_opened_, now_).first;
+    it->second.identity = who;
+  } else {
+    // What can change of one and the same process: it may have become another program.
+    it->second.identity.name = who.name;
+    it->second.identity.start_time_seconds = who.start_time_seconds;
+    it->second.identity.container_id = who.container_id;
+  }
   if (const MigInstance* instance = find_instance(*description_, process.mig)) it->second.mig = *instance;
-  it->second.identity = std::move(who);
   if (identity) it->second.exited.reset();
   return it;
 }
 
 void DeviceBook::retire_missing(const Step& step) {
   for (auto& [key, account] : accounts_) {
-    if (account.exited || (step.seen.contains(key) && !account.momentary)) continue;
+    if (account.exited || (step.seen.contains(account.id) && !account.momentary)) continue;
     account.exited = now_;
     account.sm.reset();
     account.memory_utilization.reset();

@@ -4,6 +4,33 @@
 #include <set>
 
 namespace gpuledger::attribute {
+namespace {
+
+// Sorts what is large by way of pointers.
+template <typename T, typename Less>
+void sort_large(std::vector<T>& items, Less less) {
+  std::vector<T*> order;
+  order.reserve(items.size());
+  for (T& item : items) order.push_back(&item);
+  std::stable_sort(order.begin(), order.end(), [&](const T* a, const T* b) { return less(*a, *b); });
+  std::vector<T> sorted;
+  sorted.reserve(items.size());
+  for (T* item : order) sorted.push_back(std::move(*item));
+  items = std::move(sorted);
+}
+
+void put_in_order(Ledger& ledger) {
+  // In order already, unless two GPUs have had one index.
+  const auto earlier = [](const ProcessAccount& a, const ProcessAccount& b) {
+    return std::tie(a.gpu_index, a.identity.key) < std::tie(b.gpu_index, b.identity.key);
+  };
+  if (!std::is_sorted(ledger.processes.begin(), ledger.processes.end(), earlier)) sort_large(ledger.processes, earlier);
+  sort_large(ledger.owners, [](const OwnerAccount& a, const OwnerAccount& b) {
+    return std::tie(a.owner, a.gpu_index) < std::tie(b.owner, b.gpu_index);
+  });
+}
+
+}  // namespace
 
 Ledger Engine::advance(const SampleBatch& batch, const IdentityMap& identities) {
   const Nanoseconds now = batch.at.steady;
@@ -31,19 +58,27 @@ Ledger Engine::advance(const SampleBatch& batch, const IdentityMap& identities) 
   }
 
   Ledger ledger;
-  for (auto& [uuid, book] : books_) {
-    book.forget_exited(now, rules_);
-    book.write_to(ledger, batch.at, rules_);
+  const std::vector<DeviceBook*> books = books_by_index();
+  size_t processes = 0;
+  size_t owners = 0;
+  for (DeviceBook* book : books) {
+    book->forget_exited(now, rules_);
+    processes += book->accounts();
+    owners += book->owners();
   }
-  std::stable_sort(ledger.devices.begin(), ledger.devices.end(),
-                   [](const auto& a, const auto& b) { return a.description->index < b.description->index; });
-  std::stable_sort(ledger.processes.begin(), ledger.processes.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.gpu_index, a.identity.key) < std::tie(b.gpu_index, b.identity.key);
-  });
-  std::stable_sort(ledger.owners.begin(), ledger.owners.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.owner, a.gpu_index) < std::tie(b.owner, b.gpu_index);
-  });
+  ledger.processes.reserve(processes);
+  ledger.owners.reserve(owners);
+  for (const DeviceBook* book : books) book->write_to(ledger, batch.at, rules_);
+  put_in_order(ledger);
+  ledger.allocations = allocations_.advance(batch, identities.allocations, ledger.processes);
   return ledger;
+}
+
+std::vector<DeviceBook*> Engine::books_by_index() {
+  std::vector<DeviceBook*> books;
+  for (auto& [uuid, book] : books_) books.push_back(&book);
+  std::stable_sort(books.begin(), books.end(), [](auto* a, auto* b) { return a->gpu_index() < b->gpu_index(); });
+  return books;
 }
 
 EngineState Engine::state() const {

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "attribute/allocation_tracker.h"
 #include "attribute/device_book.h"
 #include "attribute/state.h"
 #include "model/identity.h"
@@ -26,8 +27,11 @@ class Engine {
   void restore(EngineState state, std::string boot_id);
 
  private:
+  std::vector<DeviceBook*> books_by_index();
+
   BookingRules rules_;
   std::map<GpuUuid, DeviceBook> books_;
+  AllocationTracker allocations_;
   std::optional<Nanoseconds> last_idle_evaluation_;
   std::string boot_id_;
   uint64_t states_before_ = 0;

@@ -15,6 +15,8 @@ class IdleTracker {
   explicit IdleTracker(Nanoseconds now) : last_active_(now) {}
 
   void observe(const DeviceSample& device, const EngineUse& use, Nanoseconds now);
+  // Whether it worked cannot be told: nobody is called idle for that.
+  void observe_nothing() { blind_ = true; }
   // Once every idle interval.
   void evaluate();
   IdleState state(Nanoseconds now) const;

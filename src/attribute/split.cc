@@ -21,8 +21,9 @@ std::vector<Energy> split_exactly(Energy total, std::span<const uint64_t> weight
   for (size_t i = 0; i < weights.size(); ++i) {
     // whole < 2^63 and a weight < 2^64, so the product fits 128 bits.
     const Wide product = whole * (equal ? 1 : weights[i]);
-    parts[i] = Energy::microjoules(static_cast<int64_t>(product / sum));
-    remainders[i] = product % sum;
+    const Wide part = product / sum;
+    parts[i] = Energy::microjoules(static_cast<int64_t>(part));
+    remainders[i] = product - part * sum;
     left -= parts[i].microjoules();
   }
   if (left == 0) return parts;

@@ -95,6 +95,8 @@ Owner owner(const Json& json) {
   result.container_id = bytes_or_none(json, "container_id");
   result.job = bytes_or_none(json, "job");
   result.step = bytes_or_none(json, "step");
+  result.unit = bytes_or_none(json, "unit");
+  result.user = bytes_or_none(json, "user");
   return result;
 }
 

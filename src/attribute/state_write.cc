@@ -107,6 +107,8 @@ void write_owner(JsonText& json, const Owner& owner) {
   json.field_if_any("container_id", owner.container_id);
   json.field_if_any("job", owner.job);
   json.field_if_any("step", owner.step);
+  json.field_if_any("unit", owner.unit);
+  json.field_if_any("user", owner.user);
   json.close('}');
 }
 

@@ -40,15 +40,20 @@ void emit_device_unattributed(const View& view, TextWriter& out);
 void emit_device_power(const View& view, TextWriter& out);
 void emit_device_idle_power(const View& view, TextWriter& out);
 void emit_device_xids(const View& view, TextWriter& out);
+void emit_allocation_info(const View& view, TextWriter& out);
+void emit_allocation_idle(const View& view, TextWriter& out);
+void emit_allocatable(const View& view, TextWriter& out);
 
 void emit_pod_energy(const View& view, TextWriter& out);
 void emit_pod_gpu_seconds(const View& view, TextWriter& out);
 void emit_pod_idle_memory(const View& view, TextWriter& out);
+void emit_pod_info(const View& view, TextWriter& out);
 void emit_slurm_energy(const View& view, TextWriter& out);
 void emit_slurm_gpu_seconds(const View& view, TextWriter& out);
 void emit_container_energy(const View& view, TextWriter& out);
 void emit_container_gpu_seconds(const View& view, TextWriter& out);
 void emit_host_energy(const View& view, TextWriter& out);
+void emit_host_gpu_seconds(const View& view, TextWriter& out);
 
 void emit_build(const View& view, TextWriter& out);
 void emit_simulated(const View& view, TextWriter& out);

@@ -109,4 +109,8 @@ void emit_host_energy(const View& view, TextWriter& out) {
   add_owner_energy(view, out, OwnerKind::kHost);
 }
 
+void emit_host_gpu_seconds(const View& view, TextWriter& out) {
+  add_owner_gpu_seconds(view, out, OwnerKind::kHost);
+}
+
 }  // namespace gpuledger::expose

@@ -39,7 +39,7 @@ void emit_snapshot_time(const View& view, TextWriter& out) {
 }
 
 void emit_without_owner(const View& view, TextWriter& out) {
-  out.add(view.labels().take(), uint64_t{view.cycle.identities.without_owner});
+  out.add(view.labels().take(), uint64_t{view.cycle.identities->without_owner});
 }
 
 void emit_own_cpu(const View& view, TextWriter& out) {

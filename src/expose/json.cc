@@ -121,7 +121,7 @@ std::string write_json(const Cycle& cycle, const ExposeOptions& options) {
                 {"processes", json::array()},
                 {"owners", json::array()},
                 {"sources", json::array()},
-                {"processes_without_owner", cycle.identities.without_owner}};
+                {"processes_without_owner", cycle.identities->without_owner}};
   add_text(document, "node", options.node);
   add_text(document, "version", options.version);
   for (const DeviceSeries& device : view.devices) document["gpus"].push_back(device_json(device));

@@ -17,6 +17,8 @@ class PodSource {
   // Null until the first complete list. Kept when the source fails later: names do not flap.
   virtual std::shared_ptr<const PodView> view() const = 0;
   virtual SourceHealth health() const = 0;
+  // A source that stands for several tells of each that matters.
+  virtual std::vector<SourceHealth> healths() const { return {health()}; }
   // A container nobody knows turned up: look now, at most once a second. Watches need not.
   virtual void look_again() {}
 };

@@ -15,14 +15,22 @@ bool PodStore::put(Pod pod) {
 
 void PodStore::remove(const std::string& uid, Time now) {
   const auto known = pods_.find(uid);
-  if (known != pods_.end() && !known->second.deleted) known->second.deleted = now;
+  if (known != pods_.end()) known->second.bury(now);
+}
+
+void PodStore::Kept::bury(Time now) {
+  if (deleted) return;
+  deleted = now;
+  Pod last = *pod;
+  last.finished = true;
+  pod = std::make_shared<const Pod>(std::move(last));
 }
 
 size_t PodStore::replace_all(std::vector<Pod> pods, Time now) {
   std::unordered_set<std::string> listed;
   for (const Pod& pod : pods) listed.insert(pod.uid);
   for (auto& [uid, kept] : pods_) {
-    if (!listed.contains(uid) && !kept.deleted) kept.deleted = now;
+    if (!listed.contains(uid)) kept.bury(now);
   }
   size_t left_out = 0;
   for (Pod& pod : pods) left_out += put(std::move(pod)) ? 0 : 1;

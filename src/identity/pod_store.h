@@ -34,6 +34,7 @@ class PodStore {
   struct Kept {
     std::shared_ptr<const Pod> pod;
     std::optional<Time> deleted;
+    void bury(Time now);
   };
   std::unordered_map<std::string, Kept> pods_;  // by uid
 

@@ -60,14 +60,19 @@ bool self_is_on_the_host(const std::string& root) {
   return length > 0 && std::string_view(target.data(), static_cast<size_t>(length)) == kInitialNamespace;
 }
 
+// "NSpid", "Uid": the rest of the line.
+std::string status_line(const std::string& path, std::string_view name) {
+  const auto status = read_file(path, kLargestProcFile);
+  const std::string key = "\n" + std::string(name) + ":\t";
+  const size_t at = status.ok() ? status->find(key) : std::string::npos;
+  if (at == std::string::npos) return {};
+  const std::string_view rest = std::string_view(*status).substr(at + key.size());
+  return std::string(rest.substr(0, rest.find('\n')));
+}
+
 // This process has pids in more namespaces than one as this /proc sees it: it shows one that holds ours.
 bool shows_an_outer_namespace(const std::string& root) {
-  const auto status = read_file(root + "/self/status", kLargestProcFile);
-  constexpr std::string_view kKey = "\nNSpid:\t";
-  const size_t at = status.ok() ? status->find(kKey) : std::string::npos;
-  if (at == std::string::npos) return false;
-  const std::string_view rest = std::string_view(*status).substr(at + kKey.size());
-  return rest.substr(0, rest.find('\n')).find('\t') != std::string_view::npos;
+  return status_line(root + "/self/status", "NSpid").find('\t') != std::string::npos;
 }
 
 }  // namespace
@@ -126,7 +131,8 @@ ProcView ProcReader::read_view() const {
   view.all_processes = read_file(path(1, "stat"), kLargestProcFile).ok();
   // Kernel threads have pids on the host only, and the first is always 2.
   const auto second = read_file(path(2, "stat"), kLargestProcFile);
-  view.host_pids = (second.ok() && is_kernel_thread(*second)) || self_is_on_the_host(root_) ||
+  view.own_pids = self_is_on_the_host(root_);
+  view.host_pids = (second.ok() && is_kernel_thread(*second)) || view.own_pids ||
                    (!view.all_processes && shows_an_outer_namespace(root_));
   if (!view.host_pids) {
     view.warning = "--proc-root: " + root_ +
@@ -151,6 +157,12 @@ Result<std::string> ProcReader::read_name(Pid pid) const {
   if (!comm.ok()) return comm.error();
   if (comm->ends_with('\n')) comm->pop_back();
   return clean_name(*comm);
+}
+
+std::string ProcReader::read_uid(Pid pid) const {
+  const std::string uids = status_line(path(pid, "status"), "Uid");
+  const std::string real = uids.substr(0, uids.find('\t'));
+  return !real.empty() && real.find_first_not_of("0123456789") == std::string::npos ? real : std::string();
 }
 
 Result<std::string> ProcReader::read_cgroup(Pid pid) const {

@@ -23,6 +23,7 @@ std::optional<uint32_t> parse_slurmstepd_title(std::string_view cmdline);
 struct ProcView {
   bool host_pids = true;      // false: its pids are others than the driver's, so nobody may be looked up by pid
   bool all_processes = true;  // false: those of other users are hidden (hidepid)
+  bool own_pids = false;      // its pids mean the same to this process, which may ask the kernel by them
   std::string warning;        // what that means and what to do, one line; empty: nothing is missing
 };
 
@@ -36,6 +37,9 @@ class ProcReader {
   ProcView read_view() const;
   Result<uint64_t> read_start_ticks(Pid pid) const;
   Result<std::string> read_name(Pid pid) const;
+  // The real uid as a number: what it is called is for the host's passwd to say, and a container has another. Empty:
+  // not to be read.
+  std::string read_uid(Pid pid) const;
   // kMalformed: the path is longer than the kernel prints (ENAMETOOLONG). A container that may make cgroups can do that
   // to its own processes.
   Result<std::string> read_cgroup(Pid pid) const;

@@ -1,122 +1,206 @@
 #include "identity/resolver.h"
 
 #include <algorithm>
+#include <thread>
 
+#include "identity/allocations.h"
 #include "identity/cgroup_path.h"
 
 namespace gpuledger::identity {
 namespace {
 
-struct OwnerFound {
-  Owner owner;
-  bool unnamed = false;  // in a pod whose name nobody could tell
-};
+// Runtimes move a process once or twice while it starts; later its home does not change in practice.
+constexpr Nanoseconds kYoung = std::chrono::seconds(15);
+// An exec changes the name alone, so reading everybody again can take its time.
+constexpr Nanoseconds kReadAgain = std::chrono::minutes(1);
+constexpr int kReadAgainAtOnce = 16;
+constexpr const char* kCgroupRoot = "/sys/fs/cgroup";
 
-OwnerFound owner_of(const CgroupHome& home, const PodView& pods) {
-  Owner owner;
-  if (!home.pod_uid.empty()) {
-    owner.kind = OwnerKind::kPod;
-    owner.pod_uid = home.pod_uid;
-    const PodView::Found found = pods.by_container_id(home.container_id);
-    const Pod* const pod = found.pod ? found.pod : pods.by_uid(home.pod_uid);
-    if (!pod) return {owner, true};
-    owner.name_space = pod->name_space;
-    owner.pod = pod->name;
-    owner.pod_uid = pod->uid;
-    if (found.container) owner.container = found.container->name;
-    return {owner, false};
+std::vector<Pid> pids_of(const SampleBatch& batch) {
+  std::vector<Pid> pids;
+  for (const DeviceSample& device : batch.devices) {
+    for (const ProcessSample& process : device.processes) pids.push_back(process.pid);
   }
-  if (!home.slurm_job.empty()) {
-    owner.kind = OwnerKind::kSlurmJob;
-    owner.job = home.slurm_job;
-    owner.step = home.slurm_step;
-  } else if (!home.container_id.empty()) {
-    owner.kind = OwnerKind::kContainer;
-    owner.runtime = home.runtime;
-    owner.container_id = home.container_id;
-  }
-  return {owner, false};
+  std::sort(pids.begin(), pids.end());
+  pids.erase(std::unique(pids.begin(), pids.end()), pids.end());
+  return pids;
 }
 
 }  // namespace
 
-std::optional<ProcessIdentity> Resolver::read_identity(Pid pid, const PodView& pods, bool& without_owner) {
+Resolver::Resolver(ProcReader proc, NodeDirectory directory)
+    : proc_(std::move(proc)), view_(proc_.read_view()), directory_(std::move(directory)), watch_(view_.own_pids) {}
+
+std::shared_ptr<const IdentityMap> Resolver::resolve(const SampleBatch& batch) {
+  std::vector<Pid> pids = pids_of(batch);
+  changed_ |= pids != last_pids_ || rescan_wanted_;
+  last_pids_ = std::move(pids);
+  rescan_wanted_ = false;
+  const bool renamed = take_names();
+
+  const std::vector<Pid> ended_list = watch_.ended();
+  const std::set<Pid> ended(ended_list.begin(), ended_list.end());
+  int budget = kReadAgainAtOnce;
+  for (const Pid pid : last_pids_) {
+    if (!view_.host_pids) break;  // the same number is somebody else here: nobody is better than the wrong one
+    const auto it = known_.find(pid);
+    if (it == known_.end() || due_for_reading(it->second, batch, budget)) {
+      meet(pid, batch);
+    } else if (has_ended(pid, it->second, ended)) {
+      forget(pid);
+    } else if (renamed) {
+      give_name(it->second);
+    }
+  }
+  // A batch without GPUs (driver away) says nothing of who is gone.
+  if (batch.processes_scanned) {
+    const auto absent = [&](Pid pid) { return !std::binary_search(last_pids_.begin(), last_pids_.end(), pid); };
+    std::erase_if(known_, [&](const auto& entry) {
+      if (!absent(entry.first)) return false;
+      watch_.remove(entry.first);
+      return true;
+    });
+    std::erase_if(gone_, absent);
+  }
+  if (grants_ && (renamed || changed_ || batch.processes_scanned)) {
+    auto joined = join_allocations(*grants_, names_.pods.get(), batch);
+    changed_ |= joined != allocations_;
+    allocations_ = std::move(joined);
+  }
+  if (changed_) infer_pods(batch);
+  if (changed_ || !last_map_) last_map_ = write_map(batch);
+  changed_ = false;
+  return last_map_;
+}
+
+// True: some source knows more or less than last time.
+bool Resolver::take_names() {
+  bool renamed = false;
+  const auto take = [&](auto& held, auto fresh) {
+    if (held == fresh) return;
+    held = std::move(fresh);
+    renamed = true;
+  };
+  if (directory_.pods) take(names_.pods, directory_.pods->view());
+  if (directory_.allocations) take(grants_, directory_.allocations->view());
+  for (const auto& source : directory_.containers) {
+    take(names_.containers[std::string(source->runtime())], source->view());
+  }
+  changed_ |= renamed;
+  return renamed;
+}
+
+bool Resolver::due_for_reading(const Known& known, const SampleBatch& batch, int& budget) const {
+  const Nanoseconds now = batch.at.steady;
+  if (batch.processes_scanned && now - known.first_read < kYoung) return true;
+  return now - known.last_read >= kReadAgain && budget-- > 0;
+}
+
+bool Resolver::has_ended(Pid pid, const Known& known, const std::set<Pid>& ended) const {
+  if (known.watched) return ended.contains(pid);
+  // Another start time: the pid is somebody else's now, but what the driver listed was the one who left.
+  const auto start = proc_.read_start_ticks(pid);
+  return !start.ok() || *start != known.identity.key.start_ticks;
+}
+
+void Resolver::forget(Pid pid) {
+  known_.erase(pid);
+  watch_.remove(pid);
+  gone_.insert(pid);
+  rescan_wanted_ = true;
+  changed_ = true;
+}
+
+void Resolver::meet(Pid pid, const SampleBatch& batch) {
+  const auto before = known_.find(pid);
+  const bool watched = before != known_.end() && before->second.watched ? true : watch_.add(pid);
+  auto read = read_process(pid);
+  if (!read) {
+    if (before != known_.end()) {
+      forget(pid);
+    } else {
+      watch_.remove(pid);
+    }
+    return;
+  }
+  const bool same = before != known_.end() && before->second.identity.key == read->identity.key;
+  // A reused pid: the watch holds the one who left.
+  read->watched = same || before == known_.end() ? watched : watch_.add(pid);
+  read->last_read = batch.at.steady;
+  read->first_read = same ? before->second.first_read : batch.at.steady;
+  give_name(*read);
+  gone_.erase(pid);
+  known_[pid] = std::move(*read);
+  changed_ = true;
+}
+
+std::optional<Resolver::Known> Resolver::read_process(Pid pid) {
   constexpr int kTries = 2;  // a pid that changes hands twice in a row is not worth a third look
   for (int attempt = 0; attempt < kTries; ++attempt) {
     const auto before = proc_.read_start_ticks(pid);
-    if (!before.ok()) return std::nullopt;
+    if (!before.ok()) {
+      if (before.error().code == Code::kPermission) ++errors_["permission"];
+      return std::nullopt;
+    }
     const auto name = proc_.read_name(pid);
-    const auto cgroup = proc_.read_cgroup(pid);
+    CgroupHome home = read_home(pid);
     const auto after = proc_.read_start_ticks(pid);
     if (!after.ok()) return std::nullopt;
     if (*before != *after) continue;
 
-    ProcessIdentity identity;
-    identity.key = {pid, *before};
-    identity.name = name.ok() ? *name : "unknown";
-    identity.start_time_seconds = proc_.start_time_seconds(*before);
-    const CgroupHome home = cgroup.ok() ? parse_cgroup(*cgroup) : CgroupHome{};
-    identity.container_id = home.container_id;
-    OwnerFound found = owner_of(home, pods);
-    identity.owner = std::move(found.owner);
-    without_owner = found.unnamed;
-    return identity;
+    Known known;
+    known.identity.key = {pid, *before};
+    known.identity.name = name.ok() ? *name : "unknown";
+    known.identity.start_time_seconds = proc_.start_time_seconds(*before);
+    known.identity.container_id = home.container_id;
+    known.home = std::move(home);
+    return known;
   }
   return std::nullopt;
 }
 
-// True: the process is there and map holds it.
-bool Resolver::refresh(Pid pid, bool scanned, const PodView& pods, IdentityMap& map) {
-  const auto known = known_.find(pid);
-  const auto forget = [&] {
-    known_.erase(known);
-    gone_.insert(pid);
-    map.rescan_wanted = true;
-    return false;
-  };
-  if (known != known_.end() && !scanned) {
-    const auto start = proc_.read_start_ticks(pid);
-    // Another start time: the pid is somebody else's now, but what the driver listed was the one who left.
-    if (!start.ok() || *start != known->second.identity.key.start_ticks) return forget();
-    map.by_pid[pid] = known->second.identity;
-    return true;
+CgroupHome Resolver::read_home(Pid pid) {
+  const auto cgroup = proc_.read_cgroup(pid);
+  if (!cgroup.ok()) {
+    if (cgroup.error().code != Code::kNotFound) ++errors_[std::string("cgroup_") + code_name(cgroup.error().code)];
+    return {};
   }
-  bool without_owner = false;
-  auto identity = read_identity(pid, pods, without_owner);
-  if (!identity) return known != known_.end() ? forget() : false;
-  gone_.erase(pid);
-  map.by_pid[pid] = *identity;
-  known_[pid] = {std::move(*identity), without_owner};
-  return true;
+  CgroupHome home = parse_cgroup(*cgroup);
+  if (home.verdict == CgroupHome::Verdict::kAmbiguous) ++errors_["cgroup_ambiguous"];
+  if (home.verdict == CgroupHome::Verdict::kInvalid) ++errors_["cgroup_invalid"];
+  if (!home.slurm_cgroup.empty()) {
+    // Slurm 26.05 and newer: the path has a name of Slurm's own in place of the job's number.
+    if (const auto job = proc_.read_slurm_job(kCgroupRoot, home.slurm_cgroup)) home.slurm_job = std::to_string(*job);
+  }
+  if (home.user.empty()) home.user = proc_.read_uid(pid);
+  return home;
 }
 
-IdentityMap Resolver::resolve(const SampleBatch& batch) {
-  static const auto no_pods = std::make_shared<const PodView>();
-  IdentityMap map;
-  std::set<Pid> pids;
-  for (const DeviceSample& device : batch.devices) {
-    for (const ProcessSample& process : device.processes) pids.insert(process.pid);
-  }
-  const bool unknown_pid = std::any_of(pids.begin(), pids.end(), [&](Pid pid) { return !known_.contains(pid); });
-  auto pods = directory_.pods && (batch.processes_scanned || unknown_pid) ? directory_.pods->view() : no_pods;
-  if (!pods) pods = no_pods;
+void Resolver::give_name(Known& known) const {
+  OwnerFound found = owner_of(known.home, names_);
+  known.identity.owner = std::move(found.owner);
+  known.naming = found.naming;
+}
 
-  for (Pid pid : pids) {
-    if (refresh(pid, batch.processes_scanned, *pods, map) || gone_.contains(pid)) continue;
-    ProcessIdentity unknown;
-    unknown.key.pid = pid;
-    unknown.name = "unknown";
-    map.by_pid[pid] = std::move(unknown);
+// Where no source tells pods' names, the allocation of a whole GPU does: if one container alone was given it, and all
+// pods' processes on it are of one pod, that pod is meant. Once told it stays told, so that labels do not flap.
+void Resolver::infer_pods(const SampleBatch& batch) {
+  if (names_.pods || !grants_) return;
+  bool told = false;
+  for (const DeviceSample& device : batch.devices) {
+    const Allocation* holder = device.description ? sole_holder(allocations_, device.description->uuid) : nullptr;
+    if (!holder) continue;
+    std::set<std::string> uids;
+    for (const ProcessSample& process : device.processes) {
+      const auto known = known_.find(process.pid);
+      if (known != known_.end() && !known->second.home.pod_uid.empty()) uids.insert(known->second.home.pod_uid);
+    }
+    if (uids.size() != 1) continue;
+    told |=
+        names_.inferred.try_emplace(*uids.begin(), PodTold{holder->name_space, holder->pod, holder->container}).second;
   }
-  for (const auto& [pid, known] : known_) {
-    if (known.without_owner && pids.contains(pid)) ++map.without_owner;
-  }
-  // A batch without GPUs (driver away) says nothing of who is gone.
-  if (batch.processes_scanned) {
-    std::erase_if(known_, [&](const auto& entry) { return !pids.contains(entry.first); });
-    std::erase_if(gone_, [&](Pid pid) { return !pids.contains(pid); });
-  }
-  return map;
+  if (!told) return;
+  for (auto& [pid, known] : known_) give_name(known);
 }
 
 }  // namespace gpuledger::identity

@@ -4,37 +4,72 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <vector>
 
+#include "identity/naming.h"
 #include "identity/node_directory.h"
 #include "identity/proc_reader.h"
+#include "identity/process_watch.h"
 #include "model/identity.h"
 #include "model/sample.h"
 
 namespace gpuledger::identity {
 
-// Whose is it? Joins the pids of a batch with /proc and with the pods' names. Never blocks on a network:
-// the directory only hands out what it has. Used by the sampler thread alone.
+// Whose is it? Joins the pids of a batch with /proc and with what the directory's sources have learned so far. Never
+// blocks on a network: a source only hands out what it has. Used by the sampler thread alone.
 class Resolver {
  public:
-  Resolver(ProcReader proc, NodeDirectory directory) : proc_(std::move(proc)), directory_(std::move(directory)) {}
+  Resolver(ProcReader proc, NodeDirectory directory);
 
-  IdentityMap resolve(const SampleBatch& batch);
+  // The same object as last time when nothing has changed, which is how a crowded node costs next to nothing.
+  std::shared_ptr<const IdentityMap> resolve(const SampleBatch& batch);
+
+  // How /proc and each of the sources are doing.
+  std::vector<SourceHealth> health() const;
+  // Before the first batch: until every source has answered or failed, or the patience is over. Without it the first
+  // cycle of a program that prints one and ends would have no names.
+  void wait_for_names(Nanoseconds patience) const;
 
  private:
-  // Reads name and home between two looks at the start time, so that a pid that changes hands midway is
-  // never given the other's name. Empty: no such process.
-  std::optional<ProcessIdentity> read_identity(Pid pid, const PodView& pods, bool& without_owner);
-  bool refresh(Pid pid, bool scanned, const PodView& pods, IdentityMap& map);
-
   struct Known {
     ProcessIdentity identity;
-    bool without_owner = false;
+    CgroupHome home;
+    Naming naming = Naming::kComplete;
+    Nanoseconds first_read{0};
+    Nanoseconds last_read{0};
+    bool watched = false;
   };
 
+  // Reads name and home between two looks at the start time, so that a pid that changes hands midway is never given
+  // the other's name. Empty: no such process.
+  std::optional<Known> read_process(Pid pid);
+  CgroupHome read_home(Pid pid);
+  void give_name(Known& known) const;
+  bool has_ended(Pid pid, const Known& known, const std::set<Pid>& ended) const;
+  bool due_for_reading(const Known& known, const SampleBatch& batch, int& budget) const;
+  void meet(Pid pid, const SampleBatch& batch);
+  void forget(Pid pid);
+  bool take_names();
+  void infer_pods(const SampleBatch& batch);
+  std::shared_ptr<const IdentityMap> write_map(const SampleBatch& batch) const;
+  ProcessIdentity stranger(Pid pid, const SampleBatch& batch) const;
+  std::vector<PodFacts> pod_facts() const;
+  void ask_for_names() const;
+
   ProcReader proc_;
+  const ProcView view_;
   NodeDirectory directory_;
+  ProcessWatch watch_;
+  NameBook names_;
+  std::shared_ptr<const GrantView> grants_;
+  std::vector<Allocation> allocations_;
   std::map<Pid, Known> known_;
   std::set<Pid> gone_;  // were known; the driver may go on listing them for a while
+  std::vector<Pid> last_pids_;
+  bool changed_ = true;  // since the last map was written
+  bool rescan_wanted_ = false;
+  std::shared_ptr<const IdentityMap> last_map_;
+  std::map<std::string, uint64_t> errors_;  // of reading /proc, by code
 };
 
 }  // namespace gpuledger::identity

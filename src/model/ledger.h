@@ -78,11 +78,18 @@ struct OwnerAccount {
   Bytes idle_memory;
 };
 
+struct AllocationAccount {
+  Allocation allocation;
+  // How long nobody whom it was given to has worked on it. Empty: the GPU cannot say who works.
+  std::optional<Nanoseconds> idle_for;
+};
+
 // One immutable state of the books.
 struct Ledger {
   std::vector<DeviceAccount> devices;     // by index
   std::vector<ProcessAccount> processes;  // by GPU index, then pid, then start
   std::vector<OwnerAccount> owners;       // by owner, then GPU index
+  std::vector<AllocationAccount> allocations;
 };
 
 }  // namespace gpuledger

@@ -33,6 +33,7 @@ struct MigInstance {
 struct DeviceDescription {
   GpuUuid uuid;
   uint32_t index = 0;
+  std::optional<uint32_t> minor;  // /dev/nvidia<minor>: what GKE and DRA call a GPU by
   std::string model;
   std::string pci_bus_id;
   std::string driver;

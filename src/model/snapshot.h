@@ -28,7 +28,7 @@ struct Cycle {
   uint64_t number = 0;
   bool simulated = false;
   SampleBatch batch;
-  IdentityMap identities;
+  std::shared_ptr<const IdentityMap> identities = std::make_shared<const IdentityMap>();
   Ledger ledger;
   std::vector<SourceHealth> sources;
   DurationHistogram cycle_durations;

@@ -61,11 +61,11 @@ class BadInputTest(harness.Case):
         self.refuse(1, SIM, f"--sim-scenario={fifo}", says=["--sim-scenario", fifo, "not a regular file"])
 
     def test_settings_without_effect_are_said(self):
-        done = subprocess.run([harness.BINARY, "once", SIM, "--pod-labels=team"], capture_output=True, text=True,
+        done = subprocess.run([harness.BINARY, "once", SIM, "--dcgm-address=localhost"], capture_output=True, text=True,
                               timeout=20 * harness.SLOW,
                               env=harness.clean_environment({"GPU_LEDGER_SAMPEL_INTERVAL": "1s"}))
         self.assertEqual(done.returncode, 0, done.stderr)
-        for name in ("--pod-labels", "GPU_LEDGER_SAMPEL_INTERVAL"):
+        for name in ("--dcgm-address", "GPU_LEDGER_SAMPEL_INTERVAL"):
             self.assertIn(name, done.stderr)
 
     def test_port_in_use(self):

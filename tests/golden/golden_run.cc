@@ -10,6 +10,7 @@
 
 #include "app/pipeline.h"
 #include "base/log.h"
+#include "identity/node_files.h"
 #include "sample/nvml/nvml_source.h"
 
 namespace {
@@ -64,8 +65,11 @@ Result<std::string> run(const std::string& library, int seconds, const std::stri
   source_options.library = library;
   auto source = nvml::make_nvml_source(source_options, clock);
   if (const auto probe = source->probe(); !probe.ok()) return probe.error();
-  auto resolver = std::make_unique<identity::Resolver>(
-      identity::ProcReader(root + "/proc"), std::make_unique<identity::PodListFile>(root + "/kubelet/pods.json"));
+  identity::NodeDirectory directory;
+  directory.pods = std::make_unique<identity::PodFile>(root + "/kubelet/pods.json", identity::PodLabelList{"app"});
+  directory.allocations = std::make_unique<identity::AllocationFile>(root + "/kubelet/pod-resources.json");
+  directory.containers.push_back(std::make_unique<identity::ContainerFile>(root + "/docker/containers.json"));
+  auto resolver = std::make_unique<identity::Resolver>(identity::ProcReader(root + "/proc"), std::move(directory));
   app::PipelineOptions options;
   options.simulated = true;
   app::Pipeline pipeline(std::move(source), std::move(resolver), BookingRules{}, options, clock);

@@ -28,6 +28,8 @@ void NvmlDevice::attach(Session& session, Device handle, unsigned index, const s
   description->driver = driver;
   char name[kNameBufferSize] = {};
   if (read(session, session.fn.nvmlDeviceGetName, name, kNameBufferSize - 1)) description->model = name;
+  unsigned minor = 0;
+  if (read(session, session.fn.nvmlDeviceGetMinorNumber, &minor)) description->minor = minor;
   PciInfo pci{};
   if (read(session, session.fn.nvmlDeviceGetPciInfo_v3, &pci)) {
     pci.busId[sizeof(pci.busId) - 1] = '\0';

@@ -102,7 +102,8 @@ TEST(OlderNames, FlagsOfTheProcessExporter) {
   EXPECT_EQ(config.sample_interval, 2s);
   EXPECT_EQ(config.attribution, Attribution::kMeasuredOnly);
   EXPECT_FALSE(config.gpu_idle_power.has_value());
-  EXPECT_THAT(config.without_effect, ElementsAre("--kubernetes-enabled", "--pod-resources-socket"));
+  EXPECT_EQ(config.kubernetes, true);
+  EXPECT_THAT(config.without_effect, IsEmpty());
   EXPECT_EQ(config_of({"--enable-energy-estimation=true"}).attribution, Attribution::kAdaptive);
   EXPECT_EQ(config_of({"--enable-energy-estimation"}).attribution, Attribution::kAdaptive);
   EXPECT_THAT(config_of({"--gpu.devices=0,1"}).gpu_devices, ElementsAre("0", "1"));
@@ -179,15 +180,25 @@ TEST(Config, RecordAndReplayTakeAFile) {
 }
 
 TEST(Config, SettingsWithoutEffectAreNamedAsTheyWereGiven) {
-  const ConfigFile file("pod-labels: [app, team]\n");
+  const ConfigFile file("dcgm-exporter-file: /x/metrics.prom\n");
   const Config config = config_of({file.flag(), "--dcgm-library=/x/libdcgm.so", "--collector.dcgm-modern"},
                                   {{"GPU_LEDGER_DCGM_ADDRESS", "localhost:5555"}});
   EXPECT_THAT(config.without_effect,
               testing::UnorderedElementsAre("--dcgm-library", "--collector.dcgm-modern", "GPU_LEDGER_DCGM_ADDRESS",
-                                            file.path() + ":1: pod-labels"));
-  EXPECT_THAT(config_of({"--kubernetes-enabled=false", "--pod-source=none", "--no-collector.dcgm"}).without_effect,
-              IsEmpty());
+                                            file.path() + ":1: dcgm-exporter-file"));
+  EXPECT_THAT(config_of({"--no-collector.dcgm"}).without_effect, IsEmpty());
   EXPECT_THAT(config_of({"--attribution=adaptive"}).without_effect, IsEmpty());
+}
+
+TEST(Config, KubernetesSettings) {
+  const ConfigFile file("pod-labels: [app, team]\n");
+  const Config config = config_of({file.flag(), "--pod-source=cri", "--kubelet-insecure", "--docker-socket="});
+  EXPECT_THAT(config.pod_labels, ElementsAre("app", "team"));
+  EXPECT_EQ(config.pod_source, PodSourceName::kCri);
+  EXPECT_TRUE(config.kubelet_insecure);
+  EXPECT_EQ(config.docker_socket, "");
+  EXPECT_EQ(config.kubernetes, std::nullopt);
+  EXPECT_EQ(config_of({"--kubernetes-enabled=false"}).kubernetes, false);
 }
 
 TEST(Config, ASwitchThatKnowsAutoTakesItAsANextWordToo) {

@@ -46,7 +46,7 @@ class RecordingSource final : public GpuSource {
 class PipelineTest : public ::testing::Test {
  protected:
   std::unique_ptr<Pipeline> pipeline(PipelineOptions options) {
-    auto resolver = std::make_unique<identity::Resolver>(identity::ProcReader(tree_.root()), nullptr);
+    auto resolver = std::make_unique<identity::Resolver>(identity::ProcReader(tree_.root()), identity::NodeDirectory{});
     auto source = std::make_unique<RecordingSource>(scans_);
     source_ = source.get();
     return std::make_unique<Pipeline>(std::move(source), std::move(resolver), BookingRules{}, std::move(options),

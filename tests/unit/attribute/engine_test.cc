@@ -422,5 +422,24 @@ TEST(Engine, XidsAreCounted) {
   EXPECT_EQ(ledger.devices[0].xids.at(48), 1u);
 }
 
+TEST(Engine, NobodyIsCalledIdleBehindAnMpsServerThatWorks) {
+  Engine engine{BookingRules{}};
+  const auto at = [&](int second, double server) {
+    BatchBuilder batch(second);
+    batch.gpu(0, 1000 * second).process(1, server);
+    batch.identity(1).name = "nvidia-cuda-mps";
+    batch.process(2, 0).last().mps_client = true;
+    return engine.advance(batch.batch(), batch.identities());
+  };
+  Ledger ledger;
+  for (int second = 0; second < 30; ++second) ledger = at(second, 0.8);
+  ASSERT_EQ(ledger.processes.size(), 2u);
+  EXPECT_FALSE(ledger.processes[1].idle.evaluated);
+  EXPECT_EQ(ledger.processes[1].sm, std::nullopt) << "its work shows as the server's";
+  for (int second = 30; second < 60; ++second) ledger = at(second, 0);
+  EXPECT_TRUE(ledger.processes[1].idle.idle) << "when the server rests, so do its clients";
+  EXPECT_EQ(ledger.processes[1].sm->value, 0);
+}
+
 }  // namespace
 }  // namespace gpuledger::attribute

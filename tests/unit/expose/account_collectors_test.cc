@@ -88,6 +88,8 @@ TEST(PodCollector, OneFamilyPerKindOfOwner) {
                                                                                      {"energy_estimated", "false"}}));
   EXPECT_EQ(out.micro_sum("gpu_ledger_host_energy_joules_total", {{"gpu", "0"}}), 1'500'000'100);
   EXPECT_EQ(out.micro_sum("gpu_ledger_host_energy_joules_total", {{"gpu", "1"}}), 60'000'000);
+  const auto service = out.find("gpu_ledger_host_energy_joules_total", {{"unit", "triton.service"}, {"user", "998"}});
+  EXPECT_EQ(service.size(), 2u);
 }
 
 TEST(PodCollector, IdleMemoryIsAbsentWhereTheGpuCannotSay) {
@@ -147,6 +149,36 @@ TEST(SelfCollector, AbsentIsAbsent) {
   EXPECT_FALSE(out.has("gpu_ledger_simulated"));
   EXPECT_FALSE(out.has("process_max_fds"));
   EXPECT_EQ(out.value("gpu_ledger_source_up"), Value("1"));  // the batch's own word remains
+}
+
+TEST(Kubernetes, AllocationsAreListedEachAndTheirIdlenessOnce) {
+  const Exposition out = expose(node_example());
+  EXPECT_EQ(out.find("gpu_ledger_allocation_info", {{"gpu", "0"}, {"pod", "train-0"}}).size(), 2u);
+  EXPECT_EQ(out.find("gpu_ledger_allocation_info", {{"replica", "1"}, {"resource", "nvidia.com/gpu.shared"}}).size(),
+            1u);
+  EXPECT_EQ(out.find("gpu_ledger_allocation_info", {{"mig_uuid", "MIG-1"}}).size(), 1u);
+  const auto idle = out.find("gpu_ledger_allocation_idle_seconds", {{"gpu", "0"}});
+  ASSERT_EQ(idle.size(), 1u);
+  EXPECT_EQ(idle[0]->value, "61.5");
+  EXPECT_EQ(out.find("gpu_ledger_allocatable_devices", {})[0]->value, "8");
+}
+
+TEST(Kubernetes, PodLabelsAreOnPodInfoAlone) {
+  const Exposition out = expose(node_example());
+  const auto pods = out.find("gpu_ledger_pod_info", {{"pod", "train-0"}, {"name_source", "apiserver"}});
+  ASSERT_EQ(pods.size(), 1u);
+  EXPECT_EQ(pods[0]->labels.at("label_app_kubernetes_io_name"), "train \"x\"");
+  for (const ParsedSample& sample : out.samples) {
+    EXPECT_TRUE(sample.name == "gpu_ledger_pod_info" || !sample.labels.contains("label_app_kubernetes_io_name"));
+  }
+}
+
+TEST(Kubernetes, LabelsThatBecomeOneNameAreWrittenOnce) {
+  Cycle cycle = node_example();
+  auto identities = std::make_shared<IdentityMap>(*cycle.identities);
+  identities->pods[0].labels = {{"a.b", "1"}, {"a-b", "2"}};
+  cycle.identities = identities;
+  EXPECT_EQ(expose(cycle).find("gpu_ledger_pod_info", {{"pod", "train-0"}}).size(), 1u);
 }
 
 }  // namespace

@@ -69,6 +69,11 @@ TEST(Catalog, EveryFamilyIsPrintedWithTheLabelsItNames) {
       if (sample.family != name) continue;
       for (const auto& [label, value] : sample.labels) {
         if (label == "le") continue;
+        if (label.starts_with("label_")) {  // whatever the pods bring
+          EXPECT_TRUE(words(family.labels).contains("label_*")) << name;
+          printed[family.labels].insert("label_*");
+          continue;
+        }
         EXPECT_TRUE(words(family.labels).contains(label)) << name << " " << label;
         printed[family.labels].insert(label);
       }

@@ -49,6 +49,13 @@ std::shared_ptr<DeviceDescription> describe(uint32_t index, const std::string& m
   return description;
 }
 
+Owner host_service() {
+  Owner owner;
+  owner.unit = "triton.service";
+  owner.user = "998";
+  return owner;
+}
+
 ProcessAccount account(uint32_t gpu, Pid pid, const std::string& name, const Owner& owner) {
   ProcessAccount process;
   process.gpu.text = "GPU-000" + std::to_string(gpu);
@@ -138,13 +145,13 @@ void add_mig(Cycle& cycle) {
   sample.utilization = UtilizationState::kUnsupported;
   sample.gpu_utilization.reset();
 
-  ProcessAccount process = account(1, 300, "tritonserver", {});
+  ProcessAccount process = account(1, 300, "tritonserver", host_service());
   process.mig = slice;
   process.booked = {Energy(), Energy::millijoules(60'000), seconds(30)};
   process.standard_error_joules = 9;
   process.memory = Bytes{5 * kGiB};
   cycle.ledger.processes.push_back(process);
-  cycle.ledger.owners.push_back({Owner{}, {"GPU-0001"}, 1, process.booked, {}});
+  cycle.ledger.owners.push_back({host_service(), {"GPU-0001"}, 1, process.booked, {}});
   cycle.ledger.owners.push_back({slurm_job(), {"GPU-0001"}, 1, {Energy::millijoules(30'000), {}, seconds(9)}, {}});
 }
 
@@ -183,7 +190,25 @@ Cycle node_example() {
   cycle.cycle_durations.observe(0.9);
   cycle.sources.push_back(cycle.batch.health);
   cycle.sources.push_back({"pod-resources", false, "no socket", {}});
-  cycle.identities.without_owner = 1;
+  auto identities = std::make_shared<IdentityMap>();
+  identities->without_owner = 1;
+  identities->allocatable = 8;
+  identities->pods.push_back({"ml", "train-0", "uid-1", "apiserver", {{"app.kubernetes.io/name", "train \"x\""}}});
+  cycle.identities = std::move(identities);
+  Allocation given;
+  given.gpu.text = "GPU-h200";
+  given.name_space = "ml";
+  given.pod = "train-0";
+  given.container = "pytorch";
+  given.resource = "nvidia.com/gpu.shared";
+  for (const uint32_t replica : {0u, 1u}) {
+    given.replica = replica;
+    cycle.ledger.allocations.push_back({given, std::chrono::milliseconds(61500)});
+  }
+  given.replica.reset();
+  given.gpu_index = 1;
+  given.mig_uuid = "MIG-1";
+  cycle.ledger.allocations.push_back({given, std::chrono::seconds(0)});
   cycle.self = {12.5, 1700000000.5, 20 * kMiB, 200 * kMiB, 12, 1024, 5};
   cycle.simulated = true;
   add_h200(cycle);

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "identity/pod_file.h"
+#include "identity/node_files.h"
 #include "identity/pod_json.h"
 #include "identity/pod_store.h"
 
@@ -80,7 +80,8 @@ TEST(PodStore, DeletedPodsStayForFiveMinutes) {
   const auto first = store.view();
   store.remove("u-1", start + 1s);
   store.publish(start + 2s);
-  EXPECT_NE(store.view()->by_uid("u-1"), nullptr);
+  ASSERT_NE(store.view()->by_uid("u-1"), nullptr);
+  EXPECT_TRUE(store.view()->by_uid("u-1")->finished) << "it holds no GPU any more";
   store.publish(start + 301s + 1ms);
   EXPECT_EQ(store.view()->by_uid("u-1"), nullptr);
   EXPECT_NE(first->by_container_id("abc").pod, nullptr) << "a view never changes";

@@ -1,6 +1,10 @@
 #include "identity/resolver.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
 
 #include "support/proc_tree.h"
 
@@ -9,6 +13,7 @@ namespace {
 
 const std::string kId = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 const std::string kUid = "11112222-3333-4444-5555-666677778888";
+const std::string kGpu = "GPU-11111111-2222-3333-4444-555555555555";
 const std::string kPodCgroup = "0::/kubepods/burstable/pod" + kUid + "/" + kId + "\n";
 
 class FixedPods final : public PodSource {
@@ -16,7 +21,11 @@ class FixedPods final : public PodSource {
   std::shared_ptr<const PodView> view() const override { return view_; }
   SourceHealth health() const override { return {.source = "fixed", .up = true, .reason = {}, .errors = {}}; }
   void name_pod() {
-    Pod pod{.name_space = "ml", .name = "train-0", .uid = kUid, .containers = {{kId, "pytorch"}}};
+    Pod pod;
+    pod.name_space = "ml";
+    pod.name = "train-0";
+    pod.uid = kUid;
+    pod.containers = {{kId, "pytorch"}};
     view_ = std::make_shared<const PodView>(std::vector{std::make_shared<const Pod>(std::move(pod))});
   }
 
@@ -24,10 +33,40 @@ class FixedPods final : public PodSource {
   std::shared_ptr<const PodView> view_;
 };
 
+class FixedGrants final : public AllocationSource {
+ public:
+  std::shared_ptr<const GrantView> view() const override { return view_; }
+  SourceHealth health() const override { return {.source = "grants", .up = true, .reason = {}, .errors = {}}; }
+  void grant(std::vector<DeviceGrant> grants) {
+    view_ = std::make_shared<const GrantView>(GrantView{std::move(grants), {}});
+  }
+
+ private:
+  std::shared_ptr<const GrantView> view_;
+};
+
+class FixedContainers final : public ContainerSource {
+ public:
+  std::string_view runtime() const override { return "docker"; }
+  std::shared_ptr<const ContainerNames> view() const override { return view_; }
+  SourceHealth health() const override { return {.source = "docker", .up = true, .reason = {}, .errors = {}}; }
+  void name(const std::string& id, const std::string& name) {
+    view_ = std::make_shared<const ContainerNames>(ContainerNames{{id, name}});
+  }
+  void look_again() override { ++asked; }
+  int asked = 0;
+
+ private:
+  std::shared_ptr<const ContainerNames> view_;
+};
+
 SampleBatch batch_of(std::initializer_list<Pid> pids, bool scanned = true) {
   SampleBatch batch;
   batch.processes_scanned = scanned;
   DeviceSample device;
+  auto description = std::make_shared<DeviceDescription>();
+  description->uuid.text = kGpu;
+  device.description = description;
   device.up = true;
   for (Pid pid : pids) {
     ProcessSample process;
@@ -40,35 +79,45 @@ SampleBatch batch_of(std::initializer_list<Pid> pids, bool scanned = true) {
 
 class ResolverTest : public ::testing::Test {
  protected:
+  NodeDirectory directory() {
+    NodeDirectory made;
+    made.pods.reset(pods_);
+    made.allocations.reset(grants_);
+    made.containers.emplace_back(containers_);
+    return made;
+  }
+
   testing::ProcTree tree_;
   FixedPods* pods_ = new FixedPods;
-  Resolver resolver_{ProcReader(tree_.root()), NodeDirectory{.pods = std::unique_ptr<PodSource>(pods_)}};
+  FixedGrants* grants_ = new FixedGrants;
+  FixedContainers* containers_ = new FixedContainers;
+  Resolver resolver_{ProcReader(tree_.root()), directory()};
 };
 
 TEST_F(ResolverTest, HostProcess) {
   tree_.add(5, "blender", 100);
   const auto map = resolver_.resolve(batch_of({5}));
-  const ProcessIdentity& identity = map.by_pid.at(5);
+  const ProcessIdentity& identity = map->by_pid.at(5);
   EXPECT_EQ(identity.key, (ProcKey{5, 100}));
   EXPECT_EQ(identity.name, "blender");
   EXPECT_EQ(identity.owner.kind, OwnerKind::kHost);
-  EXPECT_EQ(map.without_owner, 0u);
+  EXPECT_EQ(map->without_owner, 0u);
 }
 
 TEST_F(ResolverTest, PodProcessNamedWhenTheDirectoryKnowsIt) {
   tree_.add(5, "python3", 100, kPodCgroup);
   auto map = resolver_.resolve(batch_of({5}));
-  EXPECT_EQ(map.by_pid.at(5).owner.kind, OwnerKind::kPod);
-  EXPECT_EQ(map.by_pid.at(5).owner.pod_uid, kUid);
-  EXPECT_EQ(map.by_pid.at(5).owner.pod, "");
-  EXPECT_EQ(map.without_owner, 1u);
+  EXPECT_EQ(map->by_pid.at(5).owner.kind, OwnerKind::kPod);
+  EXPECT_EQ(map->by_pid.at(5).owner.pod_uid, kUid);
+  EXPECT_EQ(map->by_pid.at(5).owner.pod, "");
+  EXPECT_EQ(map->without_owner, 1u);
   pods_->name_pod();
   map = resolver_.resolve(batch_of({5}));
-  EXPECT_EQ(map.by_pid.at(5).owner.pod, "train-0");
-  EXPECT_EQ(map.by_pid.at(5).owner.name_space, "ml");
-  EXPECT_EQ(map.by_pid.at(5).owner.container, "pytorch");
-  EXPECT_EQ(map.by_pid.at(5).container_id, kId);
-  EXPECT_EQ(map.without_owner, 0u);
+  EXPECT_EQ(map->by_pid.at(5).owner.pod, "train-0");
+  EXPECT_EQ(map->by_pid.at(5).owner.name_space, "ml");
+  EXPECT_EQ(map->by_pid.at(5).owner.container, "pytorch");
+  EXPECT_EQ(map->by_pid.at(5).container_id, kId);
+  EXPECT_EQ(map->without_owner, 0u);
 }
 
 TEST_F(ResolverTest, ReusedPidIsAnotherProcess) {
@@ -77,8 +126,8 @@ TEST_F(ResolverTest, ReusedPidIsAnotherProcess) {
   tree_.remove(5);
   tree_.add(5, "new", 900);
   const auto map = resolver_.resolve(batch_of({5}));
-  EXPECT_EQ(map.by_pid.at(5).key.start_ticks, 900u);
-  EXPECT_EQ(map.by_pid.at(5).name, "new");
+  EXPECT_EQ(map->by_pid.at(5).key.start_ticks, 900u);
+  EXPECT_EQ(map->by_pid.at(5).name, "new");
 }
 
 TEST_F(ResolverTest, ReuseBetweenScansIsNoticedAndAsksForOne) {
@@ -86,47 +135,169 @@ TEST_F(ResolverTest, ReuseBetweenScansIsNoticedAndAsksForOne) {
   (void)resolver_.resolve(batch_of({5}));
   tree_.add(5, "new", 900);
   const auto map = resolver_.resolve(batch_of({5}, false));
-  EXPECT_FALSE(map.by_pid.contains(5)) << "what the driver listed was the one who left";
-  EXPECT_TRUE(map.rescan_wanted);
-  EXPECT_EQ(resolver_.resolve(batch_of({5})).by_pid.at(5).key, (ProcKey{5, 900}));
+  EXPECT_FALSE(map->by_pid.contains(5)) << "what the driver listed was the one who left";
+  EXPECT_TRUE(map->rescan_wanted);
+  EXPECT_EQ(resolver_.resolve(batch_of({5}))->by_pid.at(5).key, (ProcKey{5, 900}));
 }
 
 TEST_F(ResolverTest, ExitIsNoticedBetweenScansAndAsksForOne) {
   tree_.add(5, "job", 100);
-  EXPECT_FALSE(resolver_.resolve(batch_of({5})).rescan_wanted);
+  EXPECT_FALSE(resolver_.resolve(batch_of({5}))->rescan_wanted);
   tree_.remove(5);
   const auto map = resolver_.resolve(batch_of({5}, false));
-  EXPECT_TRUE(map.rescan_wanted);
-  EXPECT_FALSE(map.by_pid.contains(5));
+  EXPECT_TRUE(map->rescan_wanted);
+  EXPECT_FALSE(map->by_pid.contains(5));
   // The driver goes on listing it for a while: it is not taken for somebody new.
-  EXPECT_FALSE(resolver_.resolve(batch_of({5})).by_pid.contains(5));
-  EXPECT_FALSE(resolver_.resolve(batch_of({5})).rescan_wanted);
+  EXPECT_FALSE(resolver_.resolve(batch_of({5}))->by_pid.contains(5));
+  EXPECT_FALSE(resolver_.resolve(batch_of({5}))->rescan_wanted);
 }
 
 TEST_F(ResolverTest, NeverSeenAndAlreadyGoneIsKnownByItsPidAlone) {
   const auto map = resolver_.resolve(batch_of({77}));
-  EXPECT_EQ(map.by_pid.at(77).key, (ProcKey{77, 0}));
-  EXPECT_EQ(map.by_pid.at(77).name, "unknown");
+  EXPECT_EQ(map->by_pid.at(77).key, (ProcKey{77, 0}));
+  EXPECT_EQ(map->by_pid.at(77).name, "unknown");
 }
 
 TEST_F(ResolverTest, BetweenScansAKnownProcessIsNotReadAgain) {
   tree_.add(5, "before", 100);
   (void)resolver_.resolve(batch_of({5}));
   tree_.write("5/comm", "after\n");
-  EXPECT_EQ(resolver_.resolve(batch_of({5}, false)).by_pid.at(5).name, "before");
-  EXPECT_EQ(resolver_.resolve(batch_of({5})).by_pid.at(5).name, "after") << "a process that execs";
+  EXPECT_EQ(resolver_.resolve(batch_of({5}, false))->by_pid.at(5).name, "before");
+  EXPECT_EQ(resolver_.resolve(batch_of({5}))->by_pid.at(5).name, "after") << "a process that execs";
 }
 
 TEST_F(ResolverTest, SlurmAndPlainContainer) {
   tree_.add(6, "a.out", 1, "0::/system.slice/slurmstepd.scope/job_9/step_1/user/task_0\n");
   tree_.add(7, "ollama", 2, "0::/docker/" + kId + "\n");
   const auto map = resolver_.resolve(batch_of({6, 7}));
-  EXPECT_EQ(map.by_pid.at(6).owner.kind, OwnerKind::kSlurmJob);
-  EXPECT_EQ(map.by_pid.at(6).owner.job, "9");
-  EXPECT_EQ(map.by_pid.at(6).owner.step, "1");
-  EXPECT_EQ(map.by_pid.at(7).owner.kind, OwnerKind::kContainer);
-  EXPECT_EQ(map.by_pid.at(7).owner.runtime, "docker");
-  EXPECT_EQ(map.by_pid.at(7).owner.container_id, kId);
+  EXPECT_EQ(map->by_pid.at(6).owner.kind, OwnerKind::kSlurmJob);
+  EXPECT_EQ(map->by_pid.at(6).owner.job, "9");
+  EXPECT_EQ(map->by_pid.at(6).owner.step, "1");
+  EXPECT_EQ(map->by_pid.at(7).owner.kind, OwnerKind::kContainer);
+  EXPECT_EQ(map->by_pid.at(7).owner.runtime, "docker");
+  EXPECT_EQ(map->by_pid.at(7).owner.container_id, kId);
+}
+
+TEST_F(ResolverTest, ContainersHaveNamesWhereTheirDaemonTells) {
+  tree_.add(7, "ollama", 2, "0::/docker/" + kId + "\n");
+  auto map = resolver_.resolve(batch_of({7}));
+  EXPECT_EQ(map->by_pid.at(7).owner.container, "");
+  EXPECT_EQ(map->without_owner, 1u);
+  EXPECT_GE(containers_->asked, 1) << "the daemon is asked to look again";
+  containers_->name(kId, "ollama");
+  map = resolver_.resolve(batch_of({7}, false));
+  EXPECT_EQ(map->by_pid.at(7).owner.container, "ollama") << "without waiting for a scan";
+  EXPECT_EQ(map->without_owner, 0u);
+}
+
+TEST_F(ResolverTest, NothingNewGivesTheSameMap) {
+  tree_.add(5, "blender", 100);
+  const auto first = resolver_.resolve(batch_of({5}));
+  const auto second = resolver_.resolve(batch_of({5}, false));
+  EXPECT_EQ(first, resolver_.resolve(batch_of({5}, false)));
+  EXPECT_EQ(first, second);
+  EXPECT_NE(first, resolver_.resolve(batch_of({5, 6}, false)));
+}
+
+TEST_F(ResolverTest, ContainerAndPodThatDisagreeAreNotNamed) {
+  const std::string other = "99992222-3333-4444-5555-666677778888";
+  tree_.add(5, "python3", 100, "0::/kubepods/burstable/pod" + other + "/" + kId + "\n");
+  pods_->name_pod();
+  const auto map = resolver_.resolve(batch_of({5}));
+  EXPECT_EQ(map->by_pid.at(5).owner.pod, "");
+  EXPECT_EQ(map->by_pid.at(5).owner.pod_uid, other);
+  EXPECT_EQ(map->without_owner, 1u);
+}
+
+TEST_F(ResolverTest, AmbiguousCgroupsNameNobodyAndCount) {
+  const std::string other = "99992222-3333-4444-5555-666677778888";
+  tree_.add(5, "python3", 100,
+            "2:cpu:/kubepods/burstable/pod" + kUid + "/" + kId + "\n1:memory:/kubepods/burstable/pod" + other + "/" +
+                kId + "\n");
+  pods_->name_pod();
+  const auto map = resolver_.resolve(batch_of({5}));
+  EXPECT_EQ(map->by_pid.at(5).owner.kind, OwnerKind::kHost);
+  EXPECT_EQ(map->without_owner, 1u);
+  EXPECT_EQ(resolver_.health().front().errors.at("cgroup_ambiguous"), 1u);
+}
+
+TEST_F(ResolverTest, AllocationsAreJoinedWithTheGpusThatAreThere) {
+  grants_->grant({{"ml", "train-0", "pytorch", "nvidia.com/gpu", kGpu},
+                  {"ml", "elsewhere", "main", "nvidia.com/gpu", "GPU-99999999-2222-3333-4444-555555555555"}});
+  pods_->name_pod();
+  const auto map = resolver_.resolve(batch_of({}));
+  ASSERT_EQ(map->allocations.size(), 1u);
+  EXPECT_EQ(map->allocations[0].pod, "train-0");
+  EXPECT_EQ(map->allocations[0].gpu.text, kGpu);
+  ASSERT_EQ(map->pods.size(), 1u) << "a pod that runs nothing is told of too";
+  EXPECT_EQ(map->pods[0].name_source, "fixed");
+}
+
+TEST_F(ResolverTest, WhoIsGoneBeforeTheFirstLookWasOfThePodThatHoldsTheGpuAlone) {
+  pods_->name_pod();
+  grants_->grant({{"ml", "train-0", "pytorch", "nvidia.com/gpu", kGpu}});
+  (void)resolver_.resolve(batch_of({}));
+  EXPECT_EQ(resolver_.resolve(batch_of({77}, false))->by_pid.at(77).owner.pod_uid, kUid);
+  grants_->grant({{"ml", "train-0", "pytorch", "nvidia.com/gpu.shared", kGpu + "::0"},
+                  {"ml", "other", "main", "nvidia.com/gpu.shared", kGpu + "::1"}});
+  (void)resolver_.resolve(batch_of({}));
+  EXPECT_EQ(resolver_.resolve(batch_of({78}))->by_pid.at(78).owner.kind, OwnerKind::kHost) << "shared: nobody knows";
+}
+
+TEST_F(ResolverTest, WithoutAPodSourceTheAllocationOfAWholeGpuNamesThePod) {
+  tree_.add(5, "python3", 100, kPodCgroup);
+  grants_->grant({{"ml", "train-0", "pytorch", "nvidia.com/gpu", kGpu}});
+  auto map = resolver_.resolve(batch_of({5}));
+  EXPECT_EQ(map->by_pid.at(5).owner.pod, "train-0");
+  EXPECT_EQ(map->by_pid.at(5).owner.pod_uid, kUid);
+  ASSERT_EQ(map->pods.size(), 1u);
+  EXPECT_EQ(map->pods[0].name_source, "pod-resources");
+  // A second pod turns up on the GPU that was not given to it: it is not called by the first one's name.
+  const std::string other = "99992222-3333-4444-5555-666677778888";
+  tree_.add(6, "intruder", 100, "0::/kubepods/burstable/pod" + other + "/" + kId + "\n");
+  map = resolver_.resolve(batch_of({5, 6}));
+  EXPECT_EQ(map->by_pid.at(5).owner.pod, "train-0");
+  EXPECT_EQ(map->by_pid.at(6).owner.pod, "");
+}
+
+TEST_F(ResolverTest, TwoPodsOnOneGpuAreNeverInferred) {
+  const std::string other = "99992222-3333-4444-5555-666677778888";
+  tree_.add(5, "python3", 100, kPodCgroup);
+  tree_.add(6, "python3", 100, "0::/kubepods/burstable/pod" + other + "/" + kId + "\n");
+  grants_->grant({{"ml", "train-0", "pytorch", "nvidia.com/gpu", kGpu}});
+  const auto map = resolver_.resolve(batch_of({5, 6}));
+  EXPECT_EQ(map->by_pid.at(5).owner.pod, "");
+  EXPECT_EQ(map->by_pid.at(6).owner.pod, "");
+}
+
+TEST_F(ResolverTest, ServicesAndUsersOfTheHost) {
+  tree_.add(5, "Xorg", 100, "0::/system.slice/display-manager.service\n");
+  tree_.add(6, "blender", 100, "0::/user.slice/user-1000.slice/session-2.scope\n");
+  const auto map = resolver_.resolve(batch_of({5, 6}));
+  EXPECT_EQ(map->by_pid.at(5).owner.unit, "display-manager.service");
+  EXPECT_EQ(map->by_pid.at(6).owner.user, "1000");
+}
+
+// The real /proc and the real kernel: the test starts a process and ends it.
+TEST(ResolverOnThisMachine, AProcessThatEndsIsNoticedWithoutAScan) {
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  Resolver resolver(ProcReader("/proc"), NodeDirectory{});
+  const Pid pid = static_cast<Pid>(child);
+  const auto before = resolver.resolve(batch_of({pid}));
+  ASSERT_TRUE(before->by_pid.contains(pid));
+  EXPECT_GT(before->by_pid.at(pid).key.start_ticks, 0u);
+  EXPECT_EQ(before, resolver.resolve(batch_of({pid}, false)));
+  ::kill(child, SIGKILL);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  const auto after = resolver.resolve(batch_of({pid}, false));
+  EXPECT_FALSE(after->by_pid.contains(pid));
+  EXPECT_TRUE(after->rescan_wanted);
 }
 
 }  // namespace

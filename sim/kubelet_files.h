@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lives.h"
+#include "scenario.h"
+
+// What the simulated node's daemons would answer about the processes that live now, and about the pods that were
+// given a GPU and run nothing on it.
+namespace gpuledger::sim {
+
+std::string pod_list_text(const Scenario& scenario, const std::vector<Life>& lives, Millis now);
+// The kubelet's pod-resources List in protobuf's JSON form, and beside it the ids of all devices on offer.
+// A GPU on which several pods have processes is offered in replicas, as time-slicing does.
+std::string pod_resources_text(const Scenario& scenario, const std::vector<Life>& lives, Millis now);
+std::string docker_list_text(const std::vector<Life>& lives);
+
+}  // namespace gpuledger::sim

@@ -1,0 +1,121 @@
+#include "identity/auto_pods.h"
+
+namespace gpuledger::identity {
+
+AutoPods::AutoPods(std::vector<PodChoice> choices, Timing timing)
+    : choices_(std::move(choices)), timing_(timing), active_index_(choices_.size()) {
+  thread_ = std::jthread([this](std::stop_token stop) { run(stop); });
+}
+
+AutoPods::~AutoPods() {
+  thread_.request_stop();
+  wake_.notify_all();
+}
+
+void AutoPods::run(std::stop_token stop) {
+  auto failing_since = std::chrono::steady_clock::now();
+  auto searched = std::chrono::steady_clock::time_point{};
+  while (!stop.stop_requested()) {
+    const auto now = std::chrono::steady_clock::now();
+    const auto source = active();
+    if (!source || source->health().up) failing_since = now;
+    const bool given_up = source && now - failing_since >= timing_.again;
+    const bool due = searched.time_since_epoch().count() == 0 || now - searched >= timing_.again;
+    // All of them, or only those that would be better than the one in use.
+    if (due && (!source || given_up || active_index_ > 0)) {
+      (void)search(stop, !source || given_up ? choices_.size() : active_index_);
+      searched = std::chrono::steady_clock::now();
+    }
+    if (!wait(stop, timing_.step)) return;
+  }
+}
+
+// Tries the choices before end, in their order. True: one answered and is in use now.
+bool AutoPods::search(std::stop_token stop, size_t end) {
+  for (size_t i = 0; i < end && !stop.stop_requested(); ++i) {
+    if (active() && i == active_index_) continue;
+    auto source = try_choice(stop, i);
+    if (!source) continue;
+    std::shared_ptr<PodSource> old;  // ended outside the lock: that can take a second
+    const std::lock_guard lock(mutex_);
+    old = std::exchange(active_, std::move(source));
+    active_index_ = i;
+    return true;
+  }
+  return false;
+}
+
+std::shared_ptr<PodSource> AutoPods::try_choice(std::stop_token stop, size_t index) {
+  const PodChoice& choice = choices_[index];
+  SourceHealth health{.source = choice.name, .up = false, .reason = choice.why_not(), .errors = {}};
+  if (health.reason.empty()) {
+    const std::shared_ptr<PodSource> source = choice.open();
+    for (std::chrono::milliseconds waited{0}; waited < timing_.patience; waited += timing_.step) {
+      if (source->view()) return source;
+      health = source->health();
+      if (!health.errors.empty()) break;  // it will not get better within the patience
+      if (!wait(stop, timing_.step)) return nullptr;
+    }
+    if (health.errors.empty()) {
+      health.reason = "no answer";
+      health.errors["timeout"] = 1;
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  SourceHealth& sum = tried_[index];
+  const auto before = std::move(sum.errors);
+  sum = std::move(health);
+  for (const auto& [code, count] : before) sum.errors[code] += count;
+  return nullptr;
+}
+
+// False: told to stop.
+bool AutoPods::wait(std::stop_token stop, std::chrono::milliseconds time) {
+  std::unique_lock lock(mutex_);
+  wake_.wait_for(lock, stop, time, [] { return false; });
+  return !stop.stop_requested();
+}
+
+std::shared_ptr<PodSource> AutoPods::active() const {
+  const std::lock_guard lock(mutex_);
+  return active_;
+}
+
+std::shared_ptr<const PodView> AutoPods::view() const {
+  const auto source = active();
+  return source ? source->view() : nullptr;
+}
+
+void AutoPods::look_again() {
+  if (const auto source = active()) source->look_again();
+}
+
+SourceHealth AutoPods::nobody() const {
+  SourceHealth health{.source = "pods", .up = false, .reason = "no pod source works", .errors = {}};
+  for (const auto& [index, tried] : tried_) {
+    health.reason += "; " + tried.source + ": " + tried.reason;
+    for (const auto& [code, count] : tried.errors) health.errors[code] += count;
+  }
+  return health;
+}
+
+SourceHealth AutoPods::health() const {
+  if (const auto source = active()) return source->health();
+  const std::lock_guard lock(mutex_);
+  return nobody();
+}
+
+std::vector<SourceHealth> AutoPods::healths() const {
+  const auto source = active();
+  const std::lock_guard lock(mutex_);
+  std::vector<SourceHealth> all;
+  if (source) all.push_back(source->health());
+  for (const auto& [index, tried] : tried_) {
+    // Not to have the newest kubelet is no fault; while nobody works, everything that was tried is worth knowing.
+    if (!source && !tried.errors.empty()) all.push_back(tried);
+  }
+  if (!source && all.empty()) all.push_back(nobody());
+  return all;
+}
+
+}  // namespace gpuledger::identity

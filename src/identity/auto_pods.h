@@ -1,0 +1,62 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "identity/pod_source.h"
+
+namespace gpuledger::identity {
+
+// One way to learn the pods that may or may not be to be had on this node.
+struct PodChoice {
+  std::string name;                                  // "pods-api"
+  std::function<std::string()> why_not;              // what is missing to even try; empty: worth a try
+  std::function<std::unique_ptr<PodSource>()> open;  // starts it
+};
+
+// --pod-source=auto: the first choice that works, one at a time. A better one is tried again every minute, and so are
+// the others when the one in use fails for that long; until another has answered, the old one's names stay.
+class AutoPods final : public PodSource {
+ public:
+  struct Timing {
+    std::chrono::milliseconds patience{10'000};  // for the first answer of a choice
+    std::chrono::milliseconds again{60'000};     // between two searches
+    std::chrono::milliseconds step{100};
+  };
+
+  AutoPods(std::vector<PodChoice> choices, Timing timing);
+  explicit AutoPods(std::vector<PodChoice> choices) : AutoPods(std::move(choices), Timing{}) {}
+  ~AutoPods() override;
+
+  std::shared_ptr<const PodView> view() const override;
+  SourceHealth health() const override;
+  // The one in use; while there is none, all that were tried.
+  std::vector<SourceHealth> healths() const override;
+  void look_again() override;
+
+ private:
+  void run(std::stop_token stop);
+  bool search(std::stop_token stop, size_t end);
+  std::shared_ptr<PodSource> try_choice(std::stop_token stop, size_t index);
+  bool wait(std::stop_token stop, std::chrono::milliseconds time);
+  SourceHealth nobody() const;
+  std::shared_ptr<PodSource> active() const;
+
+  const std::vector<PodChoice> choices_;
+  const Timing timing_;
+  mutable std::mutex mutex_;
+  std::condition_variable_any wake_;
+  std::shared_ptr<PodSource> active_;
+  size_t active_index_ = 0;
+  std::map<size_t, SourceHealth> tried_;  // by choice; errors add up over all tries
+  std::jthread thread_;                   // last: starts when all else is there
+};
+
+}  // namespace gpuledger::identity

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "identity/health_cell.h"
+#include "identity/node_directory.h"
+
+// What the simulated node has instead of sockets: files with the same answers, read again when they change.
+namespace gpuledger::identity {
+
+// Reads a file and keeps what was made of its last good text.
+template <typename View>
+class ViewFile {
+ public:
+  using Parse = std::function<Result<std::shared_ptr<const View>>(std::string_view text)>;
+  ViewFile(std::string source, std::string path, Parse parse)
+      : path_(std::move(path)), parse_(std::move(parse)), health_(std::move(source)) {}
+
+  std::shared_ptr<const View> view() const;
+  SourceHealth health() const { return health_.get(); }
+
+ private:
+  const std::string path_;
+  const Parse parse_;
+  mutable HealthCell health_;
+  mutable std::mutex mutex_;
+  mutable std::string last_text_;
+  mutable std::shared_ptr<const View> view_;
+};
+
+// A kubelet's /pods.
+class PodFile final : public PodSource {
+ public:
+  PodFile(std::string path, PodLabelList labels);
+  std::shared_ptr<const PodView> view() const override { return file_.view(); }
+  SourceHealth health() const override { return file_.health(); }
+
+ private:
+  ViewFile<PodView> file_;
+};
+
+// The kubelet's pod-resources, in protobuf's JSON form.
+class AllocationFile final : public AllocationSource {
+ public:
+  explicit AllocationFile(std::string path);
+  std::shared_ptr<const GrantView> view() const override { return file_.view(); }
+  SourceHealth health() const override { return file_.health(); }
+
+ private:
+  ViewFile<GrantView> file_;
+};
+
+// Docker's list of containers.
+class ContainerFile final : public ContainerSource {
+ public:
+  explicit ContainerFile(std::string path);
+  std::string_view runtime() const override { return "docker"; }
+  std::shared_ptr<const ContainerNames> view() const override { return file_.view(); }
+  SourceHealth health() const override { return file_.health(); }
+
+ private:
+  ViewFile<ContainerNames> file_;
+};
+
+}  // namespace gpuledger::identity

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "base/ids.h"
+
+namespace gpuledger::identity {
+
+// Tells which processes have ended, for all of them in one system call: a thousand looks into /proc every second
+// would cost more than everything else the program does. Works where pids of /proc are pids of ours (pidfd_open knows
+// no other pid namespace) and from Linux 5.3 on; whoever cannot be watched is looked up in /proc instead.
+class ProcessWatch {
+ public:
+  // enabled: the pids come from our own pid namespace.
+  explicit ProcessWatch(bool enabled) : enabled_(enabled) {}
+  ~ProcessWatch();
+  ProcessWatch(ProcessWatch&& other) noexcept;
+  ProcessWatch& operator=(ProcessWatch&&) = delete;
+
+  // Call before the process is identified: whoever has the pid now is watched, so that a pid that changes hands
+  // meanwhile shows as ended. False: cannot be watched.
+  bool add(Pid pid);
+  void remove(Pid pid);
+  std::vector<Pid> ended() const;
+
+ private:
+  bool enabled_;
+  std::map<Pid, int> descriptors_;
+};
+
+}  // namespace gpuledger::identity

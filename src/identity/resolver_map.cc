@@ -1,0 +1,106 @@
+#include <algorithm>
+#include <thread>
+
+#include "identity/allocations.h"
+#include "identity/resolver.h"
+
+// The part of the resolver that hands on what it knows.
+namespace gpuledger::identity {
+
+std::shared_ptr<const IdentityMap> Resolver::write_map(const SampleBatch& batch) const {
+  auto map = std::make_shared<IdentityMap>();
+  bool unnamed = false;
+  for (const Pid pid : last_pids_) {
+    const auto known = known_.find(pid);
+    if (known != known_.end()) {
+      map->by_pid.emplace_hint(map->by_pid.end(), pid, known->second.identity);
+      const bool expected = known->second.identity.owner.kind != OwnerKind::kContainer ||
+                            names_.containers.contains(known->second.home.runtime);
+      const bool nameless = known->second.naming != Naming::kComplete && expected;
+      const bool ambiguous = known->second.home.verdict == CgroupHome::Verdict::kAmbiguous;
+      if (nameless || ambiguous) ++map->without_owner;
+      unnamed |= nameless;
+    } else if (!gone_.contains(pid)) {
+      map->by_pid.emplace_hint(map->by_pid.end(), pid, stranger(pid, batch));
+    }
+  }
+  if (unnamed) ask_for_names();
+  map->rescan_wanted = rescan_wanted_;
+  map->allocations = allocations_;
+  if (grants_ && !grants_->allocatable.empty()) map->allocatable = grants_->allocatable.size();
+  map->pods = pod_facts();
+  return map;
+}
+
+// Gone before anybody could look. Whose it was can still be certain: the GPU was one container's alone.
+ProcessIdentity Resolver::stranger(Pid pid, const SampleBatch& batch) const {
+  ProcessIdentity identity;
+  identity.key.pid = pid;
+  identity.name = "unknown";
+  for (const DeviceSample& device : batch.devices) {
+    const auto is_it = [&](const ProcessSample& process) { return process.pid == pid; };
+    if (!device.description || std::none_of(device.processes.begin(), device.processes.end(), is_it)) continue;
+    const Allocation* const holder = sole_holder(allocations_, device.description->uuid);
+    if (!holder) break;
+    identity.owner.kind = OwnerKind::kPod;
+    identity.owner.name_space = holder->name_space;
+    identity.owner.pod = holder->pod;
+    identity.owner.container = holder->container;
+    const Pod* const pod = names_.pods ? names_.pods->by_name(holder->name_space, holder->pod) : nullptr;
+    if (pod) identity.owner.pod_uid = pod->uid;
+    break;
+  }
+  return identity;
+}
+
+std::vector<PodFacts> Resolver::pod_facts() const {
+  std::set<PodFacts> facts;
+  const std::string source = directory_.pods ? directory_.pods->health().source : std::string();
+  const auto add = [&](const Pod& pod) { facts.insert({pod.name_space, pod.name, pod.uid, source, pod.labels}); };
+  for (const auto& [pid, known] : known_) {
+    const Owner& owner = known.identity.owner;
+    if (owner.kind != OwnerKind::kPod || owner.pod.empty()) continue;
+    if (const Pod* pod = names_.pods ? names_.pods->by_uid(owner.pod_uid) : nullptr) {
+      add(*pod);
+    } else {
+      facts.insert({owner.name_space, owner.pod, owner.pod_uid, "pod-resources", {}});
+    }
+  }
+  for (const Allocation& allocation : allocations_) {
+    const Pod* pod = names_.pods ? names_.pods->by_name(allocation.name_space, allocation.pod) : nullptr;
+    if (pod) add(*pod);
+  }
+  return {facts.begin(), facts.end()};
+}
+
+void Resolver::ask_for_names() const {
+  if (directory_.pods) directory_.pods->look_again();
+  if (directory_.allocations) directory_.allocations->look_again();
+  for (const auto& source : directory_.containers) source->look_again();
+}
+
+std::vector<SourceHealth> Resolver::health() const {
+  std::vector<SourceHealth> all;
+  all.push_back({.source = "proc", .up = view_.warning.empty(), .reason = view_.warning, .errors = errors_});
+  if (directory_.pods) {
+    for (SourceHealth& one : directory_.pods->healths()) all.push_back(std::move(one));
+  }
+  if (directory_.allocations) all.push_back(directory_.allocations->health());
+  for (const auto& source : directory_.containers) all.push_back(source->health());
+  return all;
+}
+
+void Resolver::wait_for_names(Nanoseconds patience) const {
+  const auto answered = [](const auto& source) {
+    return !source || source->view() || !source->health().errors.empty();
+  };
+  const auto all_answered = [&] {
+    return answered(directory_.pods) && answered(directory_.allocations) &&
+           std::all_of(directory_.containers.begin(), directory_.containers.end(), answered);
+  };
+  constexpr auto kPause = std::chrono::milliseconds(10);
+  for (Nanoseconds waited{0}; waited < patience && !all_answered(); waited += kPause)
+    std::this_thread::sleep_for(kPause);
+}
+
+}  // namespace gpuledger::identity
