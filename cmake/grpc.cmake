@@ -22,7 +22,8 @@ if(GPU_LEDGER_STATIC)
   endforeach()
   target_link_libraries(gl_grpc INTERFACE -Wl,--start-group ${archives} ${abseil} -Wl,--end-group)
 else()
-  target_link_libraries(gl_grpc INTERFACE ${GPU_LEDGER_GRPC} grpc_unsecure gpr protobuf-lite)
+  # Its headers call into Abseil, and a shared library does not lend what it links itself.
+  target_link_libraries(gl_grpc INTERFACE ${GPU_LEDGER_GRPC} grpc_unsecure gpr protobuf-lite absl_synchronization)
 endif()
 
 # gpu_ledger_proto(LIBRARY a.proto ...): the messages of these files, as <messages/a.pb.h> for it and its tests.

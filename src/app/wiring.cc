@@ -9,7 +9,7 @@ namespace gpuledger::app {
 namespace {
 
 // The first cycle comes without names rather than late.
-constexpr Nanoseconds kPatienceWithNames = std::chrono::seconds(2);
+constexpr Nanoseconds kPatienceWithNames = std::chrono::seconds(3);
 
 std::string summarise(const nvml::NvmlProbe& probe) {
   std::map<std::string, int> models;
@@ -92,7 +92,9 @@ Result<Node> open_node(const Config& config, const Clock& clock) {
   if (node.sim && proc_root == Config{}.proc_root) proc_root = node.sim->proc_root();
   identity::ProcReader proc(proc_root);
   if (const Status readable = proc.check(); !readable.ok()) return readable.error();
-  auto resolver = std::make_unique<identity::Resolver>(std::move(proc), open_directory(config, node.sim.get()));
+  auto directory = open_directory(config, node.sim.get());
+  if (!directory.ok()) return directory.error();
+  auto resolver = std::make_unique<identity::Resolver>(std::move(proc), std::move(*directory));
   resolver->wait_for_names(kPatienceWithNames);
   node.pipeline = std::make_unique<Pipeline>(std::move(driver->source), std::move(resolver), booking_rules(config),
                                              pipeline_options(config), clock);

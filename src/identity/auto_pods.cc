@@ -50,6 +50,7 @@ std::shared_ptr<PodSource> AutoPods::try_choice(std::stop_token stop, size_t ind
   SourceHealth health{.source = choice.name, .up = false, .reason = choice.why_not(), .errors = {}};
   if (health.reason.empty()) {
     const std::shared_ptr<PodSource> source = choice.open();
+    if (!source) return nullptr;
     for (std::chrono::milliseconds waited{0}; waited < timing_.patience; waited += timing_.step) {
       if (source->view()) return source;
       health = source->health();
