@@ -11,59 +11,17 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/proto_buffer_reader.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
 #include <mutex>
 #include <set>
 
-#include "base/file.h"
 #include "base/log.h"
 
 namespace gpuledger::identity {
 namespace {
 
-constexpr size_t kLongestMessage = 300;  // of an error
 constexpr int kConnectMilliseconds = 5'000;
-
-const char* status_name(grpc::StatusCode code) {
-  switch (code) {
-    case grpc::StatusCode::OK: return "ok";
-    case grpc::StatusCode::CANCELLED: return "cancelled";
-    case grpc::StatusCode::INVALID_ARGUMENT: return "invalid_argument";
-    case grpc::StatusCode::DEADLINE_EXCEEDED: return "deadline_exceeded";
-    case grpc::StatusCode::NOT_FOUND: return "not_found";
-    case grpc::StatusCode::ALREADY_EXISTS: return "already_exists";
-    case grpc::StatusCode::PERMISSION_DENIED: return "permission_denied";
-    case grpc::StatusCode::UNAUTHENTICATED: return "unauthenticated";
-    case grpc::StatusCode::RESOURCE_EXHAUSTED: return "resource_exhausted";
-    case grpc::StatusCode::FAILED_PRECONDITION: return "failed_precondition";
-    case grpc::StatusCode::ABORTED: return "aborted";
-    case grpc::StatusCode::OUT_OF_RANGE: return "out_of_range";
-    case grpc::StatusCode::UNIMPLEMENTED: return "unimplemented";
-    case grpc::StatusCode::INTERNAL: return "internal";
-    case grpc::StatusCode::UNAVAILABLE: return "unavailable";
-    case grpc::StatusCode::DATA_LOSS: return "data_loss";
-    default: return "unknown";
-  }
-}
-
-GrpcOutcome outcome_of(const grpc::Status& status) {
-  GrpcOutcome outcome{status_name(status.error_code()), status.error_message().substr(0, kLongestMessage)};
-  for (char& c : outcome.message) {
-    if (c < 0x20 || c > 0x7e) c = ' ';
-  }
-  // gRPC uses one code for "asked too often", which the server says, and "answer too big", which our side says.
-  if (outcome.code == "resource_exhausted") {
-    const bool too_big = outcome.message.find("larger than max") != std::string::npos;
-    outcome.code = too_big ? "too_large" : "rate_limited";
-  }
-  return outcome;
-}
 
 void start_grpc_once() {
   static std::once_flag once;
@@ -73,17 +31,6 @@ void start_grpc_once() {
     // For good: when its last user goes, gRPC may wait ten seconds for a poller of its own.
     grpc_init();
   });
-}
-
-// 0 when somebody listens there.
-int connect_errno(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path)) return ENAMETOOLONG;
-  std::memcpy(address.sun_path, path.data(), path.size());
-  const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd) return errno;
-  return ::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0 ? 0 : errno;
 }
 
 // Which socket lies at a path. A server that starts anew makes a new one.
@@ -127,15 +74,6 @@ bool parse_items(grpc::ByteBuffer& bytes, google::protobuf::MessageLite& item, c
 // On the monotonic clock: a deadline must not move when somebody sets the time.
 gpr_timespec after(std::chrono::milliseconds wait) {
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(wait.count(), GPR_TIMESPAN));
-}
-
-// gRPC's "unavailable", looked into.
-GrpcOutcome with_socket_reason(GrpcOutcome outcome, const std::string& socket) {
-  const int why = outcome.code == "unavailable" ? connect_errno(socket) : 0;
-  if (why == ENOENT || why == ENOTDIR) outcome.code = "no_socket";
-  if (why == EACCES || why == EPERM) outcome.code = "no_permission";
-  if (why != 0) outcome.message = std::strerror(why);
-  return outcome;
 }
 
 struct CancelCall {
@@ -203,7 +141,7 @@ class OpenStream final : public GrpcClient::Stream {
     grpc::Status status;
     call_->Finish(&status, nullptr);
     wait();
-    outcome_ = with_socket_reason(outcome_of(status), socket_);
+    outcome_ = read_outcome(status.error_code(), status.error_message(), socket_);
   }
 
   const std::shared_ptr<grpc::GenericStub> stub_;  // the call needs its channel alive
@@ -271,7 +209,7 @@ GrpcOutcome GrpcClient::list(const std::string& method, google::protobuf::Messag
     if (bytes.Valid() && parse_items(bytes, item, each)) return {};
     return {"malformed", method + ": the answer cannot be read"};
   }
-  GrpcOutcome outcome = with_socket_reason(outcome_of(status), socket_);
+  GrpcOutcome outcome = read_outcome(status.error_code(), status.error_message(), socket_);
   // A connection that failed waits before it tries again; a new one does not.
   static const std::set<std::string> of_the_connection = {"unavailable", "no_socket", "no_permission",
                                                           "deadline_exceeded", "internal"};
@@ -285,16 +223,19 @@ std::unique_ptr<GrpcClient::Stream> GrpcClient::open(const std::string& method, 
   return std::make_unique<OpenStream>(connection_->stub, socket_, method, std::move(stop));
 }
 
-std::string failure_reason(const GrpcOutcome& outcome, const std::string& socket) {
-  const std::string folder = std::filesystem::path(socket).parent_path().string();
-  if (outcome.code == "no_socket") return socket + " is not there: mount the folder " + folder + ", not the socket";
-  if (outcome.code == "no_permission") return socket + " may not be opened: run as uid 0";
-  if (outcome.code == "unavailable") {
-    return "nobody answers on " + socket + " (" + outcome.message +
-           "); where the socket itself was mounted, mount the folder " + folder + " instead";
-  }
-  if (outcome.code == "deadline_exceeded") return socket + " took too long to answer";
-  return outcome.message.empty() ? outcome.code : outcome.code + ": " + outcome.message;
-}
-
 }  // namespace gpuledger::identity
+
+#ifdef __SANITIZE_THREAD__
+// gRPC and Abseil are not built with the sanitizer, which therefore does not see how their threads keep out of each
+// other's way. None of our code runs on those threads. The first two lines alone would not do; without them every
+// megabyte that arrives takes a second to be suppressed.
+extern "C" const char* __tsan_default_suppressions() {
+  return "called_from_lib:libgrpc_unsecure.so\n"
+         "called_from_lib:libgpr.so\n"
+         "race:libgrpc\n"
+         "race:libgpr\n"
+         "race:libabsl\n"
+         "race:libupb\n"
+         "race:grpc::\n";
+}
+#endif

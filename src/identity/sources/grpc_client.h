@@ -7,21 +7,13 @@
 #include <stop_token>
 #include <string>
 
+#include "identity/sources/grpc_outcome.h"
+
 namespace google::protobuf {
 class MessageLite;
 }
 
 namespace gpuledger::identity {
-
-// How a call ended. Codes are gRPC's names in lower case, and finer ones where gRPC has one word for several things:
-// "no_socket" and "no_permission" (unavailable), "too_large" and "rate_limited" (resource_exhausted); "malformed" is an
-// answer that cannot be read.
-struct GrpcOutcome {
-  std::string code = "ok";
-  std::string message;  // the server's or the system's words: one line, bounded, printable
-
-  bool ok() const { return code == "ok"; }
-};
 
 // Calls without arguments to a server on a unix socket, in cleartext: the kubelet and the container runtimes offer
 // nothing else. One thread at a time.
@@ -62,8 +54,5 @@ class GrpcClient::Stream {
   virtual Got next(std::string& bytes, std::chrono::milliseconds wait) = 0;
   virtual const GrpcOutcome& outcome() const = 0;
 };
-
-// What is wrong and what to do about it, for failures that are the same for every server.
-std::string failure_reason(const GrpcOutcome& outcome, const std::string& socket);
 
 }  // namespace gpuledger::identity

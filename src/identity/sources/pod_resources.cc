@@ -12,7 +12,6 @@ namespace {
 
 namespace wire = proto::pod_resources;
 
-constexpr size_t kLargestAnswer = 16 << 20;  // what the kubelet itself allows
 constexpr size_t kMostGrants = 20'000;
 // The kubelet's limit is shared by all programs of a node: being turned away now and then is nobody's fault.
 constexpr int kLimitedBeforeDown = 4;
@@ -21,7 +20,7 @@ constexpr int kLimitedBeforeDown = 4;
 
 PodResources::PodResources(Options options)
     : options_(std::move(options)),
-      client_(options_.socket, kLargestAnswer),
+      client_(options_.socket, options_.largest_answer),
       backoff_({.longest = options_.period}),
       thread_([this](const std::stop_token& stop) { return look(stop); }) {}
 

@@ -23,6 +23,7 @@ class PodResources final : public AllocationSource {
     std::string socket = "/var/lib/kubelet/pod-resources/kubelet.sock";
     std::chrono::milliseconds period = std::chrono::seconds(15);
     std::chrono::milliseconds deadline = std::chrono::seconds(5);
+    size_t largest_answer = 16 << 20;         // what the kubelet itself allows
     std::vector<std::string> more_resources;  // GPUs under names of the cluster's own, "example.com/gpu"
   };
 

@@ -15,7 +15,6 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using Got = GrpcClient::Stream::Got;
 
-constexpr size_t kLargestMessage = 64 << 20;
 constexpr auto kForgetEvery = 60s;  // with no event at all, deleted pods must still go some day
 
 enum EventType { kAdded = 1, kModified = 2, kDeleted = 3, kFirstListComplete = 4 };
@@ -105,7 +104,7 @@ PodsApi::PodsApi(Options options)
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 void PodsApi::run(const std::stop_token& stop) {
-  GrpcClient client(options_.socket, kLargestMessage);
+  GrpcClient client(options_.socket, options_.largest_message);
   std::mutex mutex;
   std::condition_variable_any sleep;
   while (!stop.stop_requested()) {

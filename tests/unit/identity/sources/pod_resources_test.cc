@@ -243,13 +243,15 @@ TEST(PodResources, AnswersNobodyCanRead) {
   server.answer(kList, [&]() -> FakeGrpcServer::Reply {
     switch (turn++) {
       case 0: return bytes("\xff\xff\xff\xff garbage");
-      case 1: return bytes(std::string(17 << 20, '\0'));
+      case 1: return bytes(std::string(2 << 20, '\0'));
       case 2: return {{}, 0, {}, false};  // no message at all
       default: return bytes(pod("odd\xff", container("main", devices("nvidia.com/gpu", {"GPU-1"}))));
     }
   });
   server.start();
-  const PodResources source(quick(server));
+  auto options = quick(server);
+  options.largest_answer = 1 << 20;
+  const PodResources source(options);
   ASSERT_TRUE(happens([&] { return source.health().up; }));
   EXPECT_EQ(source.health().errors["malformed"], 2u);
   EXPECT_EQ(source.health().errors["too_large"], 1u);

@@ -188,10 +188,12 @@ TEST(PodsApi, AListThatNeverEnds) {
 TEST(PodsApi, AMessageThatIsTooLarge) {
   FakeGrpcServer server;
   auto reply = list_of({});
-  reply.messages.insert(reply.messages.begin(), std::string(65 << 20, '\0'));
+  reply.messages.insert(reply.messages.begin(), std::string(2 << 20, '\0'));
   server.answer(kWatch, reply);
   server.start();
-  PodsApi source(quick(server));
+  auto options = quick(server);
+  options.largest_message = 1 << 20;
+  PodsApi source(options);
   ASSERT_TRUE(happens([&] { return source.health().errors["too_large"] > 0; }));
   EXPECT_EQ(source.view(), nullptr);
 }
