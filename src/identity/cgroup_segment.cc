@@ -32,9 +32,11 @@ bool all_of(std::string_view text, Predicate predicate) {
 bool is_number(std::string_view text) {
   return !text.empty() && all_of(text, is_digit);
 }
+// As programs print them: with zeros in front one job would have many names.
 bool is_uint32(std::string_view text) {
   uint32_t number = 0;
-  return is_number(text) && std::from_chars(text.data(), text.data() + text.size(), number).ec == std::errc();
+  return is_number(text) && (text.front() != '0' || text.size() == 1) &&
+         std::from_chars(text.data(), text.data() + text.size(), number).ec == std::errc();
 }
 bool is_container_id(std::string_view text) {
   return text.size() == kContainerIdLength && all_of(text, is_hex_digit);
@@ -243,8 +245,9 @@ ContainerSegment lone_container(std::string_view segment, const SegmentPlace& pl
 }
 
 bool is_user_segment(std::string_view segment) {
-  if (segment == "user.slice" || !uid_of_user_segment(segment).empty()) return true;
-  return segment.starts_with("session-") && segment.ends_with(".scope");
+  return segment == "user.slice" || (segment.starts_with("user-") && segment.ends_with(".slice")) ||
+         (segment.starts_with("user@") && segment.ends_with(".service")) ||
+         (segment.starts_with("session-") && segment.ends_with(".scope"));
 }
 
 std::string_view uid_of_user_segment(std::string_view segment) {

@@ -109,8 +109,9 @@ TEST(ParseCgroup, TheOutermostPodWins) {
 }
 
 TEST(ParseCgroup, NothingBelowAUsersSliceIsAPodOrAJob) {
-  for (const std::string& user : Texts{"/user.slice", "/user.slice/user-1000.slice/user@1000.service/app.slice",
-                                       "/../user-1000.slice", "/../../session-c2.scope", "/user@1000.service"}) {
+  for (const std::string& user :
+       Texts{"/user.slice", "/user.slice/user-1000.slice/user@1000.service/app.slice", "/../user-1000.slice",
+             "/../user-0001.slice", "/../../session-c2.scope", "/user@1000.service"}) {
     for (const std::string& claim : Texts{kPodSlice + "/cri-containerd-" + kId + ".scope",
                                           "/kubepods/pod" + kUid + "/" + kId, "/crio-" + kId + ".scope", "/" + kId,
                                           "/system.slice/slurmstepd.scope/job_7/step_0", "/slurm/uid_1000/job_7/step_0",
@@ -200,8 +201,8 @@ TEST(ParseCgroup, NotSlurm) {
        {"/job_4711/step_0", "/system.slice/slurmstepd.scope/x/job_1", "/system.slice/slurmstepd.scope/job_4294967296",
         "/slurm/job_1", "/slurm/uid_x/job_1", "/slurmy/uid_1/job_1", "/system.slice/slurmstepd.scope/job_",
         "/system.slice/slurmstepd.scope/s0123456789ABU", "/system.slice/slurmstepd.scope/s0123456789AB",
-        "/system.slice/_slurmstepd.scope/job_1", "/slurm/uid_1/s0123456789ABC",
-        "/system.slice/slurmstepd.scope/job_-1"}) {
+        "/system.slice/_slurmstepd.scope/job_1", "/slurm/uid_1/s0123456789ABC", "/system.slice/slurmstepd.scope/job_-1",
+        "/slurm/uid_1/job_0007"}) {
     EXPECT_EQ(home_of(path).slurm_job, "") << path;
     EXPECT_EQ(home_of(path).runtime, "host") << path;
   }
