@@ -168,6 +168,7 @@ Duration ApiServerPods::Session::watch() {
   request.connect_within = request.head_within = options_.answer_within;
   // A watch is silent while nothing happens: only its own end and TCP's keepalive tell whether it is still there.
   request.longest_silence = request.whole_within = seconds + options_.watch_grace;
+  request.pause = options_.publish_gap;
   request.largest_body = UINT64_MAX;
 
   const auto begin = Clock::now();
@@ -181,9 +182,11 @@ Duration ApiServerPods::Session::watch() {
     const uint64_t skipped = stream.skipped();
     fed = stream.feed(bytes);
     if (stream.skipped() > skipped) owner_.health_.counts("event_too_large");
-    if (dirty_) publish();
+    // A storm of events makes one view per gap; the last of them is there once it is quiet.
+    if (dirty_ && (bytes.empty() || Clock::now() - published_at_ >= options_.publish_gap)) publish();
     return fed.ok() && !error_;
   });
+  if (dirty_) publish();
   if (interrupt_.raised()) return kAtOnce;
   if (error_) return refused(*error_, nullptr);
   if (!fed) {
@@ -227,10 +230,7 @@ void ApiServerPods::Session::take(std::string_view text) {
   if (event.kind == Kind::kDeleted) owner_.store_.remove(uid, Clock::now());
 }
 
-// At most once per gap. Meanwhile the kernel keeps what comes, and the next piece holds all of it.
 void ApiServerPods::Session::publish() {
-  const auto due = published_at_ + options_.publish_gap;
-  if (const auto now = Clock::now(); now < due) interrupt_.wait_for(due - now);
   published_at_ = Clock::now();
   owner_.store_.publish(published_at_);
   dirty_ = false;

@@ -35,6 +35,11 @@ class ReplyParser final : public beast_http::basic_parser<false> {
   HttpReply& reply() { return reply_; }
   bool stopped() const { return stopped_; }
   const std::optional<Error>& failure() const { return failure_; }
+  // False: the sink has enough.
+  bool pause() {
+    stopped_ = reply_.status == 200 && !sink_({});
+    return !stopped_;
+  }
   bool unpacked() const { return !inflater_ || inflater_->complete(); }
 
  private:
@@ -138,11 +143,19 @@ Status read_reply(Wire& wire, ReplyParser& parser, const HttpRequest& request, T
   const Time head = std::min(whole, Interrupt::Clock::now() + request.head_within);
   std::string pending, piece(kPiece, '\0');
   size_t head_bytes = 0;
+  bool paused = request.pause.count() == 0;
+  Time heard = Interrupt::Clock::now();
   while (!parser.is_done() && !parser.stopped()) {
     const bool in_head = !parser.is_header_done();
-    const Time quiet = Interrupt::Clock::now() + request.longest_silence;
+    const Time latest = in_head ? head : std::min(whole, heard + request.longest_silence);
+    const Time until = in_head || paused ? latest : std::min(latest, heard + request.pause);
     // The head in small pieces, so that its limit is met within one of them; Beast's own limit is per line.
-    auto got = wire.read(piece.data(), in_head ? kHeadPiece : kPiece, in_head ? head : std::min(whole, quiet));
+    auto got = wire.read(piece.data(), in_head ? kHeadPiece : kPiece, until);
+    if (!got && got.error().code == Code::kTimeout && until < latest) {
+      paused = true;
+      if (!parser.pause()) break;
+      continue;
+    }
     if (!got) return got.error();
     if (*got == 0) {
       error_code error;
@@ -150,6 +163,8 @@ Status read_reply(Wire& wire, ReplyParser& parser, const HttpRequest& request, T
       if (error || !parser.is_done()) return Error{Code::kUnavailable, "connection cut: it ended within an answer"};
       break;
     }
+    heard = Interrupt::Clock::now();
+    paused = request.pause.count() == 0;
     if (in_head && (head_bytes += *got) > kLargestHead)
       return Error{Code::kMalformed, "not a proper HTTP answer: endless head"};
     pending.append(piece, 0, *got);

@@ -24,6 +24,7 @@ struct HttpRequest {
   Duration head_within = std::chrono::seconds(30);
   Duration longest_silence = std::chrono::seconds(30);  // between two parts of the body
   Duration whole_within = std::chrono::seconds(60);
+  Duration pause{0};                 // 0: nobody wants to know
   uint64_t largest_body = 64 << 20;  // unpacked
 };
 
@@ -33,8 +34,8 @@ struct HttpReply {
   std::string body;  // of a status other than 200: its first 64 KiB, where a reason may be
 };
 
-// Takes the body of a 200 as it comes, after one empty piece once its head is there. False: enough, the connection is
-// given up.
+// Takes the body of a 200 as it comes, and an empty piece once its head is there and whenever nothing more has come for
+// the request's pause. False: enough, the connection is given up.
 using BodySink = std::function<bool(std::string_view)>;
 
 // One GET on a connection of its own. Blocks, but no longer than the request allows, and ends at once when the

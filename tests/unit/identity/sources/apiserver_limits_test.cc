@@ -105,6 +105,29 @@ TEST_F(ApiServerTest, LeavesOutPodsThatAreNoneAndCounts) {
   EXPECT_EQ(errors("pods_left_out"), 1u);
 }
 
+TEST_F(ApiServerTest, MakesFewViewsOfManyEvents) {
+  constexpr int kEvents = 60;
+  serve(lists("1", {}), [](int, const Request&, Connection& connection) {
+    connection.send(chunked_head());
+    for (int i = 1; i <= kEvents; ++i) {
+      connection.send(chunk(event_text("ADDED", pod_text("p" + std::to_string(i)))));
+      std::this_thread::sleep_for(5ms);
+    }
+    connection.wait_for_hangup();
+  });
+  ApiServerOptions calm = options();
+  calm.publish_gap = 100ms;
+  start(calm);
+  std::vector<std::shared_ptr<const PodView>> views;
+  ASSERT_TRUE(eventually([&] {
+    auto view = source_->view();
+    if (view != nullptr && (views.empty() || views.back() != view)) views.push_back(std::move(view));
+    return knows("p" + std::to_string(kEvents));
+  }));
+  EXPECT_GE(views.size(), 2u);
+  EXPECT_LE(views.size(), 12u);
+}
+
 TEST_F(ApiServerTest, EndsWithinASecondWhateverItIsDoing) {
   const auto ends_quickly = [&](const char* when) {
     const auto begin = Clock::now();

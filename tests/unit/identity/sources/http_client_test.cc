@@ -132,6 +132,24 @@ TEST_F(HttpClientTest, HandsTheBodyOnAsItComes) {
   EXPECT_EQ(seen, "<head>eventeventevent");
 }
 
+TEST_F(HttpClientTest, TellsOfAPauseOnce) {
+  const auto server = FakeServer::on_loopback([](const Request&, Connection& connection) {
+    connection.send(chunked_head() + chunk("a"));
+    connection.wait_for_hangup(200ms);
+    connection.send(chunk("b"));
+    connection.wait_for_hangup(200ms);
+    connection.send(kLastChunk);
+  });
+  HttpRequest request = quick();
+  request.pause = 30ms;
+  std::string seen;
+  ASSERT_TRUE(HttpClient(plain(*server), "t", interrupt_).get(request, [&](std::string_view bytes) {
+    seen += bytes.empty() ? "." : std::string(bytes);
+    return true;
+  }));
+  EXPECT_EQ(seen, ".a.b.");
+}
+
 TEST_F(HttpClientTest, BoundsWhatAServerMaySay) {
   const std::string head = "HTTP/1.1 200 OK\r\n";
   EXPECT_THAT(complaint(head + "X: " + std::string(100'000, 'a') + "\r\n\r\n"), HasSubstr("malformed"));
