@@ -23,8 +23,8 @@ def pod_spec(containers, **more):
 
 
 def pod(namespace, name, containers, labels=None, **more):
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace, "labels": labels or {}},
-            "spec": pod_spec(containers, **more)}
+    place = {"name": name, "namespace": namespace, "labels": labels or {}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": place, "spec": pod_spec(containers, **more)}
 
 
 def workload(kind, namespace, name, spec, labels=None, **more):

@@ -104,7 +104,8 @@ def write_image(path, name, files, command):
 
     content = layer.getvalue()
     first = blob(content, "application/vnd.oci.image.layer.v1.tar")
-    config = document({"architecture": "amd64", "os": "linux", "config": {"Cmd": command, "Env": ["PATH=/bin:/usr/bin"]},
+    defaults = {"Cmd": command, "Env": ["PATH=/bin:/usr/bin"]}
+    config = document({"architecture": "amd64", "os": "linux", "config": defaults,
                        "rootfs": {"type": "layers", "diff_ids": [first["digest"]]}}, "config")
     manifest = document({"schemaVersion": 2, "config": config, "layers": [first]}, "manifest")
     manifest["annotations"] = {"io.containerd.image.name": name}

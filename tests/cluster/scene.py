@@ -21,17 +21,17 @@ MAY_ASK_KUBELET = [{"apiGroups": [""], "resources": ["nodes/pods"], "verbs": ["g
 class Setup:
     """A DaemonSet of ours."""
     flag: str                # --pod-source
-    source: str              # that must come up
+    source: str              # that must come up, as gpu_ledger_source_up calls it
     folders: tuple = ()      # of the node, beside the kubelet's pod-resources
     rights: list = None      # of its service account; None: it has not even a token
 
 
 SETUPS = {
-    "pods-api": Setup("pods-api", "pods-api", (PODS_API,)),
+    "pods-api": Setup("pods-api", "pods_api", (PODS_API,)),
     "apiserver": Setup("apiserver", "apiserver", (), MAY_LIST_PODS),
     "kubelet": Setup("kubelet", "kubelet", (), MAY_ASK_KUBELET),
     "cri": Setup("cri", "cri", (RUNTIME,)),
-    "auto": Setup("auto", "pods-api", (PODS_API,)),
+    "auto": Setup("auto", "pods_api", (PODS_API,)),
     "auto-older": Setup("auto", "apiserver", (), MAY_LIST_PODS),  # as with a kubelet that has no Pods API
     "denied": Setup("apiserver", "apiserver", (), []),
 }

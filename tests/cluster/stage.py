@@ -1,8 +1,8 @@
 """A whole Kubernetes node with its control plane, in namespaces of its own.
 
-`run` starts Python inside new mount, network and pid namespaces; nothing here works outside of them. The node's folders
-are mounted over the machine's, which stay as they are; there is no network but loopback and a bridge, and every
-process ends with the pid namespace. What is outside (cgroups, a temporary folder) bears `run`'s pid and is removed by it.
+`run` starts Python inside new mount and network namespaces and in cgroups of its own; nothing here works outside of
+them. The node's folders are mounted over the machine's, which stay as they are, and there is no network but loopback and
+a bridge. When Python ends, `run` ends all that is left in the cgroups and removes them.
 """
 
 import concurrent.futures
@@ -30,7 +30,7 @@ CONTROLLERS = (
     "deployment-controller", "replicaset-controller", "daemonset-controller", "serviceaccount-controller",
     "root-ca-certificate-publisher-controller", "namespace-controller", "garbage-collector-controller",
     "pod-garbage-collector-controller", "node-lifecycle-controller")
-# What the kubelet wants to write. Files that already say so are mounted over them, so that it leaves the machine's alone.
+# What the kubelet wants to change. Files that already say so are mounted over them: the machine's stay as they are.
 KERNEL_SETTINGS = {
     "vm/overcommit_memory": 1, "vm/panic_on_oom": 0, "kernel/panic": 10, "kernel/panic_on_oops": 1,
     "kernel/keys/root_maxkeys": 1000000, "kernel/keys/root_maxbytes": 25000000}
@@ -136,7 +136,7 @@ state = "/run/containerd"
         network.write_text(json.dumps({"cniVersion": "0.4.0", "name": "stage", "plugins": [
             {"type": "bridge", "bridge": "stage1", "ipam": {"type": "host-local", "subnet": "10.98.0.0/24"}}]}))
         runtime = self.spawn("containerd", "containerd", "--config", config)
-        wait_for(lambda: runtime.check() and pathlib.Path(CRI_SOCKET).exists() and self.ctr("version"), 20, "containerd")
+        wait_for(lambda: runtime.check() and self.ctr("version"), 20, "containerd")
         archive = self.folder / "image.tar"
         self.write_node_image(archive)
         self.ctr("images", "import", archive)
@@ -203,8 +203,8 @@ state = "/run/containerd"
         self.component("kube-scheduler", f"--kubeconfig={self.pki}/scheduler.kubeconfig", "--leader-elect=false")
         self.component(
             "kube-controller-manager", f"--kubeconfig={self.pki}/controllers.kubeconfig", "--leader-elect=false",
-            "--use-service-account-credentials", f"--service-account-private-key-file={key}", f"--root-ca-file={self.pki}/ca.crt",
-            "--controllers=" + ",".join(CONTROLLERS))
+            "--use-service-account-credentials", f"--service-account-private-key-file={key}",
+            f"--root-ca-file={self.pki}/ca.crt", "--controllers=" + ",".join(CONTROLLERS))
 
     def node_is_ready(self):
         for child in self.children:
