@@ -15,6 +15,8 @@ run_packages=(g++ cmake ninja-build "libboost1.83-dev|libboost1.81-dev|libboost1
   libgrpc++-dev libprotobuf-dev protobuf-compiler)
 test_packages=(libgtest-dev libgmock-dev prometheus prometheus-node-exporter python3 python3-pip openssl curl
   procps ca-certificates)
+# Real container engines and what a real kubelet needs; Kubernetes itself is built with Go 1.26 where there is one.
+cluster_packages=(containerd runc docker.io podman busybox-static iproute2 util-linux)
 ci_packages=(clang-format-14 clang-14 libclang-rt-14-dev)
 
 mode=${1:---run}
@@ -22,7 +24,8 @@ case $mode in
   --run) wanted=("${run_packages[@]}") ;;
   --test) wanted=("${run_packages[@]}" "${test_packages[@]}") ;;
   --ci) wanted=("${run_packages[@]}" "${test_packages[@]}" "${ci_packages[@]}") ;;
-  *) say "unknown argument \"$mode\" (write --run, --test or --ci)"; exit 2 ;;
+  --cluster) wanted=("${run_packages[@]}" "${test_packages[@]}" "${cluster_packages[@]}") ;;
+  *) say "unknown argument \"$mode\" (write --run, --test, --ci or --cluster)"; exit 2 ;;
 esac
 
 if ! command -v apt-get >/dev/null; then
@@ -73,7 +76,7 @@ for package in "${missing[@]}"; do
   chosen+=("$pick")
 done
 
-# Prometheus comes with a service. The tests start their own on a loopback port, so keep the package's from
+# Prometheus and container engines come with services. The tests start their own, so keep the packages' from
 # starting now and at the next boot, unless somebody installed and set it up before us.
 if [ ! -e /usr/sbin/policy-rc.d ]; then
   printf '#!/bin/sh\nexit 101\n' >"$work/policy-rc.d"
@@ -83,9 +86,10 @@ fi
 say "installing ${chosen[*]}"
 # --no-remove: never take away what this machine's owner put there (an older Boost, say).
 apt_get install --no-install-recommends --no-remove "${chosen[@]}"
-for service in prometheus prometheus-node-exporter; do
-  if [[ " ${chosen[*]} " == *" $service "* ]]; then
-    "${as_root[@]}" rm -f "/etc/systemd/system/multi-user.target.wants/$service.service"  # systemctl disable
-  fi
+for package in prometheus prometheus-node-exporter docker.io containerd podman; do
+  if [[ " ${chosen[*]} " != *" $package "* ]]; then continue; fi
+  for unit in $(dpkg-query -L "$package" | sed -n 's,.*/systemd/system/\([^/]*\.\(service\|socket\|timer\)\)$,\1,p'); do
+    "${as_root[@]}" find /etc/systemd/system -path "*.wants/$unit" -delete  # systemctl disable
+  done
 done
 say "done"
