@@ -200,7 +200,7 @@ class ClusterTest(unittest.TestCase):
                             "no allocation of a pod that ended", 30)
 
     def test_7_the_kubelet_is_killed_and_comes_back(self):
-        watching = {"pods-api": "pods_api", "kubelet": "kubelet", "auto": "pods_api"}
+        watching = {"pods-api": "pods-api", "kubelet": "kubelet", "auto": "pods-api"}
         before = {name: scene.metrics(name) for name in NAMED}
         scene.stage.kill_kubelet()
         for name, source in watching.items():

@@ -27,11 +27,11 @@ class Setup:
 
 
 SETUPS = {
-    "pods-api": Setup("pods-api", "pods_api", (PODS_API,)),
+    "pods-api": Setup("pods-api", "pods-api", (PODS_API,)),
     "apiserver": Setup("apiserver", "apiserver", (), MAY_LIST_PODS),
     "kubelet": Setup("kubelet", "kubelet", (), MAY_ASK_KUBELET),
     "cri": Setup("cri", "cri", (RUNTIME,)),
-    "auto": Setup("auto", "pods_api", (PODS_API,)),
+    "auto": Setup("auto", "pods-api", (PODS_API,)),
     "auto-older": Setup("auto", "apiserver", (), MAY_LIST_PODS),  # as with a kubelet that has no Pods API
     "denied": Setup("apiserver", "apiserver", (), []),
 }

@@ -41,7 +41,7 @@ class PodResources final : public AllocationSource {
   bool is_gpu(const std::string& resource) const;
 
   const Options options_;
-  HealthCell health_{"pod_resources"};
+  HealthCell health_{"pod-resources"};
 
   // The thread's own.
   GrpcClient client_;

@@ -38,7 +38,7 @@ class PodsApi final : public PodSource {
   std::string reason_of(const GrpcOutcome& outcome) const;
 
   const Options options_;
-  HealthCell health_{"pods_api"};
+  HealthCell health_{"pods-api"};
   PodStore store_;
   Backoff backoff_;      // the thread's own
   std::jthread thread_;  // last: it uses the others
