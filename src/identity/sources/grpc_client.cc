@@ -227,8 +227,8 @@ std::unique_ptr<GrpcClient::Stream> GrpcClient::open(const std::string& method, 
 
 #ifdef __SANITIZE_THREAD__
 // gRPC and Abseil are not built with the sanitizer, which therefore does not see how their threads keep out of each
-// other's way. None of our code runs on those threads. The first two lines alone would not do; without them every
-// megabyte that arrives takes a second to be suppressed.
+// other's way. But for the log function none of our code runs on those threads. The first two lines alone would not do;
+// without them every megabyte that arrives takes a second to be suppressed.
 extern "C" const char* __tsan_default_suppressions() {
   return "called_from_lib:libgrpc_unsecure.so\n"
          "called_from_lib:libgpr.so\n"
