@@ -49,8 +49,12 @@ sum by (gpu) (gpu_ledger_device_energy_joules_total{job="direct"})
 
 
 def readme_queries():
-    """Every query in README's ```promql blocks; a comment or an empty line ends a query."""
-    text = (harness.SOURCE / "README.md").read_text(encoding="utf-8")
+    """Every query in README's ```promql blocks."""
+    return queries_of((harness.SOURCE / "README.md").read_text(encoding="utf-8"))
+
+
+def queries_of(text):
+    """A comment or an empty line ends a query."""
     queries = []
     for block in re.findall(r"^```promql\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
         for part in re.split(r"^#.*$|^\s*$", block, flags=re.MULTILINE):
@@ -85,12 +89,16 @@ class RelayHandler(http.server.BaseHTTPRequestHandler):
 
 
 class Prometheus(harness.Program):
-    def __init__(self, folder, targets, options=None):
-        jobs = [{"job_name": name, "static_configs": [{"targets": [f"127.0.0.1:{port}"]}], **(options or {})}
-                for name, port in targets.items()]
+    """Targets are {job: port}; jobs, if given, are whole scrape configurations instead, more is YAML of further ones."""
+
+    def __init__(self, folder, targets=None, options=None, jobs=(), more="", rules=()):
+        jobs = jobs or [{"job_name": name, "static_configs": [{"targets": [f"127.0.0.1:{port}"]}], **(options or {})}
+                        for name, port in (targets or {}).items()]
+        lines = ["global: {scrape_interval: 1s, scrape_timeout: 1s}",
+                 f"rule_files: {json.dumps([str(path) for path in rules])}",  # JSON is YAML
+                 "scrape_configs:", *[f"  - {json.dumps(job)}" for job in jobs], more]
         config = folder / "prometheus.yml"
-        config.write_text(json.dumps({  # JSON is YAML
-            "global": {"scrape_interval": "1s", "scrape_timeout": "1s"}, "scrape_configs": jobs}), encoding="utf-8")
+        config.write_text("\n".join(lines), encoding="utf-8")
         self.port = harness.free_port()
         super().__init__([
             PROMETHEUS, f"--config.file={config}", f"--storage.tsdb.path={folder}/tsdb",

@@ -1,0 +1,151 @@
+"""The rules, alerts and scrape examples of deploy/prometheus, with a real promtool and a real Prometheus."""
+
+import json
+import re
+import shutil
+import subprocess
+import unittest
+
+import harness
+from prometheus_test import PROMETHEUS, PROMTOOL, Prometheus
+
+FOLDER = harness.SOURCE / "deploy" / "prometheus"
+RULES = sorted(FOLDER.glob("*.rules.yml")) + [FOLDER / "alerts.yml"]
+
+# Changes that somebody could make by mistake; the unit tests of the rules have to notice each of them.
+MISTAKES = [
+    ("parameters.rules.yml", "vector(0.30)", "vector(0.31)"),
+    ("recording.rules.yml", "/ 60000", "/ 3600000"),
+    ("recording.rules.yml", "(cluster, namespace) (node_namespace:gpu_ledger_power", "(namespace) (node_namespace:gpu_ledger_power"),
+    ("recording.rules.yml", "labels: {owner: host}", "labels: {owner: pod}"),
+    ("recording.rules.yml", "sum by (cluster, node, instance, namespace, pod) (rate(gpu_ledger_pod_energy_joules_total[5m]))",
+     "rate(sum by (cluster, node, instance, namespace, pod) (gpu_ledger_pod_energy_joules_total)[5m:1m])"),
+    ("compat.rules.yml", "sum without (energy_estimated)", "max without (energy_estimated)"),
+    ("alerts.yml", "> 1024 ^ 3", "> 1e9"),
+    ("alerts.yml", "or (\n            max by (cluster, node, gpu, uuid, xid) (gpu_ledger_xid_errors_total{xid!~", "unless (\n            max by (cluster, node, gpu, uuid, xid) (gpu_ledger_xid_errors_total{xid!~"),
+    ("alerts.yml", "[1d] offset 15m", "[1m] offset 15m"),
+    ("alerts.yml", "|container|host)_energy", "|container)_energy"),
+    ("alerts.yml", "or 0 * sum by", "or sum by"),
+    ("alerts.yml", "gpu_ledger_device_up == 1", "gpu_ledger_device_up == 0"),
+    ("alerts.yml", "timestamp_seconds > 180", "timestamp_seconds > 30"),
+]
+
+EXPORTER = {"pod": "gpu-ledger-x7k2p", "namespace": "monitoring", "container": "gpu-ledger"}
+
+
+def promtool(*arguments, folder=FOLDER):
+    done = subprocess.run([PROMTOOL, *[str(argument) for argument in arguments]], cwd=folder, capture_output=True,
+                          text=True, timeout=120 * harness.SLOW)
+    return done.returncode, done.stdout + done.stderr
+
+
+class RulesTest(harness.Case):
+    @classmethod
+    def setUpClass(cls):
+        if not PROMETHEUS or not PROMTOOL:
+            raise AssertionError("prometheus and promtool are missing; tools/setup.sh --test installs them")
+
+    def test_rules_are_valid(self):
+        for path in RULES:
+            code, said = promtool("check", "rules", path)
+            self.assertEqual(code, 0, said)
+        code, said = promtool("check", "config", "prometheus.yml")
+        self.assertEqual(code, 0, said)
+
+    def test_unit_tests_pass(self):
+        code, said = promtool("test", "rules", *sorted((FOLDER / "tests").glob("*.yml")))
+        self.assertEqual(code, 0, said)
+        self.assertEqual(said.count("SUCCESS"), len(list((FOLDER / "tests").glob("*.yml"))))
+
+    def test_every_rule_has_a_unit_test(self):
+        tests = "".join(path.read_text(encoding="utf-8") for path in (FOLDER / "tests").glob("*.yml"))
+        rules = "".join(path.read_text(encoding="utf-8") for path in RULES)
+        recorded = re.findall(r"- record: (\S+)", rules)
+        self.assertGreater(len(recorded), 30)
+        for name in recorded:
+            used = len(re.findall(rf"(?<![\w:]){name}(?![\w:])", rules)) > 1  # then it is tested by what it makes
+            self.assertTrue(name in tests or used, f"{name} is recorded and not tested")
+        alerts = re.findall(r"- alert: (\S+)", rules)
+        self.assertGreater(len(alerts), 10)
+        for name in alerts:
+            self.assertRegex(tests, rf"alertname: {name}, exp_alerts: \[\]", "never seen silent")
+            self.assertRegex(tests, rf"alertname: {name}\n +exp_alerts:\n", "never seen to fire")
+
+    def test_unit_tests_notice_mistakes(self):
+        for number, (name, right, wrong) in enumerate(MISTAKES):
+            with self.subTest(wrong=wrong):
+                copy = shutil.copytree(FOLDER, self.folder / str(number))
+                text = (copy / name).read_text(encoding="utf-8")
+                self.assertIn(right, text)
+                (copy / name).write_text(text.replace(right, wrong), encoding="utf-8")
+                code, said = promtool("check", "rules", name, folder=copy)
+                self.assertEqual(code, 0, f"not even a rule:\n{said}")
+                test = "tests/recording_test.yml" if name == "parameters.rules.yml" else f"tests/{name.split('.')[0]}_test.yml"
+                code, said = promtool("test", "rules", test, folder=copy)
+                self.assertNotEqual(code, 0, "nobody noticed")
+
+
+class LabelsTest(harness.Case):
+    """Whose labels a series has, when the target has some of the same names."""
+
+    def test_honor_labels(self):
+        with harness.Ledger(*harness.FAST) as ledger:
+            target = {"targets": [f"127.0.0.1:{ledger.port}"], "labels": EXPORTER}
+            jobs = [
+                {"job_name": "plain", "static_configs": [target]},
+                {"job_name": "honored", "honor_labels": True, "static_configs": [target]},
+                {"job_name": "operator", "static_configs": [target], **self.service_monitor()},
+            ]
+            with Prometheus(self.folder, jobs=jobs, more=self.kubernetes_job(ledger.port)) as prometheus:
+                harness.wait_until(lambda: len(prometheus.query("gpu_ledger_build_info")) == 4, 20, "four scrapes")
+                harness.wait_until(lambda: len(prometheus.query('my_gpu_process_active{process_name="spin-wait"}')) == 4, 20,
+                                   "the notebook, which comes after some seconds")
+                self.check_pitfalls(prometheus)
+                for job in ("operator", "kubernetes"):
+                    self.check_right(prometheus, job)
+
+    def check_pitfalls(self, prometheus):
+        """What docs/cookbook.md warns of."""
+        notebook = 'my_gpu_process_active{process_name="spin-wait",job="%s"}'
+        (plain,) = prometheus.query(notebook % "plain")
+        self.assertEqual(plain["metric"]["exported_pod"], "notebook-7f9c-x2x4q")
+        self.assertEqual(plain["metric"]["pod"], EXPORTER["pod"])
+        (honored,) = prometheus.query(notebook % "honored")
+        self.assertEqual(honored["metric"]["pod"], "notebook-7f9c-x2x4q")
+        self.assertNotIn("exported_pod", honored["metric"])
+        # Not the exporter's, but so it looks.
+        (slurm,) = prometheus.query('my_gpu_process_active{process_name="gmx_mpi",job="honored"}')
+        self.assertEqual(slurm["metric"]["pod"], EXPORTER["pod"])
+
+    def check_right(self, prometheus, job):
+        (pod,) = prometheus.query('my_gpu_process_active{process_name="spin-wait",job="%s"}' % job)
+        self.assertEqual((pod["metric"]["namespace"], pod["metric"]["pod"]), ("research", "notebook-7f9c-x2x4q"))
+        for query in ('my_gpu_process_active{process_name="gmx_mpi",job="%s"}', 'gpu_ledger_device_info{job="%s"}'):
+            found = prometheus.query(query % job)
+            self.assertTrue(found, query)
+            for series in found:
+                self.assertFalse(EXPORTER.keys() & series["metric"].keys(), series["metric"])
+        namespaces = {series["metric"].get("namespace")
+                      for series in prometheus.query('{__name__=~".+",job="%s",namespace!=""}' % job)}
+        self.assertEqual(namespaces, {"ml-team", "research", "inference"})
+
+    def service_monitor(self):
+        """What the operator makes of it: the target's labels are there before the relabelling of the user."""
+        text = (FOLDER / "servicemonitor.yml").read_text(encoding="utf-8")
+        self.assertIn("honorLabels: true", text)
+        (dropped,) = re.findall(r"- action: labeldrop\n +regex: (\S+)", text)
+        return {"honor_labels": True, "relabel_configs": [{"action": "labeldrop", "regex": dropped}]}
+
+    def kubernetes_job(self, port):
+        """The example with the same relabelling, for a target that is found without a cluster."""
+        text = (FOLDER / "scrape.kubernetes.yml").read_text(encoding="utf-8")
+        meta = {"__meta_kubernetes_pod_label_app_kubernetes_io_name": "gpu-ledger",
+                "__meta_kubernetes_pod_container_port_number": "9400", "__meta_kubernetes_pod_node_name": "node-7"}
+        found = json.dumps({"targets": [f"127.0.0.1:{port}"], "labels": meta})
+        changed, count = re.subn(r"kubernetes_sd_configs:\n +- role: pod", f"static_configs: [{found}]", text)
+        self.assertEqual(count, 1)
+        return changed.split("scrape_configs:\n")[1].replace("job_name: gpu-ledger", "job_name: kubernetes")
+
+
+if __name__ == "__main__":
+    unittest.main()
