@@ -90,8 +90,9 @@ bool Mixture::meet(const Observed& step) {
     member.shape->note_samples(drawn, step.who[i].busy > 0);
     if (!step.mps) member.shape->note_ceiling(step.shown[0].value_or(1), step.who[i].busy, step.seconds);
   }
-  bool milestone = false;
-  for (double enough : {kSamplesToCallPassive, 4 * kSamplesToCallPassive, kMostSamples}) {
+  // The first samples change the picture with every step, later ones slowly.
+  bool milestone = before < kSamplesToCallPassive;
+  for (double enough : {4 * kSamplesToCallPassive, kMostSamples}) {
     milestone |= before < enough && company_->samples >= enough;
   }
   return milestone;

@@ -86,6 +86,8 @@ class Mixture {
     bool mps = false;
     double samples = 0;
     double caught(size_t member) const { return samples > 0 ? who[member].hits / samples : 0; }
+    // One sample more than were drawn, half for and half against: none drawn is no proof.
+    double probable_time(size_t member) const { return (who[member].hits + 0.5) / (samples + 1); }
     const Signature& shape(size_t member) const { return *who[member].shape; }
   };
   // A step in company, kept so that it can be estimated again.

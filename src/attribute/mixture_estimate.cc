@@ -17,8 +17,9 @@ constexpr double kPowerError = 0.03;
 constexpr double kPowerErrorOfValue = 0.12;
 // The driver rounds to percent and samples in step with some workloads.
 constexpr double kSampleError = 0.035;
-// While somebody unknown is there, the known ones need not explain everything.
-constexpr double kRoomForUnknown = 4;
+// While somebody unknown is there, the known ones need not explain everything. Under MPS no sample says how much of the
+// time was the unknown one's.
+constexpr double kRoomUnderMps = 4;
 // A company that misses what is shown by more than this many errors has somebody in it who changed.
 constexpr double kMisfitOfChange = 2.5;
 // How many are tried in turn as the one who did: more than usually work at one time, few enough for a crowd.
@@ -41,20 +42,23 @@ double error_of(size_t feature, double value) {
 Mixture::Fit Mixture::fit(const Record& record, const Roles& roles) const {
   const Scene& step = record.step;
   const Company& company = *record.company;
+  double strangers_time = 0;
+  for (size_t u : roles.unknown) strangers_time += company.probable_time(u);
   std::vector<Clue> clues;
   std::vector<Source> sources(roles.known.size());
   for (size_t f = 0; f < kFeatures; ++f) {
     if (!step.shown[f]) continue;
     for (size_t i = 0; i < sources.size(); ++i) sources[i].parts[clues.size()] = company.shape(roles.known[i]).level(f);
     const double error = error_of(f, std::max(0.0, *step.shown[f]));
-    clues.push_back({*step.shown[f], error, error * (roles.unknown.empty() ? 1 : kRoomForUnknown)});
+    // Of a stranger's second is expected what a second of this GPU shows on average, give or take all of it.
+    const double room = step.mps ? error * kRoomUnderMps : std::hypot(error, strangers_time * *step.shown[f]);
+    clues.push_back({*step.shown[f], error, roles.unknown.empty() ? error : room});
   }
   for (size_t i = 0; i < sources.size(); ++i) {
     const size_t k = roles.known[i];
     sources[i].highest = company.shape(k).highest_share();
     if (step.mps) continue;
-    // One ticket more than were drawn, half for and half against: none drawn is no proof.
-    const double share = (company.who[k].hits + 0.5) / (company.samples + 1);
+    const double share = company.probable_time(k);
     sources[i].own_part = company.shape(k).busy();
     sources[i].own_seen = company.caught(k);
     sources[i].own_error = kSampleError + std::sqrt(share * (1 - share) / std::max(1.0, company.samples));

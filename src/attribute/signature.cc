@@ -18,8 +18,7 @@ void Signature::learn(const Features& shown, double busy, double weight) {
 
 void Signature::learn_alone(const Features& shown, double busy, double seconds) {
   if (!seen_alone_) {
-    trust_ = 0;
-    level_ = {};
+    trust_ = std::min(trust_, kRestBesideAlone);
     seen_alone_ = true;
   }
   learn(shown, busy, seconds);

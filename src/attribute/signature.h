@@ -34,7 +34,7 @@ class Signature {
   Memory memory() const { return {level_, busy_, peak_, trust_, seen_alone_}; }
 
   void learn_alone(const Features& shown, double busy, double seconds);
-  // From what known neighbours left unexplained: worth a fifth, and forgotten at the first sight of it alone.
+  // From what known neighbours left unexplained: worth a fifth, and of little weight after the first sight of it alone.
   void learn_from_rest(const Features& rest, double busy, double seconds);
 
   bool known() const { return trust_ >= kEnough; }
@@ -57,6 +57,8 @@ class Signature {
   static constexpr double kEnough = 0.9;       // seconds alone: one step
   static constexpr double kMemory = 20;        // seconds: processes change their ways
   static constexpr double kRestIsWorth = 0.2;  // of a second alone
+  // Seconds: all that the rest taught weighs no more than the first step alone, which may have been an odd one.
+  static constexpr double kRestBesideAlone = 1;
 
   void learn(const Features& shown, double busy, double weight);
 
