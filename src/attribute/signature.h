@@ -22,6 +22,9 @@ class Signature {
     double peak = 0;
     double trust = 0;
     bool seen_alone = false;
+    std::array<double, kFeatures> revised_level{};
+    double missed = 0;
+    double ceiling = 1;
   };
 
   Signature() = default;
@@ -30,8 +33,11 @@ class Signature {
         busy_(memory.busy),
         peak_(memory.peak),
         trust_(memory.trust),
-        seen_alone_(memory.seen_alone) {}
-  Memory memory() const { return {level_, busy_, peak_, trust_, seen_alone_}; }
+        seen_alone_(memory.seen_alone),
+        revised_level_(memory.revised_level),
+        missed_(memory.missed),
+        ceiling_(memory.ceiling) {}
+  Memory memory() const { return {level_, busy_, peak_, trust_, seen_alone_, revised_level_, missed_, ceiling_}; }
 
   void learn_alone(const Features& shown, double busy, double seconds);
   // From what known neighbours left unexplained: worth a fifth, and of little weight after the first sight of it alone.

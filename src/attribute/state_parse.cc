@@ -148,6 +148,12 @@ void add_signature(const Json& json, DeviceState& device) {
   memory.peak = number(json.at("peak"));
   memory.trust = number(json.at("trust"));
   memory.seen_alone = json.at("seen_alone").get<bool>();
+  // The first files have none of these.
+  if (const auto revised = json.find("revised_level"); revised != json.end()) {
+    for (size_t i = 0; i < memory.revised_level.size(); ++i) memory.revised_level[i] = number(revised->at(i));
+  }
+  if (json.contains("missed")) memory.missed = std::max(0.0, number(json["missed"]));
+  if (json.contains("ceiling")) memory.ceiling = std::clamp(number(json["ceiling"]), 0.0, 1.0);
   device.signatures[process_key(json)] = memory;
 }
 

@@ -176,6 +176,12 @@ void write_signature(JsonText& json, const ProcKey& key, const Signature::Memory
   json.field("peak", memory.peak);
   json.field("trust", memory.trust);
   json.field("seen_alone", memory.seen_alone);
+  json.name("revised_level");
+  json.open('[');
+  for (double level : memory.revised_level) json.value(level);
+  json.close(']');
+  json.field("missed", memory.missed);
+  json.field("ceiling", memory.ceiling);
   json.close('}');
   json.line();
 }

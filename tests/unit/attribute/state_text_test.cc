@@ -61,6 +61,40 @@ TEST(StateText, ComesBackAsItWas) {
   EXPECT_EQ(slice.mig_id, (MigId{1, 0}));
 }
 
+TEST(StateText, WhatWasLearnedComesBackWhole) {
+  Signature::Memory memory;
+  memory.level = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7};
+  memory.revised_level = {0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1};
+  memory.missed = 17.5;
+  memory.ceiling = 0.25;
+  EngineState state;
+  state.devices.emplace_back().signatures[{7, 70}] = memory;
+  const auto parsed = parse_state(write_state(state));
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message;
+  const Signature::Memory& back = parsed->devices.at(0).signatures.at({7, 70});
+  EXPECT_EQ(back.level, memory.level);
+  EXPECT_EQ(back.revised_level, memory.revised_level);
+  EXPECT_EQ(back.missed, 17.5);
+  EXPECT_EQ(back.ceiling, 0.25);
+  const Signature::Memory through = Signature(back).memory();
+  EXPECT_EQ(through.revised_level, memory.revised_level);
+  EXPECT_EQ(through.missed, 17.5);
+  EXPECT_EQ(through.ceiling, 0.25);
+}
+
+TEST(StateText, FilesFromBeforeAllOfItWasKeptAreRead) {
+  const std::string body =
+      R"({"number":1,"devices":[{"uuid":"GPU-0","boot_id":"b","steady_ns":1,"wall_ns":1,"measured_uj":0,)"
+      R"("unattributed_uj":[0,0,0,0,0],"xids":[],"owners":[],"processes":[],"signatures":[{"pid":7,"start_ticks":70,)"
+      R"("level":[1,0,0,0,0,0,0],"busy":1,"peak":1,"trust":5,"seen_alone":true}]}]})";
+  const auto parsed = parse_state(state_header(body) + body);
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message;
+  const Signature::Memory& memory = parsed->devices.at(0).signatures.at({7, 70});
+  EXPECT_EQ(memory.trust, 5);
+  EXPECT_EQ(memory.missed, 0);
+  EXPECT_EQ(memory.ceiling, 1);
+}
+
 TEST(StateText, NoPrefixIsAccepted) {
   const std::string text = write_state(rich_state());
   ASSERT_TRUE(parse_state(text).ok());
