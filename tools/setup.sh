@@ -17,7 +17,7 @@ test_packages=(libgtest-dev libgmock-dev prometheus prometheus-node-exporter pyt
   procps ca-certificates)
 # Real container engines and what a real kubelet needs; Kubernetes itself is built with Go 1.26 where there is one.
 cluster_packages=(containerd runc docker.io podman busybox-static iproute2 util-linux)
-ci_packages=(clang-format-14 clang-14 libclang-rt-14-dev)
+ci_packages=(libbenchmark-dev clang-format-14 clang-14 libclang-rt-14-dev)
 
 mode=${1:---run}
 case $mode in

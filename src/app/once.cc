@@ -32,7 +32,7 @@ Status once(const Config& config) {
 
   if (!config.textfile.empty())
     return write_textfile(config.textfile, textfile_text(*snapshot->cycle, pipeline_options(config).expose));
-  return write_to_stdout(snapshot->text);
+  return write_to_stdout(snapshot->text.get());
 }
 
 }  // namespace gpuledger::app

@@ -25,6 +25,7 @@ Pipeline::Pipeline(std::unique_ptr<GpuSource> source, std::unique_ptr<identity::
       resolver_(std::move(resolver)),
       engine_(rules),
       options_(std::move(options)),
+      shown_(std::make_shared<const expose::ExposeOptions>(options_.expose)),
       clock_(clock) {
   if (!options_.textfile.empty())
     textfile_ = std::make_unique<FileWriter>("textfile", options_.textfile, write_textfile);
@@ -69,9 +70,13 @@ std::shared_ptr<const Snapshot> Pipeline::run_cycle() {
   if (textfile_) post_textfile(*cycle, began);
 
   auto snapshot = std::make_shared<Snapshot>();
-  snapshot->text = expose::write_text(*cycle, options_.expose);
-  snapshot->openmetrics = expose::write_openmetrics(*cycle, options_.expose);
-  snapshot->json = expose::write_json(*cycle, options_.expose);
+  // The bytes are made on the reader's thread, from what no longer changes: a format nobody asks for costs nothing.
+  const auto deferred = [&](auto write) {
+    return LazyText([cycle, options = shown_, write] { return write(*cycle, *options); });
+  };
+  snapshot->text = deferred(expose::write_text);
+  snapshot->openmetrics = deferred(expose::write_openmetrics);
+  snapshot->json = deferred(expose::write_json);
   snapshot->cycle = std::move(cycle);
   cycle_durations_.observe(std::chrono::duration<double>(clock_.now().steady - began).count());
   return snapshot;
@@ -112,6 +117,7 @@ void Pipeline::change(const BookingRules& rules, PipelineOptions options) {
   engine_.change_rules(rules);
   source_->change_interval(options.sample_interval);
   options_ = std::move(options);
+  shown_ = std::make_shared<const expose::ExposeOptions>(options_.expose);
 }
 
 void Pipeline::release_gpus() {

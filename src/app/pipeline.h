@@ -57,6 +57,7 @@ class Pipeline {
   std::unique_ptr<identity::Resolver> resolver_;
   attribute::Engine engine_;
   PipelineOptions options_;
+  std::shared_ptr<const expose::ExposeOptions> shown_;  // options_.expose, shared with the snapshots
   const Clock& clock_;
   std::optional<Nanoseconds> last_scan_;
   bool rescan_wanted_ = false;

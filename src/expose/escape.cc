@@ -79,6 +79,30 @@ void append_help(std::string& out, std::string_view help, bool escape_quotes) {
   append_escaped(out, help, escape_quotes);
 }
 
+void append_json_string(std::string& out, std::string_view text) {
+  if (std::all_of(text.begin(), text.end(), is_plain)) {
+    out += text;
+    return;
+  }
+  constexpr std::string_view kShort = "\b\f\n\r\t\"\\";
+  constexpr std::string_view kLetters = "bfnrt\"\\";
+  constexpr std::string_view kHex = "0123456789abcdef";
+  while (!text.empty()) {
+    const size_t length = sequence_length(text);
+    const auto first = static_cast<uint8_t>(text[0]);
+    if (length == 0) {
+      out += kReplacement;
+    } else if (const size_t letter = kShort.find(text[0]); letter != std::string_view::npos) {
+      out.append("\\").append(1, kLetters[letter]);
+    } else if (first < 0x20) {
+      out.append("\\u00").append(1, kHex[first >> 4]).append(1, kHex[first & 15]);
+    } else {
+      out += text.substr(0, length);
+    }
+    text.remove_prefix(std::max<size_t>(length, 1));
+  }
+}
+
 bool is_metric_name(std::string_view name) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == ':'; };
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };

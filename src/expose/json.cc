@@ -1,139 +1,184 @@
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "expose/expose.h"
+#include "expose/json_text.h"
 #include "expose/view.h"
 #include "expose/words.h"
 
+// Names are in the order of the alphabet, so that two documents are easily compared.
 namespace gpuledger::expose {
 namespace {
-
-using nlohmann::json;
 
 // By way of whole microseconds, which a double holds exactly since 1970; nanoseconds it does not.
 double seconds_of(Nanoseconds time) {
   return static_cast<double>(time.count() / 1000) / 1e6;
 }
 
-void add_text(json& object, const char* name, const std::string& value) {
-  if (!value.empty()) object[name] = value;
+void write_energy(JsonText& json, const Booked& booked) {
+  json.name("energy_joules");
+  json.open('{');
+  json.field("alone", booked.alone);
+  json.field("shared", booked.shared);
+  json.field("total", booked.total());
+  json.close('}');
 }
 
-json energy_of(const Booked& booked) {
-  return {{"alone", booked.alone.joules()}, {"shared", booked.shared.joules()}, {"total", booked.total().joules()}};
+void write_mig(JsonText& json, const MigInstance& instance) {
+  json.open('{');
+  json.field("ci_id", instance.id.compute_instance);
+  json.field("gi_id", instance.id.gpu_instance);
+  if (instance.memory_total) json.field("memory_total_bytes", instance.memory_total->count);
+  if (instance.memory_used) json.field("memory_used_bytes", instance.memory_used->count);
+  json.field_if_any("profile", instance.profile);
+  json.field_if_any("uuid", instance.uuid);
+  json.close('}');
 }
 
-void add_owner(json& object, const Owner& owner) {
-  object["owner"] = owner_kind_name(owner.kind);
-  add_text(object, "namespace", owner.name_space);
-  add_text(object, "pod", owner.pod);
-  add_text(object, "container", owner.container);
-  add_text(object, "pod_uid", owner.pod_uid);
-  add_text(object, "runtime", owner.runtime);
-  add_text(object, "container_id", owner.container_id);
-  add_text(object, "job", owner.job);
-  add_text(object, "step", owner.step);
+void write_device_counts(JsonText& json, const DeviceAccount& account) {
+  json.name("unattributed_joules");
+  json.open('{');
+  for (Reason reason : {Reason::kAnomaly, Reason::kExporterDown, Reason::kIdle, Reason::kStatic, Reason::kUnseen}) {
+    json.field(reason_name(reason), account.unattributed[static_cast<size_t>(reason)]);
+  }
+  json.close('}');
 }
 
-json mig_json(const MigInstance& instance) {
-  json object{{"gi_id", instance.id.gpu_instance}, {"ci_id", instance.id.compute_instance}};
-  add_text(object, "uuid", instance.uuid);
-  add_text(object, "profile", instance.profile);
-  if (instance.memory_total) object["memory_total_bytes"] = instance.memory_total->count;
-  if (instance.memory_used) object["memory_used_bytes"] = instance.memory_used->count;
-  return object;
-}
-
-json device_json(const DeviceSeries& device) {
+void write_device(JsonText& json, const DeviceSeries& device) {
   const DeviceAccount& account = *device.account;
   const DeviceDescription& description = *account.description;
-  json object{{"index", description.index},
-              {"uuid", description.uuid.text},
-              {"model", description.model},
-              {"up", account.up},
-              {"mig_mode", mig_mode_name(description)},
-              {"energy_source", energy_source_name(description.energy_source)},
-              {"energy_joules", account.measured.joules()}};
-  add_text(object, "pci_bus_id", description.pci_bus_id);
-  add_text(object, "driver", description.driver);
-  if (description.accounting_enabled) object["accounting_enabled"] = *description.accounting_enabled;
-  if (description.power_limit) object["power_limit_watts"] = description.power_limit->watts();
-  json& unattributed = object["unattributed_joules"];
-  for (size_t i = 0; i < kReasonCount; ++i) {
-    unattributed[std::string(reason_name(static_cast<Reason>(i)))] = account.unattributed[i].joules();
+  static const DeviceSample nothing_said;
+  const bool here = device.sample != nullptr;
+  const DeviceSample& sample = here ? *device.sample : nothing_said;
+  json.open('{');
+  if (description.accounting_enabled) json.field("accounting_enabled", *description.accounting_enabled);
+  json.field_if_any("driver", description.driver);
+  json.field("energy_joules", account.measured);
+  json.field("energy_source", energy_source_name(description.energy_source));
+  if (here && account.idle_power) json.field("idle_power_watts", account.idle_power->watts());
+  json.field("index", description.index);
+  if (sample.memory_total) json.field("memory_total_bytes", sample.memory_total->count);
+  if (sample.memory_used) json.field("memory_used_bytes", sample.memory_used->count);
+  if (sample.memory_utilization) json.field("memory_utilization_ratio", sample.memory_utilization->value);
+  if (!description.mig.empty()) {
+    json.name("mig");
+    json.open('[');
+    for (const MigInstance& instance : description.mig) write_mig(json, instance);
+    json.close(']');
   }
-  for (const auto& [xid, count] : account.xids) object["xid_errors"][std::to_string(xid)] = count;
-  for (const MigInstance& instance : description.mig) object["mig"].push_back(mig_json(instance));
-  if (device.sample == nullptr) return object;
-
-  const DeviceSample& sample = *device.sample;
-  if (sample.power) object["power_watts"] = sample.power->watts();
-  if (account.idle_power) object["idle_power_watts"] = account.idle_power->watts();
-  if (sample.gpu_utilization) object["utilization_ratio"] = sample.gpu_utilization->value;
-  if (sample.memory_utilization) object["memory_utilization_ratio"] = sample.memory_utilization->value;
-  if (sample.memory_used) object["memory_used_bytes"] = sample.memory_used->count;
-  if (sample.memory_total) object["memory_total_bytes"] = sample.memory_total->count;
-  if (sample.temperature_celsius) object["temperature_celsius"] = *sample.temperature_celsius;
-  return object;
+  json.field("mig_mode", mig_mode_name(description));
+  json.field("model", std::string_view(description.model));
+  json.field_if_any("pci_bus_id", description.pci_bus_id);
+  if (description.power_limit) json.field("power_limit_watts", description.power_limit->watts());
+  if (sample.power) json.field("power_watts", sample.power->watts());
+  if (sample.temperature_celsius) json.field("temperature_celsius", *sample.temperature_celsius);
+  write_device_counts(json, account);
+  json.field("up", account.up);
+  if (sample.gpu_utilization) json.field("utilization_ratio", sample.gpu_utilization->value);
+  json.field("uuid", std::string_view(description.uuid.text));
+  if (!account.xids.empty()) {
+    json.name("xid_errors");
+    json.open('{');
+    for (const auto& [xid, count] : account.xids) json.field(std::to_string(xid), count);
+    json.close('}');
+  }
+  json.close('}');
 }
 
-json process_json(const ProcessAccount& account) {
-  json object{{"pid", account.identity.key.pid}, {"name", account.identity.name},
-              {"gpu", account.gpu_index},        {"gpu_uuid", account.gpu.text},
-              {"active", account.active},        {"energy_joules", energy_of(account.booked)}};
-  if (account.booked.gpu_time) object["gpu_seconds"] = seconds_of(*account.booked.gpu_time);
-  add_owner(object, account.identity.owner);
-  add_text(object, "container_id", account.identity.container_id);
-  if (account.identity.start_time_seconds) object["start_time_seconds"] = *account.identity.start_time_seconds;
-  if (account.booked.shared > Energy()) object["energy_standard_error_joules"] = account.standard_error_joules;
-  if (account.mig) object["mig"] = mig_json(*account.mig);
-  if (account.gone_for) object["gone_seconds"] = seconds_of(*account.gone_for);
-  if (!account.active) return object;
-
-  if (account.sm) object["sm_utilization_ratio"] = account.sm->value;
-  if (account.memory_utilization) object["memory_utilization_ratio"] = account.memory_utilization->value;
-  if (account.memory) object["memory_used_bytes"] = account.memory->count;
-  if (account.idle.evaluated) {
-    object["idle"] = account.idle.idle;
-    object["idle_seconds"] = account.idle.idle ? seconds_of(account.idle.idle_for) : 0.0;
+void write_process(JsonText& json, const ProcessAccount& account) {
+  const ProcessIdentity& identity = account.identity;
+  const Owner& owner = identity.owner;
+  const bool active = account.active;
+  json.open('{');
+  json.field("active", active);
+  json.field_if_any("container", owner.container);
+  json.field_if_any("container_id", identity.container_id.empty() ? owner.container_id : identity.container_id);
+  write_energy(json, account.booked);
+  if (account.booked.shared > Energy()) json.field("energy_standard_error_joules", account.standard_error_joules);
+  if (account.gone_for) json.field("gone_seconds", seconds_of(*account.gone_for));
+  json.field("gpu", account.gpu_index);
+  if (account.booked.gpu_time) json.field("gpu_seconds", seconds_of(*account.booked.gpu_time));
+  json.field("gpu_uuid", std::string_view(account.gpu.text));
+  if (active && account.idle.evaluated) {
+    json.field("idle", account.idle.idle);
+    json.field("idle_seconds", account.idle.idle ? seconds_of(account.idle.idle_for) : 0.0);
   }
-  return object;
+  json.field_if_any("job", owner.job);
+  if (active && account.memory) json.field("memory_used_bytes", account.memory->count);
+  if (active && account.memory_utilization) json.field("memory_utilization_ratio", account.memory_utilization->value);
+  if (account.mig) {
+    json.name("mig");
+    write_mig(json, *account.mig);
+  }
+  json.field("name", std::string_view(identity.name));
+  json.field_if_any("namespace", owner.name_space);
+  json.field("owner", owner_kind_name(owner.kind));
+  json.field("pid", identity.key.pid);
+  json.field_if_any("pod", owner.pod);
+  json.field_if_any("pod_uid", owner.pod_uid);
+  json.field_if_any("runtime", owner.runtime);
+  if (active && account.sm) json.field("sm_utilization_ratio", account.sm->value);
+  if (identity.start_time_seconds) json.field("start_time_seconds", *identity.start_time_seconds);
+  json.field_if_any("step", owner.step);
+  json.close('}');
 }
 
-json owner_json(const View& view, const OwnerAccount& account) {
-  json object{{"gpu", account.gpu_index}, {"gpu_uuid", account.gpu.text}, {"energy_joules", energy_of(account.booked)}};
-  if (account.booked.gpu_time) object["gpu_seconds"] = seconds_of(*account.booked.gpu_time);
-  add_owner(object, account.owner);
+void write_owner(JsonText& json, const View& view, const OwnerAccount& account) {
+  const Owner& owner = account.owner;
+  json.open('{');
+  json.field_if_any("container", owner.container);
+  json.field_if_any("container_id", owner.container_id);
+  write_energy(json, account.booked);
+  json.field("gpu", account.gpu_index);
+  if (account.booked.gpu_time) json.field("gpu_seconds", seconds_of(*account.booked.gpu_time));
+  json.field("gpu_uuid", std::string_view(account.gpu.text));
   const DeviceSeries* device = view.find_device(account.gpu);
-  if (device != nullptr && device->idle_known) object["idle_memory_bytes"] = account.idle_memory.count;
-  return object;
+  if (device != nullptr && device->idle_known) json.field("idle_memory_bytes", account.idle_memory.count);
+  json.field_if_any("job", owner.job);
+  json.field_if_any("namespace", owner.name_space);
+  json.field("owner", owner_kind_name(owner.kind));
+  json.field_if_any("pod", owner.pod);
+  json.field_if_any("pod_uid", owner.pod_uid);
+  json.field_if_any("runtime", owner.runtime);
+  json.field_if_any("step", owner.step);
+  json.close('}');
+}
+
+void write_source(JsonText& json, const SourceHealth& health) {
+  json.open('{');
+  json.field_if_any("reason", health.reason);
+  json.field("source", std::string_view(health.source));
+  json.field("up", health.up);
+  json.close('}');
+}
+
+template <typename List, typename Write>
+void write_list(JsonText& json, std::string_view key, const List& list, Write write_one) {
+  json.name(key);
+  json.open('[');
+  for (const auto& item : list) write_one(item);
+  json.close(']');
 }
 
 }  // namespace
 
 // Unlike the metrics this lists every account by itself: nothing here has to be unique by its labels.
 std::string write_json(const Cycle& cycle, const ExposeOptions& options) {
-  const View view(cycle, options);
-  json document{{"at", seconds_of(cycle.batch.at.wall)},
-                {"cycle", cycle.number},
-                {"simulated", cycle.simulated},
-                {"gpus", json::array()},
-                {"processes", json::array()},
-                {"owners", json::array()},
-                {"sources", json::array()},
-                {"processes_without_owner", cycle.identities->without_owner}};
-  add_text(document, "node", options.node);
-  add_text(document, "version", options.version);
-  for (const DeviceSeries& device : view.devices) document["gpus"].push_back(device_json(device));
-  for (const ProcessAccount& account : cycle.ledger.processes) document["processes"].push_back(process_json(account));
-  for (const OwnerAccount& account : cycle.ledger.owners) document["owners"].push_back(owner_json(view, account));
-  for (const SourceHealth& health : view.sources) {
-    json object{{"source", health.source}, {"up", health.up}};
-    add_text(object, "reason", health.reason);
-    document["sources"].push_back(std::move(object));
-  }
-  // replace: a name that is not UTF-8 must not throw.
-  return document.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  const View view = View::of_devices(cycle, options);
+  constexpr size_t kUsualAccount = 700;
+  JsonText json(64 * 1024 + kUsualAccount * (cycle.ledger.processes.size() + cycle.ledger.owners.size()));
+  json.open('{');
+  json.field("at", seconds_of(cycle.batch.at.wall));
+  json.field("cycle", cycle.number);
+  write_list(json, "gpus", view.devices, [&](const DeviceSeries& device) { write_device(json, device); });
+  json.field_if_any("node", options.node);
+  write_list(json, "owners", cycle.ledger.owners, [&](const auto& account) { write_owner(json, view, account); });
+  write_list(json, "processes", cycle.ledger.processes, [&](const auto& account) { write_process(json, account); });
+  json.field("processes_without_owner", cycle.identities->without_owner);
+  json.field("simulated", cycle.simulated);
+  write_list(json, "sources", view.sources, [&](const SourceHealth& health) { write_source(json, health); });
+  json.field_if_any("version", options.version);
+  json.close('}');
+  return json.take() + "\n";
 }
 
 }  // namespace gpuledger::expose

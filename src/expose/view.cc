@@ -152,13 +152,27 @@ DeviceSeries join_device(const View& view, const DeviceAccount& account) {
 
 }  // namespace
 
-View::View(const Cycle& source, const ExposeOptions& settings) : cycle(source), options(settings) {
+View::View(const Cycle& source, const ExposeOptions& settings) : View(source, settings, true) {}
+
+View::View(const Cycle& source, const ExposeOptions& settings, bool with_series) : cycle(source), options(settings) {
   constants = {{"node", options.node}};
   idle_constants = {{"node", options.node}, {"pod", options.pod}, {"namespace", options.name_space}};
 
   for (const DeviceAccount& account : cycle.ledger.devices) {
     if (account.description) devices.push_back(join_device(*this, account));
   }
+  if (with_series) add_series();
+
+  // One entry per name: the driver's own word comes last, for cycles whose list does not have it.
+  const auto add_source = [&](const SourceHealth& health) {
+    const auto same = [&](const SourceHealth& other) { return other.source == health.source; };
+    if (!health.source.empty() && std::none_of(sources.begin(), sources.end(), same)) sources.push_back(health);
+  };
+  for (const SourceHealth& health : cycle.sources) add_source(health);
+  add_source(cycle.batch.health);
+}
+
+void View::add_series() {
   processes = merge_processes(
       cycle.ledger, [](const ProcessAccount&) { return true; },
       [&](const ProcessAccount& account) { return process_labels(*this, account); });
@@ -176,14 +190,6 @@ View::View(const Cycle& source, const ExposeOptions& settings) : cycle(source), 
       },
       [&](const ProcessAccount& account) { return listed_labels(*this, account); });
   owners = merge_owners(*this);
-
-  // One entry per name: the driver's own word comes last, for cycles whose list does not have it.
-  const auto add_source = [&](const SourceHealth& health) {
-    const auto same = [&](const SourceHealth& other) { return other.source == health.source; };
-    if (!health.source.empty() && std::none_of(sources.begin(), sources.end(), same)) sources.push_back(health);
-  };
-  for (const SourceHealth& health : cycle.sources) add_source(health);
-  add_source(cycle.batch.health);
 }
 
 const DeviceSeries* View::find_device(const GpuUuid& uuid) const {

@@ -40,6 +40,8 @@ struct DeviceSeries {
 // Points into the cycle and the options.
 struct View {
   View(const Cycle& source, const ExposeOptions& settings);
+  // Devices and sources only; the lists that need label text stay empty.
+  static View of_devices(const Cycle& source, const ExposeOptions& settings) { return {source, settings, false}; }
 
   LabelText labels() const { return LabelText(constants); }
   LabelText idle_labels() const { return LabelText(idle_constants); }
@@ -56,6 +58,10 @@ struct View {
   std::vector<ProcessSeries> listed;     // processlist: running, on a GPU that is up
   std::vector<OwnerSeries> owners;
   std::vector<SourceHealth> sources;
+
+ private:
+  View(const Cycle& source, const ExposeOptions& settings, bool with_series);
+  void add_series();
 };
 
 }  // namespace gpuledger::expose

@@ -8,7 +8,7 @@
 
 namespace gpuledger::http {
 
-// The gzip form of the current snapshot's texts, each made when the first client wants it, so that a scrape is a copy.
+// The gzip form of the current snapshot's texts, each made when the first client wants it, as the texts themselves are.
 // One thread.
 class PackedSnapshot {
  public:

@@ -95,7 +95,7 @@ Reply metrics(const RequestFacts& request, const std::shared_ptr<const Snapshot>
   } else {
     const bool open = *format == Format::kOpenMetrics;
     reply.content_type = open ? kOpenMetricsFormat : kTextFormat;
-    set_body(reply, snapshot, open ? snapshot->openmetrics : snapshot->text, request.accept_encoding, packed);
+    set_body(reply, snapshot, (open ? snapshot->openmetrics : snapshot->text).get(), request.accept_encoding, packed);
   }
   reply.headers.emplace_back("Vary", "Accept, Accept-Encoding");
   return reply;
@@ -107,7 +107,7 @@ Reply snapshot_json(const RequestFacts& request, const std::shared_ptr<const Sna
   Reply reply;
   reply.content_type = "application/json";
   reply.headers.emplace_back("Vary", "Accept-Encoding");
-  set_body(reply, snapshot, snapshot->json, request.accept_encoding, packed);
+  set_body(reply, snapshot, snapshot->json.get(), request.accept_encoding, packed);
   return reply;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/identity.h"
+#include "model/lazy_text.h"
 #include "model/ledger.h"
 #include "model/sample.h"
 
@@ -38,9 +39,9 @@ struct Cycle {
 // What readers get: a finished cycle and its bytes. Never changes once published.
 struct Snapshot {
   std::shared_ptr<const Cycle> cycle;
-  std::string text;         // text format 0.0.4
-  std::string openmetrics;  // OpenMetrics 1.0
-  std::string json;         // /api/v1/snapshot
+  LazyText text;         // text format 0.0.4
+  LazyText openmetrics;  // OpenMetrics 1.0
+  LazyText json;         // /api/v1/snapshot
 };
 
 // One writer, many readers. A mutex and not std::atomic<std::shared_ptr>: g++ 12's has a race inside

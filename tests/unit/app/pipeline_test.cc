@@ -124,7 +124,8 @@ TEST_F(PipelineTest, WithoutADriverTheTextfileIsStillWrittenOncePerScanInterval)
   run_seconds(*textfile, clock_, 9);
   EXPECT_EQ(failed_writes(*textfile), 1);
   const auto snapshot = textfile->run_cycle();
-  EXPECT_NE(snapshot->text.find("gpu_ledger_source_up{source=\"textfile\"} 0"), std::string::npos) << snapshot->text;
+  EXPECT_NE(snapshot->text.get().find("gpu_ledger_source_up{source=\"textfile\"} 0"), std::string::npos)
+      << snapshot->text.get();
 }
 
 TEST_F(PipelineTest, TheTextfileSaysWhichSourcesWork) {

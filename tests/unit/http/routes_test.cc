@@ -34,11 +34,11 @@ TEST(Routes, ServeTheFormatTheClientWants) {
   const Reply text = get("/metrics");
   EXPECT_EQ(text.status, 200u);
   EXPECT_EQ(text.content_type, "text/plain; version=0.0.4; charset=utf-8");
-  EXPECT_EQ(*text.body, sample_snapshot(kNow)->text);
+  EXPECT_EQ(*text.body, sample_snapshot(kNow)->text.get());
   EXPECT_EQ(header_of(text, "Vary"), "Accept, Accept-Encoding");
   const Reply open = get("/metrics", sample_snapshot(kNow), "application/openmetrics-text; version=1.0.0");
   EXPECT_EQ(open.content_type, "application/openmetrics-text; version=1.0.0; charset=utf-8");
-  EXPECT_EQ(*open.body, sample_snapshot(kNow)->openmetrics);
+  EXPECT_EQ(*open.body, sample_snapshot(kNow)->openmetrics.get());
   const Reply neither = get("/metrics", sample_snapshot(kNow), "application/json");
   EXPECT_EQ(neither.status, 406u);
   EXPECT_EQ(header_of(neither, "Vary"), "Accept, Accept-Encoding");
@@ -46,8 +46,8 @@ TEST(Routes, ServeTheFormatTheClientWants) {
 
 TEST(Routes, DoNotCopyTheSnapshot) {
   const auto snapshot = sample_snapshot(kNow);
-  EXPECT_EQ(get("/metrics", snapshot).body.get(), &snapshot->text);
-  EXPECT_EQ(get("/api/v1/snapshot", snapshot).body.get(), &snapshot->json);
+  EXPECT_EQ(get("/metrics", snapshot).body.get(), &snapshot->text.get());
+  EXPECT_EQ(get("/api/v1/snapshot", snapshot).body.get(), &snapshot->json.get());
 }
 
 TEST(Routes, PackOnRequest) {
@@ -72,7 +72,7 @@ TEST(Routes, PackASnapshotOnce) {
   const auto text = body("GET", "/metrics", "");
   const auto openmetrics = body("GET", "/metrics", open);
   const auto json = body("GET", "/api/v1/snapshot", "");
-  EXPECT_EQ(gunzip(*openmetrics), snapshot->openmetrics);
+  EXPECT_EQ(gunzip(*openmetrics), snapshot->openmetrics.get());
   for (const char* method : {"GET", "HEAD"}) {
     EXPECT_EQ(body(method, "/metrics", ""), text);
     EXPECT_EQ(body(method, "/metrics", open), openmetrics);
@@ -80,7 +80,7 @@ TEST(Routes, PackASnapshotOnce) {
   }
 
   auto next = std::make_shared<Snapshot>(*snapshot);
-  next->text = "another 1\n";
+  next->text = LazyText("another 1\n");
   const std::weak_ptr<const Snapshot> gone = std::exchange(snapshot, next);
   EXPECT_TRUE(gone.expired()) << "the packed bytes do not keep the plain ones";
   EXPECT_EQ(gunzip(*body("GET", "/metrics", "")), "another 1\n");

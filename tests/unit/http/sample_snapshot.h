@@ -13,9 +13,9 @@ inline std::shared_ptr<const Snapshot> sample_snapshot(Nanoseconds at, bool up =
   cycle->batch.health = {"nvml", up, up ? "" : "driver not loaded", {}};
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->cycle = cycle;
-  snapshot->text = "# TYPE gpu_ledger_device_up gauge\ngpu_ledger_device_up 1\n";
-  snapshot->openmetrics = "# TYPE gpu_ledger_device_up gauge\ngpu_ledger_device_up 1\n# EOF\n";
-  snapshot->json = "{\"devices\":[]}";
+  snapshot->text = LazyText("# TYPE gpu_ledger_device_up gauge\ngpu_ledger_device_up 1\n");
+  snapshot->openmetrics = LazyText("# TYPE gpu_ledger_device_up gauge\ngpu_ledger_device_up 1\n# EOF\n");
+  snapshot->json = LazyText("{\"devices\":[]}");
   return snapshot;
 }
 

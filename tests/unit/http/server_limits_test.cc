@@ -141,7 +141,7 @@ TEST_F(ServerLimitsTest, IdleConnectionLivesLongerThanAHalfRequest) {
 TEST_F(ServerLimitsTest, ClientThatDoesNotReadIsCutOff) {
   options_.limits.write_timeout = milliseconds(300);
   auto snapshot = std::make_shared<Snapshot>(*sample_snapshot(clock_.now().steady));
-  snapshot->text.assign(32 << 20, 'x');
+  snapshot->text = LazyText(std::string(32 << 20, 'x'));
   cell_.store(snapshot);
   start_empty();
   std::weak_ptr<const Snapshot> watched = snapshot;

@@ -18,7 +18,7 @@ TEST_F(ServerBasics, ServesBothFormats) {
   start();
   const auto text = fetch(address(), "/metrics");
   EXPECT_EQ(text.status, 200);
-  EXPECT_EQ(text.body, cell_.load()->text);
+  EXPECT_EQ(text.body, cell_.load()->text.get());
   EXPECT_EQ(text.headers.at("content-type"), "text/plain; version=0.0.4; charset=utf-8");
   EXPECT_EQ(text.headers.at("x-content-type-options"), "nosniff");
   EXPECT_EQ(text.headers.at("vary"), "Accept, Accept-Encoding");
@@ -27,16 +27,16 @@ TEST_F(ServerBasics, ServesBothFormats) {
   const auto open = fetch(address(), "/metrics",
                           "Accept: text/plain;q=0.5\r\nAccept: application/openmetrics-text;version=1.0.0\r\n");
   EXPECT_EQ(open.headers.at("content-type"), "application/openmetrics-text; version=1.0.0; charset=utf-8");
-  EXPECT_EQ(open.body, cell_.load()->openmetrics);
+  EXPECT_EQ(open.body, cell_.load()->openmetrics.get());
   EXPECT_EQ(fetch(address(), "/metrics", "Accept: image/png\r\n").status, 406);
-  EXPECT_EQ(fetch(address(), "/api/v1/snapshot").body, cell_.load()->json);
+  EXPECT_EQ(fetch(address(), "/api/v1/snapshot").body, cell_.load()->json.get());
 }
 
 TEST_F(ServerBasics, PacksWithGzip) {
   start();
   const auto packed = fetch(address(), "/metrics", "Accept-Encoding: gzip\r\n");
   EXPECT_EQ(packed.headers.at("content-encoding"), "gzip");
-  EXPECT_EQ(gunzip(packed.body), cell_.load()->text);
+  EXPECT_EQ(gunzip(packed.body), cell_.load()->text.get());
 }
 
 TEST_F(ServerBasics, AnswersBeforeTheFirstSnapshotAndAfterTheLast) {
@@ -69,7 +69,7 @@ TEST_F(ServerBasics, KeepsAliveAndAnswersHead) {
   ASSERT_TRUE(client.send("HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n"));
   const auto head = client.read(true);
   EXPECT_EQ(head.status, 200);
-  EXPECT_EQ(head.headers.at("content-length"), std::to_string(cell_.load()->text.size()));
+  EXPECT_EQ(head.headers.at("content-length"), std::to_string(cell_.load()->text.get().size()));
   EXPECT_EQ(client.get("/healthz").body, "ok\n") << "no body came after HEAD";
   EXPECT_EQ(client.get("/nowhere").status, 404);
   ASSERT_TRUE(client.send("POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"));
@@ -87,7 +87,7 @@ TEST_F(ServerBasics, AnswersPipelinedRequestsInOrder) {
   for (int i = 0; i < 50; ++i)
     requests += std::string("GET ") + (i % 2 == 0 ? "/healthz" : "/metrics") + " HTTP/1.1\r\nHost: x\r\n\r\n";
   ASSERT_TRUE(client.send(requests));
-  for (int i = 0; i < 50; ++i) EXPECT_EQ(client.read().body, i % 2 == 0 ? "ok\n" : cell_.load()->text) << i;
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(client.read().body, i % 2 == 0 ? "ok\n" : cell_.load()->text.get()) << i;
 }
 
 TEST_F(ServerBasics, SpeaksHttp10) {
@@ -166,7 +166,7 @@ TEST_F(ServerBasics, SaysWhyItCannotStart) {
 TEST_F(ServerBasics, StopsQuicklyWithOpenConnections) {
   // Larger than the socket buffers, so that a client that does not read leaves a write unfinished.
   auto snapshot = std::make_shared<Snapshot>(*sample_snapshot(clock_.now().steady));
-  snapshot->text.assign(32 << 20, 'x');
+  snapshot->text = LazyText(std::string(32 << 20, 'x'));
   cell_.store(snapshot);
   start_empty();
   std::vector<std::unique_ptr<TestClient>> clients;
@@ -191,7 +191,7 @@ TEST_F(ServerBasics, ScrapersSeeWholeSnapshotsWhileTheWriterWrites) {
   std::thread writer([&] {
     for (int i = 0; !end; ++i) {
       auto next = std::make_shared<Snapshot>(*sample_snapshot(clock_.now().steady));
-      next->text.assign(100'000, static_cast<char>('a' + i % 26));
+      next->text = LazyText(std::string(100'000, static_cast<char>('a' + i % 26)));
       cell_.store(next);
     }
   });

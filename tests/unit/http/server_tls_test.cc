@@ -45,7 +45,7 @@ TEST_F(ServerTls, ServesOverTls) {
   start();
   TestClient client(address(), anybody_);
   ASSERT_TRUE(client.connected());
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(client.get("/metrics").body, cell_.load()->text);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(client.get("/metrics").body, cell_.load()->text.get());
   EXPECT_EQ(client.get("/healthz", "Connection: close\r\n").status, 200);
   EXPECT_TRUE(client.closed_within(milliseconds(3000)));
   EXPECT_FALSE(TestClient(address(), ClientTls{other_authority_.cert, "", "", 0}).connected());
@@ -54,12 +54,12 @@ TEST_F(ServerTls, ServesOverTls) {
 
 TEST_F(ServerTls, ServesLargeSnapshotsOverTls) {
   auto snapshot = std::make_shared<Snapshot>(*sample_snapshot(clock_.now().steady));
-  snapshot->text.assign(4 << 20, 'x');
+  snapshot->text = LazyText(std::string(4 << 20, 'x'));
   cell_.store(snapshot);
   write_config();
   start_empty();
   TestClient client(address(), anybody_);
-  EXPECT_TRUE(client.get("/metrics").body == snapshot->text);
+  EXPECT_TRUE(client.get("/metrics").body == snapshot->text.get());
   EXPECT_EQ(client.get("/metrics", "X-Long: " + std::string(20'000, 'x') + "\r\n").status, 431);
 }
 

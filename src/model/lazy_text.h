@@ -1,0 +1,37 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace gpuledger {
+
+// Bytes that are made when the first reader asks for them, once for all copies. Any thread; who asks while another
+// makes them waits for it. What they are made from must not change.
+class LazyText {
+ public:
+  LazyText() : LazyText(std::string()) {}
+  explicit LazyText(std::string text) : state_(std::make_shared<State>()) { state_->text = std::move(text); }
+  explicit LazyText(std::function<std::string()> make) : state_(std::make_shared<State>()) {
+    state_->make = std::move(make);
+  }
+
+  const std::string& get() const {
+    std::call_once(state_->once, [&] {
+      if (state_->make) state_->text = state_->make();
+      state_->make = nullptr;  // and with it what it was made from
+    });
+    return state_->text;
+  }
+
+ private:
+  struct State {
+    std::once_flag once;
+    std::function<std::string()> make;
+    std::string text;
+  };
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace gpuledger
