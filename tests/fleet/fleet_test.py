@@ -1,0 +1,189 @@
+"""Fifty simulated nodes, one real Prometheus with the rules: is the sum right, and what does it cost?
+
+ctest --test-dir build/dev -L '^fleet$' -V prints the figures that docs/fleet.md carries on to 10,000 nodes.
+FLEET_NODES and FLEET_SECONDS change the size and the length.
+"""
+
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import statistics
+import sys
+import time
+import unittest
+import urllib.parse
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
+import harness
+import node
+from prometheus_test import PROMETHEUS, Prometheus
+
+NODES = int(os.environ.get("FLEET_NODES", "50"))
+SECONDS = int(os.environ.get("FLEET_SECONDS", "60"))
+RULES = harness.SOURCE / "deploy" / "prometheus"
+OWNERS = [f"gpu_ledger_{kind}_energy_joules_total" for kind in ("pod", "slurm_job", "container", "host")]
+
+# The rules with a "minute" of four seconds and windows of twenty, so that a minute's test sees many of them.
+MINUTE, WINDOW = 4, 20
+
+
+def quick_rules(folder):
+    made = []
+    for name in ("parameters.rules.yml", "recording.rules.yml"):
+        text = (RULES / name).read_text(encoding="utf-8")
+        for old, new in (("interval: 1m", f"interval: {MINUTE}s"), ("[5m]", f"[{WINDOW}s]"),
+                         ("/ 60000", f"/ {3600000 // MINUTE}"), ("rate5m) / 60", f"rate5m) / {3600 // MINUTE}")):
+            text = text.replace(old, new)
+        path = folder / name
+        path.write_text(text, encoding="utf-8")
+        made.append(path)
+    return made
+
+
+def joules(metrics):
+    """Of one node: (of all GPUs, {namespace: of its pods})."""
+    spaces = {}
+    for labels, value in metrics.find("gpu_ledger_pod_energy_joules_total"):
+        spaces[labels["namespace"]] = spaces.get(labels["namespace"], 0) + value
+    return metrics.total("gpu_ledger_device_energy_joules_total"), spaces
+
+
+class Watched(Prometheus):
+    def at(self, text, when):
+        path = "/api/v1/query?" + urllib.parse.urlencode({"query": text, "time": when})
+        answer = json.loads(harness.get(self.port, path).text)
+        if answer["status"] != "success":
+            raise AssertionError(f"{text}: {answer.get('error')}")
+        return {tuple(sorted(series["metric"].items())): float(series["value"][1]) for series in answer["data"]["result"]}
+
+    def number(self, text, when=None):
+        (value,) = self.at(text, when or time.time()).values()
+        return value
+
+    def own(self, name):
+        """A figure of Prometheus itself."""
+        return float(re.search(rf"^{name} (\S+)$", harness.get(self.port, "/metrics").text, re.MULTILINE)[1])
+
+
+class FleetTest(harness.Case):
+    def test_fleet(self):
+        if not PROMETHEUS:
+            raise AssertionError("prometheus is missing; tools/setup.sh --test installs it")
+        nodes = self.start_nodes()
+        jobs = [{"job_name": "gpu-ledger", "honor_labels": True, "scrape_interval": "2s", "scrape_timeout": "2s",
+                 "static_configs": [{"targets": [f"127.0.0.1:{ledger.port}" for ledger in nodes]}]}]
+        with Watched(self.folder, jobs=jobs, rules=quick_rules(self.folder)) as prometheus:
+            count = lambda: prometheus.query("count(node:gpu_ledger_power_watts:rate5m)")
+            harness.wait_until(lambda: count() and count()[0]["value"][1] == str(NODES), 60, "rules for every node")
+            time.sleep((WINDOW + 2 * MINUTE) * harness.SLOW)  # until every window is full
+            begin, before = time.time(), self.read(nodes)
+            time.sleep(SECONDS)
+            end, after = time.time(), self.read(nodes)
+            self.check_sums(prometheus)
+            self.check_against_nodes(prometheus, before, after, begin, end)
+            self.check_books(prometheus, after)
+            self.check_cost(prometheus)
+            self.report(prometheus, nodes, before, after, end - begin)
+            self.check_lost_node(prometheus, nodes)
+
+    def start_nodes(self):
+        """All at once, as a fleet would; each is ended by the test's clean-up."""
+        nodes = []
+        for number in range(NODES):
+            path = self.write(f"node-{number}.yaml", node.scenario(number))
+            ledger = harness.Ledger(f"--node-name=node-{number:02d}", scenario=path, ready=False)
+            self.addCleanup(ledger.__exit__)
+            nodes.append(ledger)
+        for ledger in nodes:
+            try:
+                harness.wait_until(ledger.is_ready, 60, "a first snapshot")
+            except AssertionError as error:
+                raise AssertionError(f"{error}; it said:\n{ledger.log()}") from None
+        return nodes
+
+    def read(self, nodes):
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            return list(pool.map(lambda ledger: ledger.metrics(), nodes))
+
+    def check_sums(self, prometheus):
+        """At the moment of the cluster's newest sample: what the nodes say, added up."""
+        when = prometheus.number("timestamp(cluster:gpu_ledger_power_watts:rate5m)")
+        cluster = prometheus.number("cluster:gpu_ledger_power_watts:rate5m", when)
+        self.assertGreater(cluster, NODES * 100)
+        self.assertAlmostEqual(prometheus.number("sum(node:gpu_ledger_power_watts:rate5m)", when), cluster, delta=1e-6 * cluster)
+        self.assertAlmostEqual(prometheus.number("sum(cluster_owner:gpu_ledger_power_watts:rate5m)", when), cluster,
+                               delta=1e-6 * cluster, msg="owners and nobody are not all there is")
+        recorded = prometheus.at("namespace:gpu_ledger_power_watts:rate5m", when)
+        added = prometheus.at("sum by (namespace) (node_pod:gpu_ledger_power_watts:rate5m)", when)
+        self.assertEqual(len(recorded), len(node.TEAMS))
+        for labels, value in added.items():
+            (same,) = [watts for key, watts in recorded.items() if dict(key)["namespace"] == dict(labels)["namespace"]]
+            self.assertAlmostEqual(same, value, delta=1e-6 * cluster)
+        self.assertEqual(prometheus.number("cluster:gpu_ledger_gpus:sum"), 4 * NODES)
+
+    def check_against_nodes(self, prometheus, before, after, begin, end):
+        """What the rules recorded against what the nodes' own counters say, read past Prometheus."""
+        measured = sum(joules(b)[0] - joules(a)[0] for a, b in zip(before, after))
+        span = f"[{end - begin:.0f}s]"
+        recorded = 3.6e6 * prometheus.number(f"sum(sum_over_time(cluster:gpu_ledger_energy_kwh:minute{span}))", end)
+        self.assertAlmostEqual(recorded / measured, 1, delta=0.1)  # one sample more or less is 7 %
+        mean = prometheus.number(f"sum(avg_over_time(cluster:gpu_ledger_power_watts:rate5m{span}))", end)
+        self.assertAlmostEqual(mean * (end - begin) / measured, 1, delta=0.03)
+        for team in node.TEAMS:
+            spent = sum(joules(b)[1].get(team, 0) - joules(a)[1].get(team, 0) for a, b in zip(before, after))
+            mean = prometheus.number(f'avg_over_time(namespace:gpu_ledger_power_watts:rate5m{{namespace="{team}"}}{span})', end)
+            self.assertAlmostEqual(mean * (end - begin) / spent, 1, delta=0.05, msg=team)
+
+    def check_books(self, prometheus, after):
+        for metrics in after:
+            self.assert_balanced(metrics)
+        names = "|".join([*OWNERS, "gpu_ledger_device_unattributed_joules_total"])
+        worst = prometheus.number("max(abs(sum by (instance, gpu) (gpu_ledger_device_energy_joules_total)"
+                                  f' - sum by (instance, gpu) ({{__name__=~"{names}"}})))')
+        self.assertLess(worst, 0.001)
+
+    def check_cost(self, prometheus):
+        when = prometheus.number("timestamp(cluster:gpu_ledger_cost:minute)")
+        kwh = prometheus.number("cluster:gpu_ledger_energy_kwh:minute", when)
+        self.assertAlmostEqual(prometheus.number("cluster:gpu_ledger_cost:minute", when) / kwh, 0.30, places=6)
+        self.assertAlmostEqual(prometheus.number("cluster:gpu_ledger_co2e_grams:minute", when) / kwh, 400, places=3)
+
+    def check_lost_node(self, prometheus, nodes):
+        nodes[-1].stop()
+        gpus = lambda: prometheus.number("cluster:gpu_ledger_gpus:sum")
+        harness.wait_until(lambda: gpus() == 4 * (NODES - 1), 30, "a fleet without the node that ended")
+        self.assertEqual(len(prometheus.query("up == 0")), 1)
+
+    def report(self, prometheus, nodes, before, after, seconds):
+        of = lambda name: [metrics.value(name) for metrics in after]
+        cpu = [(b.value("process_cpu_seconds_total") - a.value("process_cpu_seconds_total")) / seconds
+               for a, b in zip(before, after)]
+        memory, series = of("process_resident_memory_bytes"), of("gpu_ledger_series")
+        calls = prometheus.number('count({__name__=~"gpu_ledger_driver_call_duration_seconds_.*"})') / NODES
+        head = prometheus.own("prometheus_tsdb_head_series")
+        recorded = prometheus.number('count({__name__=~".*:gpu_ledger_.*"})')
+        of_nodes = prometheus.number('count({__name__=~"node.*:gpu_ledger_.*"})')
+        groups = json.loads(harness.get(prometheus.port, "/api/v1/rules").text)["data"]["groups"]
+        plain, packed = (len(nodes[0].get("/metrics", headers).body) for headers in ({}, {"Accept-Encoding": "gzip"}))
+        lines = {
+            "nodes": NODES,
+            "exporter: resident memory, median and worst": f"{statistics.median(memory) / 1e6:.1f} MB, {max(memory) / 1e6:.1f} MB",
+            "exporter: CPU of one core, median and worst": f"{100 * statistics.median(cpu):.2f} %, {100 * max(cpu):.2f} %",
+            "exporter: series": f"{statistics.median(series):.0f}, of which {calls:.0f} time driver calls",
+            "exporter: bytes of a scrape, packed": f"{plain}, {packed}",
+            "Prometheus: series in its head": f"{head:.0f}",
+            "Prometheus: series recorded by the rules": f"{recorded:.0f}, of which {of_nodes:.0f} per node",
+            "Prometheus: resident memory": f"{prometheus.own('process_resident_memory_bytes') / 1e6:.0f} MB",
+            "Prometheus: longest scrape": f"{1000 * prometheus.number('max(max_over_time(scrape_duration_seconds[1m]))'):.0f} ms",
+            **{f"Prometheus: time of the rules {group['name']}": f"{1000 * group['evaluationTime']:.1f} ms" for group in groups},
+        }
+        print("\n" + "\n".join(f"fleet: {name}: {value}" for name, value in lines.items()), flush=True)
+        self.assertLess(max(memory), 40e6)
+        self.assertLess(statistics.median(cpu), 0.01)
+        self.assertLess(max(series), 700)
+
+
+if __name__ == "__main__":
+    unittest.main()
