@@ -1,0 +1,72 @@
+"""What the tests of deploy/ share: parts of the machine that may be missing, and YAML."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+import yaml
+
+HERE = pathlib.Path(__file__).resolve().parent
+SOURCE = HERE.parent.parent
+CHART = SOURCE / "deploy/helm/gpu-ledger"
+KUBERNETES = SOURCE / "deploy/kubernetes"
+SKIPPED = 77
+
+
+def run(*command, seconds=120, **options):
+    """The finished process; it may have failed."""
+    return subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=seconds, check=False, **options)
+
+
+def call(*command, **options):
+    """Output of a command that must succeed."""
+    done = run(*command, **options)
+    if done.returncode != 0:
+        raise AssertionError(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def fetch(part):
+    """Where a part is, or None; what is missing is said on stderr."""
+    done = subprocess.run([HERE / "fetch", part], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+                          timeout=1200, check=False)
+    return pathlib.Path(done.stdout.strip()) if done.returncode == 0 else None
+
+
+def render(helm, values=None, *arguments, release="gl", namespace="gpu-ledger"):
+    """The objects a release would make."""
+    files = ["--values", values] if values else []
+    text = call(helm, "template", release, CHART, "--namespace", namespace, *files, *arguments)
+    return [document for document in yaml.safe_load_all(text) if document]
+
+
+def documents(path):
+    """The objects in a plain manifest."""
+    return [document for document in yaml.safe_load_all(path.read_text()) if document]
+
+
+def pod_specs(objects):
+    """The pod specs in these objects, wherever each kind keeps them."""
+    for one in objects:
+        spec = one.get("spec", {})
+        if one["kind"] == "Pod":
+            yield spec
+        elif one["kind"] == "CronJob":
+            yield spec["jobTemplate"]["spec"]["template"]["spec"]
+        elif one["kind"] in ("DaemonSet", "Deployment"):
+            yield spec["template"]["spec"]
+
+
+def main(missing=None):
+    """Runs the module's tests; 77 with the reason when a part is missing."""
+    if missing:
+        print(f"skipped: {missing}", file=sys.stderr)
+        sys.exit(SKIPPED)
+    unittest.main(verbosity=2)
+
+
+def environment(**more):
+    return {**os.environ, **more}
