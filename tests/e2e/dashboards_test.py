@@ -1,4 +1,5 @@
-"""Every query of the dashboards is asked of a real Prometheus that scrapes the simulated node and runs the rules."""
+"""Every query of the dashboards and of docs/cookbook.md is asked of a real Prometheus that scrapes the simulated node and
+runs the rules."""
 
 import json
 import re
@@ -8,7 +9,7 @@ import time
 import unittest
 
 import harness
-from prometheus_test import PROMETHEUS, Prometheus
+from prometheus_test import PROMETHEUS, Prometheus, queries_of
 
 GRAFANA = harness.SOURCE / "deploy" / "grafana"
 RULES = harness.SOURCE / "deploy" / "prometheus"
@@ -107,13 +108,21 @@ class DashboardsTest(harness.Case):
         return self.write("scenario.yaml", changed)
 
     def test_every_query_has_an_answer(self):
-        with harness.Ledger("--node-name=n1", "--idle-interval=1s", scenario=self.scenario()) as ledger:
+        with harness.Ledger("--node-name=n1", "--idle-interval=1s", "--pod-labels=team", scenario=self.scenario()) as ledger:
             options = {"honor_labels": True}
             with Prometheus(self.folder, {"gpu-ledger": ledger.port}, options, rules=quick_rules(self.folder)) as prometheus:
                 time.sleep(20)  # the notebook falls idle, jobs come and go, an Xid happens, the rules follow
                 self.check_rules(prometheus)
                 for name in NAMES:
                     self.check_dashboard(prometheus, name, load(name))
+                self.check_cookbook(prometheus)
+
+    def check_cookbook(self, prometheus):
+        queries = queries_of((harness.SOURCE / "docs" / "cookbook.md").read_text(encoding="utf-8"))
+        self.assertGreater(len(queries), 50)
+        for query in queries:
+            with self.subTest(query=query):
+                self.assertTrue(prometheus.query(fill_in(query, {})), "no data")
 
     def check_rules(self, prometheus):
         answer = json.loads(harness.get(prometheus.port, "/api/v1/rules").text)["data"]["groups"]
