@@ -44,12 +44,13 @@ std::shared_ptr<const IdentityMap> Resolver::resolve(const SampleBatch& batch) {
   for (const Pid pid : last_pids_) {
     if (!view_.host_pids) break;  // the same number is somebody else here: nobody is better than the wrong one
     const auto it = known_.find(pid);
-    if (it == known_.end() || due_for_reading(it->second, batch, budget)) {
+    if (it == known_.end() || is_young(it->second, batch)) {
       meet(pid, batch);
     } else if (has_ended(pid, it->second, ended)) {
       forget(pid);
-    } else if (renamed) {
-      give_name(it->second);
+    } else {
+      if (batch.at.steady - it->second.last_read >= kReadAgain && budget-- > 0) read_name_again(it->second, batch);
+      if (renamed) give_name(it->second);
     }
   }
   // A batch without GPUs (driver away) says nothing of who is gone.
@@ -90,10 +91,17 @@ bool Resolver::take_names() {
   return renamed;
 }
 
-bool Resolver::due_for_reading(const Known& known, const SampleBatch& batch, int& budget) const {
-  const Nanoseconds now = batch.at.steady;
-  if (batch.processes_scanned && now - known.first_read < kYoung) return true;
-  return now - known.last_read >= kReadAgain && budget-- > 0;
+bool Resolver::is_young(const Known& known, const SampleBatch& batch) const {
+  return batch.processes_scanned && batch.at.steady - known.first_read < kYoung;
+}
+
+void Resolver::read_name_again(Known& known, const SampleBatch& batch) {
+  known.last_read = batch.at.steady;
+  const auto name = proc_.read_name(known.identity.key.pid);
+  // Gone meanwhile: the next look will tell.
+  if (!name.ok() || *name == known.identity.name) return;
+  known.identity.name = *name;
+  changed_ = true;
 }
 
 bool Resolver::has_ended(Pid pid, const Known& known, const std::set<Pid>& ended) const {
@@ -129,9 +137,10 @@ void Resolver::meet(Pid pid, const SampleBatch& batch) {
   read->last_read = batch.at.steady;
   read->first_read = same ? before->second.first_read : batch.at.steady;
   give_name(*read);
+  // Most look as they did a minute ago.
+  changed_ |= !same || before->second.identity != read->identity || before->second.naming != read->naming;
   gone_.erase(pid);
   known_[pid] = std::move(*read);
-  changed_ = true;
 }
 
 std::optional<Resolver::Known> Resolver::read_process(Pid pid) {

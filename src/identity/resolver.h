@@ -46,7 +46,8 @@ class Resolver {
   CgroupHome read_home(Pid pid);
   void give_name(Known& known) const;
   bool has_ended(Pid pid, const Known& known, const std::set<Pid>& ended) const;
-  bool due_for_reading(const Known& known, const SampleBatch& batch, int& budget) const;
+  bool is_young(const Known& known, const SampleBatch& batch) const;
+  void read_name_again(Known& known, const SampleBatch& batch);
   void meet(Pid pid, const SampleBatch& batch);
   void forget(Pid pid);
   bool take_names();

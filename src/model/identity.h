@@ -35,6 +35,7 @@ struct ProcessIdentity {
   std::optional<double> start_time_seconds;  // since 1970
   std::string container_id;                  // whatever the owner is
   Owner owner;
+  friend bool operator==(const ProcessIdentity&, const ProcessIdentity&) = default;
 };
 
 // A pod that uses a GPU or was given one.

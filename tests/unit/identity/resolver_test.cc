@@ -166,6 +166,17 @@ TEST_F(ResolverTest, BetweenScansAKnownProcessIsNotReadAgain) {
   EXPECT_EQ(resolver_.resolve(batch_of({5}))->by_pid.at(5).name, "after") << "a process that execs";
 }
 
+TEST_F(ResolverTest, AnOldProcessThatExecsIsCalledByItsNewNameWithinAMinute) {
+  tree_.add(5, "bash", 100);
+  (void)resolver_.resolve(batch_of({5}));
+  tree_.write("5/comm", "python3\n");
+  SampleBatch later = batch_of({5}, false);
+  later.at.steady = std::chrono::seconds(59);
+  EXPECT_EQ(resolver_.resolve(later)->by_pid.at(5).name, "bash");
+  later.at.steady = std::chrono::seconds(60);
+  EXPECT_EQ(resolver_.resolve(later)->by_pid.at(5).name, "python3");
+}
+
 TEST_F(ResolverTest, SlurmAndPlainContainer) {
   tree_.add(6, "a.out", 1, "0::/system.slice/slurmstepd.scope/job_9/step_1/user/task_0\n");
   tree_.add(7, "ollama", 2, "0::/docker/" + kId + "\n");

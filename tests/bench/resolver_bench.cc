@@ -1,0 +1,61 @@
+#include <benchmark/benchmark.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <csignal>
+
+#include <vector>
+
+#include "identity/resolver.h"
+
+// A thousand real processes of this machine, all asleep.
+namespace gpuledger::identity {
+namespace {
+
+class Sleepers {
+ public:
+  explicit Sleepers(size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+      const pid_t child = ::fork();
+      if (child == 0) {
+        ::pause();
+        ::_exit(0);
+      }
+      if (child > 0) pids_.push_back(child);
+    }
+  }
+  ~Sleepers() {
+    for (const pid_t pid : pids_) ::kill(pid, SIGKILL);
+    for (const pid_t pid : pids_) ::waitpid(pid, nullptr, 0);
+  }
+  const std::vector<pid_t>& pids() const { return pids_; }
+
+ private:
+  std::vector<pid_t> pids_;
+};
+
+// Cycles of one second, a scan every ten, as the program has them.
+void BM_ResolveKnownProcesses(benchmark::State& state) {
+  const Sleepers sleepers(static_cast<size_t>(state.range(0)));
+  SampleBatch batch;
+  DeviceSample device;
+  device.description = std::make_shared<DeviceDescription>();
+  for (const pid_t pid : sleepers.pids()) {
+    ProcessSample process;
+    process.pid = static_cast<Pid>(pid);
+    device.processes.push_back(process);
+  }
+  batch.devices.push_back(device);
+  Resolver resolver(ProcReader("/proc"), NodeDirectory{});
+  int second = 0;
+  const auto cycle = [&] {
+    batch.at.steady = std::chrono::seconds(second);
+    batch.processes_scanned = second++ % 10 == 0;
+    return resolver.resolve(batch);
+  };
+  for (int i = 0; i < 30; ++i) (void)cycle();  // nobody is young any more
+  for (auto _ : state) benchmark::DoNotOptimize(cycle());
+}
+BENCHMARK(BM_ResolveKnownProcesses)->Arg(128)->Arg(1024)->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace gpuledger::identity
