@@ -122,7 +122,8 @@ class DashboardsTest(harness.Case):
         self.assertGreater(len(queries), 50)
         for query in queries:
             with self.subTest(query=query):
-                self.assertTrue(prometheus.query(fill_in(query, {})), "no data")
+                quick = re.sub(r"\[[15]m\]", "[10s]", fill_in(query, {}))  # a rate of what has been seen so far
+                self.assertTrue(prometheus.query(quick), "no data")
 
     def check_rules(self, prometheus):
         answer = json.loads(harness.get(prometheus.port, "/api/v1/rules").text)["data"]["groups"]
