@@ -26,11 +26,11 @@ class Api:
         self.host, self.port, self.token = host, port, token
         self.context = ssl.create_default_context(cafile=str(authority))
 
-    def request(self, method, path, body=None):
+    def request(self, method, path, body=None, content_type="application/json"):
         """(status, JSON or text) of one request on a connection of its own."""
         connection = http.client.HTTPSConnection(self.host, self.port, timeout=10, context=self.context)
         try:
-            headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+            headers = {"Authorization": f"Bearer {self.token}", "Content-Type": content_type}
             connection.request(method, path, body=None if body is None else json.dumps(body), headers=headers)
             reply = connection.getresponse()
             text = reply.read().decode("utf-8", errors="replace")
@@ -44,8 +44,8 @@ class Api:
         middle = f"/namespaces/{namespace}" if namespace and kind not in WITHOUT_NAMESPACE else ""
         return f"{base}{middle}/{plural}" + (f"/{name}" if name else "")
 
-    def call(self, method, path, body=None, accepted=(200, 201, 202)):
-        status, value = self.request(method, path, body)
+    def call(self, method, path, body=None, accepted=(200, 201, 202), content_type="application/json"):
+        status, value = self.request(method, path, body, content_type)
         if status not in accepted:
             reason = value.get("message", value) if isinstance(value, dict) else value
             raise Failure(f"{method} {path} answered {status}: {reason}")
@@ -56,6 +56,27 @@ class Api:
         meta = document["metadata"]
         path = self.path(document["kind"], meta.get("namespace"))
         return self.call("POST", path, document, accepted=(200, 201, 409))
+
+    def path_of(self, document, namespace):
+        """Where the API server keeps an object of any kind, by its own word."""
+        version = document["apiVersion"]
+        base = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        found = [one for one in self.call("GET", base)["resources"]
+                 if one["kind"] == document["kind"] and "/" not in one["name"]]
+        if not found:
+            raise Failure(f"no kind {document['kind']} in {version}")
+        meta = document["metadata"]
+        middle = f"/namespaces/{meta.get('namespace', namespace)}" if found[0]["namespaced"] else ""
+        return f"{base}{middle}/{found[0]['name']}/{meta['name']}"
+
+    def apply(self, document, namespace, dry=False):
+        """Server-side apply of an object of any kind. Unknown fields are errors."""
+        query = "?fieldManager=tests&force=true&fieldValidation=Strict" + ("&dryRun=All" if dry else "")
+        return self.call("PATCH", self.path_of(document, namespace) + query, document,
+                         content_type="application/apply-patch+yaml")
+
+    def merge(self, path, change):
+        return self.call("PATCH", path, change, content_type="application/merge-patch+json")
 
     def get(self, kind, name, namespace=None):
         status, value = self.request("GET", self.path(kind, namespace, name))

@@ -78,7 +78,7 @@ def libraries_of(program):
     return sorted(set(re.findall(r"(/\S+)\s+\(0x", call("ldd", program))))
 
 
-def write_image(path, name, files, command):
+def write_image(path, name, files, command, entrypoint=()):
     """An OCI archive of one layer: files maps paths in the image to files here. No image builder is needed."""
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w") as archive:
@@ -104,7 +104,7 @@ def write_image(path, name, files, command):
 
     content = layer.getvalue()
     first = blob(content, "application/vnd.oci.image.layer.v1.tar")
-    defaults = {"Cmd": command, "Env": ["PATH=/bin:/usr/bin"]}
+    defaults = {"Entrypoint": list(entrypoint), "Cmd": command, "Env": ["PATH=/bin:/usr/bin"]}
     config = document({"architecture": "amd64", "os": "linux", "config": defaults,
                        "rootfs": {"type": "layers", "diff_ids": [first["digest"]]}}, "config")
     manifest = document({"schemaVersion": 2, "config": config, "layers": [first]}, "manifest")

@@ -247,6 +247,10 @@ initContainers:
     args: [accounting, "on"]
     env:
       {{- include "gpu-ledger.nvidiaEnv" $root | trim | nindent 6 }}
+    {{- with $v.resources }}
+    resources:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
     securityContext:
       allowPrivilegeEscalation: false
       readOnlyRootFilesystem: true
