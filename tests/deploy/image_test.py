@@ -46,7 +46,7 @@ class Builder(engines.Podman):
     def build(self, context):
         arguments = ["--build-arg=BASE=localhost/" + engines.IMAGE]
         if not FROM_SOURCE:
-            arguments.append("--build-arg=PROGRAM=prebuilt")
+            arguments.append("--target=prebuilt")
         return engines.run(
             [engines.PODMAN, *self.options, "build", f"--signature-policy={self.folder}/policy.json", *arguments,
              "--network=host" if FROM_SOURCE else "--network=none", "--ulimit=nofile=1024:1024",
