@@ -1,0 +1,122 @@
+#include "engine.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+
+#include "sample/dcgm/dcgm_value.h"
+
+namespace gpuledger::sim_dcgm {
+namespace {
+
+constexpr size_t kMostKept = 512;
+
+}  // namespace
+
+Value integer(uint64_t value) {
+  Value out;
+  out.i64 = static_cast<int64_t>(value);
+  return out;
+}
+
+Value number(double value) {
+  Value out;
+  out.type = 'd';
+  out.dbl = value;
+  return out;
+}
+
+Value words(std::string text) {
+  Value out;
+  out.type = 's';
+  out.text = std::move(text);
+  return out;
+}
+
+// The status says no and the value is blank; of the kind "not supported" either way.
+Value refusal(char type, dcgm::Return status) {
+  Value out;
+  out.type = type;
+  out.status = status;
+  out.i64 = dcgm::kBlank64 + 2;
+  out.dbl = dcgm::kBlankDouble + 2;
+  out.text = "<<<NOT_SUPPORTED>>>";
+  return out;
+}
+
+Micros wall_now() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+Engine& Engine::get() {
+  static Engine* const engine = new Engine;  // a thread that hangs in here may outlive main
+  return *engine;
+}
+
+bool Engine::on(const char* name) {
+  const auto setting = settings.find(name);
+  return setting != settings.end() && setting->second != 0;
+}
+
+// For whole programs, which cannot be told by a call: lines "name value".
+void Engine::read_control_file() {
+  const char* path = std::getenv("DCGM_SIM_CONTROL");
+  if (!path) return;
+  std::ifstream file(path);
+  std::string name;
+  double value = 0;
+  while (file >> name >> value) settings[name] = value;
+}
+
+std::vector<dcgm::Entity> Engine::members(dcgm::Group group) {
+  if (group != dcgm::kAllGpus) return groups[group];
+  std::vector<dcgm::Entity> all;
+  for (unsigned i = 0; i < driver.gpus(); ++i) all.push_back({dcgm::kEntityGpu, i});
+  return all;
+}
+
+void Engine::keep(const Key& key, std::vector<Value> values) {
+  auto& kept = memory[key];
+  const auto& [kind, id, field] = key;
+  const Micros at = wall_now();  // one for all entries of a list
+  for (Value& value : values) {
+    value.at = at;
+    if (field == 205 && value.status == dcgm::kOk) {
+      dcgm::AccountingStats stats;
+      std::copy(value.blob.begin(), value.blob.end(), reinterpret_cast<char*>(&stats));
+      if (stats.activeTimeUsec == 0 || !accounted.insert({id, {stats.pid, stats.startTimestamp}}).second) continue;
+    }
+    kept.push_back(std::move(value));
+  }
+  while (kept.size() > kMostKept) kept.pop_front();
+}
+
+void Engine::update() {
+  if (on("no_nvml") || !driver.open()) return;
+  const Micros now = wall_now();
+  for (auto& [key, watch] : watches) {
+    if (now < watch.next) continue;
+    watch.next = now + watch.every;
+    const auto& [kind, id, field] = key;
+    std::vector<Value> values = read_field(driver, kind, id, field);
+    const bool gone = !values.empty() && values.front().status == dcgm::kNvmlNotLoaded;
+    if (field == 205 && on("accounting_unsupported")) values = {refusal('b', dcgm::kNotSupported)};
+    keep(key, std::move(values));
+    if (gone) {
+      driver.close();  // and opened anew with the next update
+      return;
+    }
+  }
+}
+
+void Engine::forget_client() {
+  watches.clear();
+  memory.clear();
+  groups.clear();
+  field_groups.clear();
+  accounted.clear();
+  for (auto it = seen.begin(); it != seen.end();) it = it->first.starts_with("watched:") ? seen.erase(it) : ++it;
+}
+
+}  // namespace gpuledger::sim_dcgm

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "sample/dcgm/dcgm_abi.h"
+#include "sample/nvml/nvml_library.h"
+
+// A host engine as libdcgm shows it, in this very process, over the simulated driver. It tells the truth of that
+// driver, in DCGM's forms, and whichever of DCGM's lies it is told to tell (README.md).
+namespace gpuledger::sim_dcgm {
+
+using dcgm::FieldId;
+using Micros = int64_t;
+
+struct Value {
+  char type = 'i';
+  dcgm::Return status = dcgm::kOk;
+  Micros at = 0;
+  int64_t i64 = 0;
+  double dbl = 0;
+  std::string text;
+  std::vector<char> blob;
+};
+
+Value integer(uint64_t value);
+Value number(double value);
+Value words(std::string text);
+Value refusal(char type, dcgm::Return status);
+template <typename T>
+Value bytes(const T& content) {
+  Value value;
+  value.type = 'b';
+  const char* begin = reinterpret_cast<const char*>(&content);
+  value.blob.assign(begin, begin + sizeof content);
+  return value;
+}
+
+Micros wall_now();
+
+struct MigEntity {
+  unsigned gpu = 0;
+  unsigned gpu_instance = 0;
+};
+
+// The driver as the engine sees it. Opens it when it is asked for the first time, and again after a reload.
+class Driver {
+ public:
+  bool open();
+  void close();
+  size_t gpus() const { return devices_.size(); }
+  nvml::Device device(unsigned gpu) const { return devices_[gpu]; }
+  const nvml::FunctionTable& fn() const { return library_->functions; }
+  // dcgmReturn of what the driver said; notices that the driver is gone.
+  dcgm::Return translate(nvml::Return result);
+  nvml::Return set_accounting(unsigned gpu);
+  std::vector<MigEntity> instances() const;  // position is the entity's id
+  std::vector<uint64_t> new_xids(unsigned gpu);
+
+ private:
+  std::unique_ptr<nvml::Library> library_;
+  std::vector<nvml::Device> devices_;
+  nvml::EventSet events_ = nullptr;
+  std::map<unsigned, std::vector<uint64_t>> xids_;
+};
+
+// What a field of a GPU or an instance is now. Lists have as many values as entries.
+std::vector<Value> read_field(Driver& driver, int kind, unsigned id, FieldId field);
+
+class Engine {
+ public:
+  static Engine& get();
+
+  std::mutex mutex;  // held for everything below
+  Driver driver;
+  std::map<std::string, double> settings;
+  std::map<std::string, double> seen;  // what clients did, for tests
+
+  bool on(const char* name);
+  void read_control_file();
+
+  struct Watch {
+    Micros every = 0;
+    Micros next = 0;
+  };
+  using Key = std::tuple<int, unsigned, FieldId>;  // kind, entity, field
+  std::map<Key, Watch> watches;
+  std::map<Key, std::deque<Value>> memory;
+  std::map<dcgm::Group, std::vector<dcgm::Entity>> groups;
+  std::map<dcgm::FieldGroup, std::vector<FieldId>> field_groups;
+  std::set<std::pair<unsigned, std::pair<unsigned, uint64_t>>> accounted;  // GPU, pid, start: over and kept
+  dcgm::Handle connection = 0;
+  bool embedded = false;
+  dcgm::Handle next_handle = 1;
+  uintptr_t next_group = 10;
+
+  std::vector<dcgm::Entity> members(dcgm::Group group);
+  void update();
+  void forget_client();
+
+ private:
+  void keep(const Key& key, std::vector<Value> values);
+};
+
+}  // namespace gpuledger::sim_dcgm

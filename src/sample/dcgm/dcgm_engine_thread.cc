@@ -1,0 +1,233 @@
+#include "sample/dcgm/dcgm_engine_thread.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+namespace gpuledger::dcgm {
+
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr Nanoseconds kFirstRetry = std::chrono::seconds(1);
+constexpr Nanoseconds kLastRetry = std::chrono::seconds(30);
+constexpr Nanoseconds kAnswerLimit = std::chrono::seconds(3);
+constexpr size_t kMostEvents = 4096;
+
+// The source's clock, as long as the source is there to vouch for it: a call that hangs may outlive both.
+class BorrowedClock final : public Clock {
+ public:
+  explicit BorrowedClock(const Clock& clock) : clock_(&clock) {}
+  Timestamp now() const override {
+    const std::lock_guard lock(mutex_);
+    return clock_ ? clock_->now() : Timestamp{};
+  }
+  void give_back() {
+    const std::lock_guard lock(mutex_);
+    clock_ = nullptr;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  const Clock* clock_;
+};
+
+template <typename T>
+void append(std::vector<T>& events, const std::vector<T>& fresh) {
+  events.insert(events.end(), fresh.begin(), fresh.end());
+  if (events.size() > kMostEvents) events.erase(events.begin(), events.end() - kMostEvents);
+}
+
+}  // namespace
+
+// Kept by the thread too, so that it may outlive the source.
+struct EngineThread::Shared {
+  Shared(std::shared_ptr<Library> given, Where at, ReaderOptions wanted, const Clock& borrowed)
+      : library(std::move(given)), where(std::move(at)), options(std::move(wanted)), clock(borrowed) {}
+
+  // The thread's own.
+  const std::shared_ptr<Library> library;
+  const Where where;
+  const ReaderOptions options;
+  BorrowedClock clock;
+  CallBook book;
+  std::unique_ptr<Connection> connection;
+  std::unique_ptr<Reader> reader;
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  // Under the mutex.
+  bool stop = false;
+  bool ended = false;
+  bool released = false;
+  bool asked = true;  // the first look needs no asking
+  bool done = false;  // of the first look: well or not
+  std::set<GpuUuid> without_activity;
+  std::optional<SteadyClock::time_point> busy_since;
+  bool hang_counted = false;
+  uint64_t hangs = 0;
+  SteadyClock::time_point next_attempt{};
+  Nanoseconds retry = kFirstRetry;
+  Findings findings;
+  SteadyClock::time_point viewed_at{};
+
+  bool has_work() const { return !released && asked && SteadyClock::now() >= next_attempt; }
+  void wait_for_work(std::unique_lock<std::mutex>& lock);
+  Result<View> look(const std::set<GpuUuid>& without);
+  void disconnect();
+  void keep(Result<View> view);
+};
+
+void EngineThread::Shared::wait_for_work(std::unique_lock<std::mutex>& lock) {
+  while (!stop && !has_work() && !(released && connection)) {
+    if (!released && asked) {
+      changed.wait_until(lock, next_attempt);
+    } else {
+      changed.wait(lock);
+    }
+  }
+}
+
+void EngineThread::Shared::disconnect() {
+  reader.reset();
+  connection.reset();
+}
+
+Result<View> EngineThread::Shared::look(const std::set<GpuUuid>& without) {
+  if (!connection) {
+    auto opened = Connection::open(library, where, book);
+    if (!opened) return opened.error();
+    connection = std::move(*opened);
+    reader = std::make_unique<Reader>(*connection, options, clock);
+  }
+  Result<View> view = reader->read(without);
+  if (connection->gone()) disconnect();
+  return view;
+}
+
+void EngineThread::Shared::keep(Result<View> view) {
+  done = true;
+  asked = false;
+  findings.health.errors = book.errors;
+  findings.durations = book.durations;
+  if (released) return;
+  if (view) {
+    append(findings.lives, view->lives);
+    append(findings.xids, view->xids);
+    findings.view = std::make_shared<const View>(std::move(*view));
+    findings.health.up = true;
+    findings.health.reason.clear();
+    viewed_at = SteadyClock::now();
+    retry = kFirstRetry;
+    return;
+  }
+  findings.view.reset();
+  findings.health.up = false;
+  findings.health.reason = view.error().message;
+  next_attempt = SteadyClock::now() + retry;
+  retry = std::min(retry * 2, kLastRetry);
+}
+
+EngineThread::EngineThread(std::shared_ptr<Library> library, Where where, ReaderOptions options, const Clock& clock)
+    : shared_(std::make_shared<Shared>(std::move(library), std::move(where), std::move(options), clock)) {
+  shared_->findings.health.source = "dcgm";
+  shared_->findings.health.reason = "connecting";
+  thread_ = std::jthread([shared = shared_] { run(shared); });
+}
+
+EngineThread::~EngineThread() {
+  std::unique_lock lock(shared_->mutex);
+  shared_->stop = true;
+  shared_->changed.notify_all();
+  // A look that is about to end is waited for; the thread of one that hangs is left to itself.
+  constexpr auto kPatience = std::chrono::milliseconds(200);
+  const bool ended = shared_->changed.wait_for(lock, kPatience, [this] { return shared_->ended; });
+  lock.unlock();
+  if (ended) return;
+  shared_->clock.give_back();
+  thread_.detach();
+}
+
+void EngineThread::run(const std::shared_ptr<Shared>& shared) {
+  std::unique_lock lock(shared->mutex);
+  while (true) {
+    shared->wait_for_work(lock);
+    const bool ending = shared->stop || shared->released;
+    const std::set<GpuUuid> without = shared->without_activity;
+    shared->busy_since = SteadyClock::now();
+    shared->hang_counted = false;
+    lock.unlock();
+    std::optional<Result<View>> view;
+    if (ending) {
+      shared->disconnect();
+    } else {
+      view = shared->look(without);
+    }
+    lock.lock();
+    if (view) shared->keep(std::move(*view));
+    shared->busy_since.reset();
+    shared->ended = ending && shared->stop;
+    shared->changed.notify_all();
+    if (shared->ended) return;
+  }
+}
+
+void EngineThread::ask(std::set<GpuUuid> without_activity) {
+  const std::lock_guard lock(shared_->mutex);
+  if (shared_->busy_since) return;
+  shared_->without_activity = std::move(without_activity);
+  shared_->asked = true;
+  shared_->changed.notify_all();
+}
+
+void EngineThread::wait(Nanoseconds patience) {
+  std::unique_lock lock(shared_->mutex);
+  // While it waits before it connects again there is nothing to wait for.
+  shared_->changed.wait_for(lock, patience,
+                            [this] { return !shared_->busy_since && (!shared_->asked || !shared_->has_work()); });
+}
+
+void EngineThread::wait_for_first(Nanoseconds patience) {
+  std::unique_lock lock(shared_->mutex);
+  shared_->changed.wait_for(lock, patience, [this] { return shared_->done; });
+}
+
+Findings EngineThread::take() {
+  const std::lock_guard lock(shared_->mutex);
+  const auto now = SteadyClock::now();
+  const Nanoseconds limit = std::max(kAnswerLimit, 3 * shared_->options.interval);
+  Findings& held = shared_->findings;
+  if (shared_->busy_since && now - *shared_->busy_since > limit) {
+    if (!std::exchange(shared_->hang_counted, true)) ++shared_->hangs;
+    held.health.up = false;
+    held.health.reason = "does not answer";
+  }
+  if (held.view && now - shared_->viewed_at > limit) held.view.reset();
+  Findings out = held;
+  if (shared_->hangs > 0) out.health.errors[code_name(Code::kTimeout)] += shared_->hangs;
+  held.lives.clear();
+  held.xids.clear();
+  return out;
+}
+
+void EngineThread::release() {
+  const std::lock_guard lock(shared_->mutex);
+  shared_->released = true;
+  shared_->findings.view.reset();
+  shared_->findings.health.up = false;
+  shared_->findings.health.reason = "released on request: the connection is closed until it is taken back";
+  shared_->changed.notify_all();
+}
+
+void EngineThread::resume() {
+  const std::lock_guard lock(shared_->mutex);
+  shared_->released = false;
+  shared_->asked = true;
+  shared_->next_attempt = {};
+  shared_->retry = kFirstRetry;
+  shared_->changed.notify_all();
+}
+
+}  // namespace gpuledger::dcgm

@@ -1,0 +1,266 @@
+#include "sample/dcgm/dcgm_reader.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "sample/dcgm/dcgm_fields.h"
+
+namespace gpuledger::dcgm {
+
+namespace {
+
+constexpr Nanoseconds kLookForGpus = std::chrono::seconds(10);
+constexpr Nanoseconds kDescribeEvery = std::chrono::seconds(10);
+constexpr double kKeepSeconds = 60;
+constexpr FieldId kListFields[] = {kFieldGraphicsPids, kFieldComputePids, kFieldXid};
+
+int64_t micros(Nanoseconds time) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
+}
+
+std::vector<FieldId> copy(std::span<const FieldId> fields) {
+  return {fields.begin(), fields.end()};
+}
+
+}  // namespace
+
+Reader::Reader(Connection& engine, ReaderOptions options, const Clock& clock)
+    : engine_(engine), options_(std::move(options)), clock_(clock), lives_(clock.now().wall) {}
+
+bool Reader::wanted(const DeviceDescription& description) const {
+  const auto& filter = options_.gpu_devices;
+  return filter.empty() || std::find(filter.begin(), filter.end(), description.uuid.text) != filter.end() ||
+         std::find(filter.begin(), filter.end(), std::to_string(description.index)) != filter.end();
+}
+
+Status Reader::find_gpus() {
+  unsigned ids[kMostDevices] = {};
+  int count = 0;
+  const Return result = engine_.call("dcgmGetAllDevices", engine_.functions().dcgmGetAllDevices, ids, &count);
+  if (result != kOk) {
+    engine_.count_failure(result);
+    return Error{code_of(result), describe("dcgmGetAllDevices", result)};
+  }
+  // An engine that could not load the driver starts all the same.
+  if (count <= 0) return Error{Code::kNotFound, "the engine has no GPU: does nvidia-smi work where it runs?"};
+  if (!watching_) watch_devices();
+  describe_gpus({ids, ids + std::min(count, kMostDevices)});
+  find_instances();
+  uuids_.clear();
+  for (const auto& [id, known] : gpus_) uuids_[id] = known.description.uuid;
+  found_at_ = clock_.now().steady;
+  if (gpus_.empty()) return Error{Code::kNotFound, "the engine names none of the GPUs asked for"};
+  return ok_status();
+}
+
+void Reader::describe_gpus(const std::vector<unsigned>& ids) {
+  std::map<unsigned, Known> fresh;
+  std::vector<Entity> entities;
+  for (const unsigned id : ids) {
+    entities.push_back({kEntityGpu, id});
+    fresh[id].description.index = id;
+  }
+  for (const auto& [entity, reading] : engine_.read_latest(entities, copy(description_fields()), true)) {
+    if (const auto known = fresh.find(entity.id); known != fresh.end()) {
+      add_to_description(reading, known->second.description);
+    }
+  }
+  std::string driver;
+  for (const auto& [entity, reading] : engine_.read_latest({{kEntityNone, 0}}, {kFieldDriver}, true)) {
+    driver = reading.text().value_or("");
+  }
+  // A GPU without a UUID is none: an engine without a driver answers with success and nothing.
+  std::erase_if(fresh, [&](const auto& entry) {
+    const DeviceDescription& description = entry.second.description;
+    return description.uuid.text.empty() || !wanted(description);
+  });
+  for (auto& [id, known] : fresh) known.description.driver = driver;
+  gpus_ = std::move(fresh);
+}
+
+void Reader::find_instances() {
+  const auto hierarchy = std::make_unique<MigHierarchy>();  // 72 KiB
+  hierarchy->version = kMigHierarchyVersion;
+  const Return result =
+      engine_.call("dcgmGetGpuInstanceHierarchy", engine_.functions().dcgmGetGpuInstanceHierarchy, hierarchy.get());
+  if (result != kOk) return;  // no GPU here has MIG
+  for (unsigned i = 0; i < std::min<unsigned>(hierarchy->count, kMostInstances); ++i) {
+    const HierarchyEntry& entry = hierarchy->entityList[i];
+    const auto gpu = gpus_.find(entry.parent.id);
+    if (entry.entity.kind != kEntityGpuInstance || entry.parent.kind != kEntityGpu || gpu == gpus_.end()) continue;
+    gpu->second.instances[entry.entity.id] = entry.nvmlInstanceId;
+  }
+}
+
+// Each list of fields is a group of its own. A watch that fails takes back every field of its group, also where another
+// watch had asked for it: in one group with them, a profiling field that this engine cannot do would stop the energy.
+void Reader::watch_devices() {
+  watching_ = true;
+  const auto watch = [&](std::span<const FieldId> fields, Nanoseconds every) {
+    const auto group = engine_.create_fields(fields);
+    if (!group) return;
+    const Return result = engine_.watch(kAllGpus, *group, every, kKeepSeconds);
+    if (result != kOk) engine_.count_failure(result);
+  };
+  watch(description_fields(), kDescribeEvery);
+  if (options_.whole) {
+    watch(device_fields(), options_.interval);
+    watch(kListFields, options_.interval);
+  }
+  const Return result = lives_.watch(engine_, options_.interval);
+  if (result == kOk) return;
+  engine_.count_failure(result);
+  log_warn("DCGM tells nothing of processes that ended", {{"reason", describe("dcgmWatchPidFields", result)}});
+}
+
+void Reader::watch_activity(const std::set<GpuUuid>& wanted) {
+  std::vector<Entity> entities;
+  for (const auto& [id, known] : gpus_) {
+    if (!options_.whole && !wanted.contains(known.description.uuid)) continue;
+    entities.push_back({kEntityGpu, id});
+    for (const auto& [entity, instance] : known.instances) entities.push_back({kEntityGpuInstance, entity});
+  }
+  const auto same = [](const Entity& a, const Entity& b) { return a.kind == b.kind && a.id == b.id; };
+  if (std::equal(entities.begin(), entities.end(), profiling_.entities.begin(), profiling_.entities.end(), same))
+    return;
+  if (!profiling_.fields.empty()) engine_.unwatch(profiling_.group, profiling_.field_group);
+  profiling_ = {};
+  profiling_.entities = entities;
+  if (entities.empty()) return;
+  const auto group = engine_.create_group(entities);
+  if (!group) return;
+  Return result = kOk;
+  for (const auto fields : {profiling_fields(), fewer_profiling_fields()}) {
+    const auto field_group = engine_.create_fields(fields);
+    if (!field_group) return;
+    result = engine_.watch(*group, *field_group, options_.interval, kKeepSeconds);
+    if (result == kOk) {
+      profiling_.fields = copy(fields);
+      profiling_.group = *group;
+      profiling_.field_group = *field_group;
+      return;
+    }
+    engine_.call("dcgmFieldGroupDestroy", engine_.functions().dcgmFieldGroupDestroy, *field_group);
+  }
+  engine_.call("dcgmGroupDestroy", engine_.functions().dcgmGroupDestroy, *group);
+  if (!means_unsupported(result)) engine_.count_failure(result);
+  log_info("DCGM has no performance monitors here", {{"reason", describe("dcgmWatchFields", result)}});
+}
+
+// The newest list; every process of it is a value of its own, all with one time. No value as new as the device's own
+// readings: nobody is there.
+std::vector<ProcessSample> Reader::read_processes(unsigned gpu, Nanoseconds now_1970) {
+  std::map<Pid, ProcessSample> found;
+  const int64_t since_us = micros(now_1970 - 2 * options_.interval) - 500000;
+  const auto add = [&](FieldId field, bool ProcessSample::*mark) {
+    int64_t newest_us = 0;
+    for (const Reading& reading : engine_.read_history(gpu, field, since_us, kOrderDescending)) {
+      const auto process = reading.blob<RunningProcess>(kRunningProcessVersion);
+      if (!process || process->pid == 0) continue;
+      if (newest_us == 0) newest_us = reading.at_us;
+      if (reading.at_us != newest_us) break;
+      ProcessSample& sample = found[process->pid];
+      sample.pid = process->pid;
+      sample.listed = true;
+      sample.*mark = true;
+      if (!is_blank(static_cast<int64_t>(process->memoryUsed)) && process->memoryUsed < UINT64_MAX / 2) {
+        sample.memory = Bytes{process->memoryUsed};
+      }
+    }
+  };
+  add(kFieldComputePids, &ProcessSample::compute);
+  add(kFieldGraphicsPids, &ProcessSample::graphics);
+  std::vector<ProcessSample> processes;
+  for (auto& [pid, process] : found) processes.push_back(std::move(process));
+  return processes;
+}
+
+void Reader::read_devices(View& view) {
+  std::vector<Entity> entities;
+  std::map<unsigned, DeviceSample> samples;
+  for (const auto& [id, known] : gpus_) {
+    entities.push_back({kEntityGpu, id});
+    samples[id];
+  }
+  int64_t newest_us = 0;
+  for (const auto& [entity, reading] : engine_.read_latest(entities, copy(device_fields()), true)) {
+    const auto sample = samples.find(entity.id);
+    if (entity.kind != kEntityGpu || sample == samples.end()) continue;
+    add_to_device(reading, sample->second);
+    if (reading.field == kFieldEnergy && sample->second.energy_counter) newest_us = std::max(newest_us, reading.at_us);
+  }
+  // Where the engine's memory was asked, the joules are of when it looked, not of now.
+  const int64_t age_us = newest_us > 0 ? std::max<int64_t>(0, micros(view.at.wall) - newest_us) : 0;
+  view.at.steady -= std::chrono::microseconds(age_us);
+  view.at.wall -= std::chrono::microseconds(age_us);
+  for (auto& [id, sample] : samples) {
+    DeviceDescription& description = gpus_.at(id).description;
+    if (sample.energy_counter) counting_.insert(id);  // and goes on doing so, though it may miss a reading
+    description.energy_source = counting_.contains(id) ? EnergySource::kCounter : EnergySource::kPowerIntegral;
+    sample.description = std::make_shared<const DeviceDescription>(description);
+    sample.up = sample.energy_counter || sample.power;
+    // Which process works is nothing the engine tells in a way that could be believed.
+    sample.utilization = UtilizationState::kUnsupported;
+    if (sample.up) sample.processes = read_processes(id, view.at.wall);
+    view.devices.push_back(std::move(sample));
+  }
+  std::sort(view.devices.begin(), view.devices.end(),
+            [](const auto& a, const auto& b) { return a.description->index < b.description->index; });
+}
+
+void Reader::read_activity(View& view) {
+  if (profiling_.fields.empty()) return;
+  const int64_t oldest_us = micros(clock_.now().wall - 3 * options_.interval) - 1000000;
+  const auto place = [&](const Entity& entity) -> Activity* {
+    for (const auto& [id, known] : gpus_) {
+      const GpuUuid& uuid = known.description.uuid;
+      if (entity.kind == kEntityGpu && entity.id == id) {
+        std::optional<Activity>& whole = view.activity[uuid].whole;
+        return whole ? &*whole : &whole.emplace();
+      }
+      const auto instance = known.instances.find(entity.id);
+      if (entity.kind == kEntityGpuInstance && instance != known.instances.end()) {
+        return &view.activity[uuid].instances[instance->second];
+      }
+    }
+    return nullptr;
+  };
+  for (const auto& [entity, reading] : engine_.read_latest(profiling_.entities, profiling_.fields, false)) {
+    if (!reading.number() || reading.at_us < oldest_us) continue;
+    if (Activity* const activity = place(entity)) add_to_activity(reading, *activity);
+  }
+}
+
+void Reader::read_xids(View& view) {
+  for (const auto& [gpu, uuid] : uuids_) {
+    int64_t& until_us = xids_until_us_.try_emplace(gpu, micros(view.at.wall)).first->second;
+    for (const Reading& reading : engine_.read_history(gpu, kFieldXid, until_us + 1)) {
+      until_us = std::max(until_us, reading.at_us);
+      const auto xid = reading.count();
+      if (xid && *xid != 0) view.xids.push_back({uuid, *xid});  // 0: none yet
+    }
+  }
+}
+
+Result<View> Reader::read(const std::set<GpuUuid>& without_activity) {
+  View view;
+  view.at = clock_.now();
+  if (!found_at_ || view.at.steady - *found_at_ >= kLookForGpus) {
+    if (const Status found = find_gpus(); !found.ok()) {
+      found_at_.reset();
+      return found.error();
+    }
+  }
+  watch_activity(without_activity);
+  view.at = clock_.now();
+  if (options_.whole) {
+    read_devices(view);
+    read_xids(view);
+  }
+  read_activity(view);
+  view.lives = lives_.read(engine_, uuids_, clock_.now().wall);
+  if (engine_.gone()) return Error{Code::kUnavailable, "the engine is gone; trying again until it is back"};
+  return view;
+}
+
+}  // namespace gpuledger::dcgm

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "model/sample.h"
+#include "sample/dcgm/dcgm_connection.h"
+#include "sample/dcgm/dcgm_lives.h"
+
+namespace gpuledger::dcgm {
+
+struct ReaderOptions {
+  bool whole = false;                    // the GPUs' own readings too: nobody else can tell them
+  std::vector<std::string> gpu_devices;  // indexes or UUIDs; empty: all
+  Nanoseconds interval = std::chrono::seconds(1);
+};
+
+struct GpuActivity {
+  std::optional<Activity> whole;
+  std::map<uint32_t, Activity> instances;  // MIG, by GPU instance
+};
+
+struct XidSeen {
+  GpuUuid gpu;
+  uint64_t xid = 0;
+};
+
+// One look through the engine.
+struct View {
+  Timestamp at;
+  std::vector<DeviceSample> devices;  // by index; empty unless ReaderOptions::whole
+  std::map<GpuUuid, GpuActivity> activity;
+  std::vector<Life> lives;  // since the last look, so the other one
+  std::vector<XidSeen> xids;
+};
+
+// What we want from one connection: sets up the watches and reads them. Dies with the connection, and with it go the
+// watches. For one thread.
+class Reader {
+ public:
+  Reader(Connection& engine, ReaderOptions options, const Clock& clock);
+
+  // without_activity: the GPUs whose performance monitors nobody else reads.
+  // An error: nothing could be read, and why. The engine may be gone, or have no GPU.
+  Result<View> read(const std::set<GpuUuid>& without_activity);
+
+ private:
+  struct Known {
+    DeviceDescription description;
+    std::map<unsigned, uint32_t> instances;  // MIG: entity to GPU instance
+  };
+
+  Status find_gpus();
+  void describe_gpus(const std::vector<unsigned>& ids);
+  void find_instances();
+  bool wanted(const DeviceDescription& description) const;
+  void watch_devices();
+  void watch_activity(const std::set<GpuUuid>& wanted);
+  void read_devices(View& view);
+  std::vector<ProcessSample> read_processes(unsigned gpu, Nanoseconds now_1970);
+  void read_activity(View& view);
+  void read_xids(View& view);
+
+  Connection& engine_;
+  const ReaderOptions options_;
+  const Clock& clock_;
+  LifeReader lives_;
+  std::map<unsigned, Known> gpus_;  // by the engine's id
+  std::map<unsigned, GpuUuid> uuids_;
+  std::optional<Nanoseconds> found_at_;  // steady
+  bool watching_ = false;
+  std::set<unsigned> counting_;  // GPUs that have an energy counter
+  std::map<unsigned, int64_t> xids_until_us_;
+
+  struct Profiling {
+    std::vector<Entity> entities;
+    std::vector<FieldId> fields;  // empty: they cannot be watched
+    Group group = 0;
+    FieldGroup field_group = 0;
+  };
+  Profiling profiling_;
+};
+
+}  // namespace gpuledger::dcgm

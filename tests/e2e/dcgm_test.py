@@ -1,0 +1,141 @@
+"""--backend=dcgm: the real program with a simulated libdcgm over the simulated driver."""
+
+import pathlib
+import time
+import unittest
+
+import harness
+
+SCENARIO = """
+gpus:
+  - {model: A100-80GB, accounting: true}
+  - {model: H200}
+processes:
+  - {pid: 4101, name: train, gpus: [0], memory: 40GiB, load: gemm, owner: {pod: train-0, namespace: ml}}
+  - {pid: 4102, name: serve, gpus: [0], memory: 20GiB, load: decode, owner: {pod: serve-0, namespace: ml}}
+  - {pid: 4103, name: batch, gpus: [1], memory: 10GiB, load: fp32, owner: {docker: batch}}
+  - {pid: 4200, name: short, gpus: [1], memory: 1GiB, load: fp32, start: 1, repeat: {every: 1.5, lives: 0.4}}
+"""
+DEVICE = "gpu_ledger_device_energy_joules_total"
+
+
+class Ledger(harness.Ledger):
+    """Not the simulated backend: both libraries are named, and both are loaded as NVIDIA's would be."""
+
+    def __init__(self, folder, *arguments, nvml=True, ready=True):
+        root = folder / "node"
+        root.mkdir(exist_ok=True)
+        (root / "proc").mkdir(exist_ok=True)
+        self.control = folder / "control"
+        scenario = folder / "scenario.yaml"
+        scenario.write_text(SCENARIO, encoding="utf-8")
+        driver = harness.SIM / "libnvidia-ml.so.1" if nvml else pathlib.Path("/nowhere/libnvidia-ml.so.1")
+        environment = {"NVML_SIM_SCENARIO": str(scenario), "DCGM_SIM_CONTROL": str(self.control),
+                       "GPU_LEDGER_SIM_ROOT": str(root)}
+        self.port = harness.free_port()
+        harness.Program.__init__(self, [
+            harness.BINARY, "serve", "--backend=dcgm", f"--listen-address=127.0.0.1:{self.port}",
+            f"--nvml-library={driver}", f"--dcgm-library={harness.SIM / 'dcgm/libdcgm.so.4'}",
+            f"--proc-root={root / 'proc'}", "--kubernetes-enabled=false", *harness.FAST, *arguments], environment)
+        if ready:
+            harness.wait_until(self.is_ready, 15, "a first snapshot")
+
+    def tell(self, **settings):
+        """Changes the engine's ways, all at once."""
+        beside = self.control.with_suffix(".new")
+        beside.write_text("".join(f"{name} {value}\n" for name, value in settings.items()), encoding="utf-8")
+        beside.rename(self.control)
+
+
+class DcgmTest(harness.Case):
+    def engine(self, metrics):
+        return metrics.value("gpu_ledger_source_up", source="dcgm")
+
+    def watch(self, ledger, seconds):
+        """Every scrape must be good, no counter may fall. The last one."""
+        deadline = time.monotonic() + seconds
+        seen = ledger.metrics()
+        while time.monotonic() < deadline:
+            time.sleep(0.2)
+            metrics = ledger.metrics()
+            self.assert_balanced(metrics)
+            self.assert_never_fell(seen, metrics)
+            seen = metrics
+        return seen
+
+    def test_beside_nvml(self):
+        with Ledger(self.folder) as ledger:
+            metrics = self.watch(ledger, 4)
+            self.assertEqual(self.engine(metrics), 1)
+            self.assertEqual(metrics.value("gpu_ledger_source_up", source="nvml"), 1)
+            # What the engine says of the device over a process's life, a thousand megajoules, is nobody's.
+            for labels, joules in metrics.find("my_gpu_process_energy_joules_total"):
+                self.assertLess(joules, metrics.value(DEVICE, gpu=labels["gpu"]))
+            self.assertTrue(metrics.find("gpu_ledger_driver_call_duration_seconds_count",
+                                         call="dcgmEntitiesGetLatestValues"))
+            code, took = ledger.stop()
+            self.assertEqual(code, 0, ledger.log())
+            self.assertLess(took, 2 * harness.SLOW)
+
+    def test_the_engine_dies_and_comes_back(self):
+        with Ledger(self.folder) as ledger:
+            harness.wait_until(lambda: self.engine(ledger.metrics()) == 1, 5, "the engine")
+            ledger.tell(dead=1)
+            harness.wait_until(lambda: self.engine(ledger.metrics()) == 0, 5, "its death")
+            before = ledger.metrics().value(DEVICE, gpu="0")
+            after = self.watch(ledger, 2)
+            self.assertGreater(after.value(DEVICE, gpu="0"), before, "sampling goes on by NVML")
+            self.assertGreater(after.total("gpu_ledger_source_errors_total", source="dcgm"), 0)
+            ledger.tell(dead=0)
+            harness.wait_until(lambda: self.engine(ledger.metrics()) == 1, 15, "its return")
+
+    def test_an_engine_that_hangs_holds_up_nothing(self):
+        with Ledger(self.folder) as ledger:
+            harness.wait_until(lambda: self.engine(ledger.metrics()) == 1, 5, "the engine")
+            ledger.tell(hang=1)
+            harness.wait_until(lambda: self.engine(ledger.metrics()) == 0, 10, "that it hangs")
+            before = ledger.metrics().value(DEVICE, gpu="0")
+            self.assertGreater(self.watch(ledger, 1.5).value(DEVICE, gpu="0"), before)
+            code, took = ledger.stop()
+            self.assertEqual(code, 0, ledger.log())
+            self.assertLess(took, 2 * harness.SLOW)
+
+    def test_alone(self):
+        with Ledger(self.folder, nvml=False) as ledger:
+            metrics = self.watch(ledger, 5)
+            self.assertIn("by DCGM alone", ledger.log())
+            self.assertEqual(self.engine(metrics), 1)
+            self.assertFalse(metrics.find("gpu_ledger_source_up", source="nvml"))
+            for gpu in ("0", "1"):
+                self.assertGreater(metrics.value(DEVICE, gpu=gpu), 0)
+                self.assertGreater(metrics.value("gpu_ledger_device_power_watts", gpu=gpu), 0)
+            # Two at once on GPU 0, and nobody to say which of them works.
+            unseen = metrics.value("gpu_ledger_device_unattributed_joules_total", gpu="0", reason="unseen")
+            self.assertGreater(unseen, 0)
+            self.assertEqual({labels["pid"] for labels, _ in metrics.find("my_gpu_process_active", gpu="0")},
+                             {"4101", "4102"})
+            self.assertGreater(metrics.total("my_gpu_process_energy_joules_total", gpu="1", pid="4103"), 0)
+            ledger.tell(dead=1)
+            harness.wait_until(lambda: ledger.metrics().value("gpu_ledger_device_up", gpu="0") == 0, 5, "the GPUs down")
+            ledger.tell(dead=0)
+            harness.wait_until(lambda: ledger.metrics().value("gpu_ledger_device_up", gpu="0") == 1, 15, "them back")
+            self.watch(ledger, 1)
+
+    def test_nobody_there(self):
+        (self.folder / "control").write_text("dead 1\n", encoding="utf-8")
+        with Ledger(self.folder, nvml=False, ready=False) as ledger:
+            harness.wait_until(lambda: not ledger.alive(), 15, "its end")
+            self.assertEqual(ledger.child.returncode, 1)
+            self.assertIn("no GPU, neither by DCGM", ledger.log())
+
+    def test_a_library_of_another_version(self):
+        (self.folder / "control").write_text("library_major 5\n", encoding="utf-8")
+        with Ledger(self.folder, ready=False) as ledger:
+            harness.wait_until(lambda: not ledger.alive(), 15, "its end")
+            self.assertEqual(ledger.child.returncode, 1)
+            said = [line for line in ledger.log().splitlines() if "DCGM 5" in line]
+            self.assertEqual(len(said), 1, ledger.log())
+
+
+if __name__ == "__main__":
+    unittest.main()

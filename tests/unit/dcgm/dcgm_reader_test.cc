@@ -1,0 +1,246 @@
+#include "sample/dcgm/dcgm_reader.h"
+
+#include "engine_fixture.h"
+
+namespace gpuledger::dcgm {
+namespace {
+
+using ::testing::HasSubstr;
+
+class DcgmReader : public EngineTest {
+ protected:
+  static Energy counter(const View& view) { return view.devices.at(0).energy_counter.value_or(Energy()); }
+};
+
+constexpr const char* kShortLife = R"(
+gpus: [{model: A100-80GB, accounting: true}]
+processes:
+  - {pid: 4200, gpus: 0, memory: 2GiB, load: fp32, start: 0.8, end: 1.6}
+)";
+
+TEST_F(DcgmReader, EverythingOfAGpuWithoutNvml) {
+  const auto connection = connect();
+  const auto reader = start(*connection, true);
+  const View view = look_until(*reader, {}, [](const View& v) { return !v.devices.at(0).processes.empty(); });
+  ASSERT_EQ(view.devices.size(), 2u);
+  const DeviceSample& device = view.devices[0];
+  EXPECT_TRUE(device.up);
+  EXPECT_THAT(device.description->model, HasSubstr("A100"));
+  EXPECT_THAT(device.description->uuid.text, HasSubstr("GPU-"));
+  EXPECT_FALSE(device.description->driver.empty());
+  EXPECT_GT(device.description->power_limit.value_or(Power()), Power::watts(100));
+  EXPECT_GT(device.power.value_or(Power()), Power::watts(50));
+  EXPECT_EQ(device.memory_total.value_or(Bytes()).count >> 30, 80u);
+  EXPECT_TRUE(device.temperature_celsius && device.sm_clock_mhz && device.vitals[Vital::kMemoryClock]);
+  EXPECT_EQ(device.utilization, UtilizationState::kUnsupported);
+  ASSERT_EQ(device.processes.size(), 1u);
+  EXPECT_EQ(device.processes[0].pid, 4101u);
+  EXPECT_EQ(device.processes[0].memory, Bytes{4ull << 30});
+  EXPECT_TRUE(device.processes[0].compute && device.processes[0].listed);
+  EXPECT_TRUE(view.devices[1].processes.empty());
+  sleep_ms(300);
+  const auto later = reader->read({});
+  ASSERT_TRUE(later.ok());
+  EXPECT_GT(counter(*later), counter(view));
+}
+
+TEST_F(DcgmReader, BlanksWithSuccessAreAbsent) {
+  const auto connection = connect();
+  set("blank", 1);
+  const auto reader = start(*connection, true);
+  const auto view = reader->read({});
+  ASSERT_TRUE(view.ok());
+  const DeviceSample& device = view->devices.at(0);
+  EXPECT_FALSE(device.up);
+  EXPECT_FALSE(device.energy_counter || device.power || device.memory_used || device.vitals[Vital::kMemoryClock]);
+}
+
+// Pitfall: the failed watch of a profiling field takes back the fields of its group.
+TEST_F(DcgmReader, AFailedProfilingWatchStopsNothingElse) {
+  const auto connection = connect();
+  set("no_profiling", 1);
+  const auto reader = start(*connection, true);
+  EXPECT_GT(seen("calls:dcgmWatchFields"), 3);  // it was tried
+  for (const char* field : {"watched:156", "watched:205", "watched:230", "watched:221"}) EXPECT_GT(seen(field), 0);
+  set("old_engine", 1);  // nothing but what is watched can be read now
+  const View first = look_until(*reader, {}, [](const View& v) { return counter(v) > Energy(); });
+  look_until(*reader, {}, [&](const View& v) { return counter(v) > counter(first); });
+  EXPECT_TRUE(first.activity.empty());
+}
+
+TEST_F(DcgmReader, FewerMonitorsWhereNotAllCanBeCounted) {
+  const auto connection = connect();
+  set("few_monitors", 1);
+  const auto reader = start(*connection, true);
+  const View view = look_until(*reader, {}, [](const View& v) { return v.activity.size() == 2; });
+  const Activity& activity = view.activity.at(view.devices.at(0).description->uuid).whole.value();
+  EXPECT_TRUE(activity.graphics && activity.parts[Activity::kSm] && activity.parts[Activity::kDram]);
+  EXPECT_FALSE(activity.parts[Activity::kFp32]);
+}
+
+TEST_F(DcgmReader, MonitorsOnlyOfTheGpusThatLackThem) {
+  const auto connection = connect();
+  GpuUuid lacking;
+  {
+    const auto whole = start(*connection, true);
+    lacking = whole->read({})->devices.at(0).description->uuid;
+  }
+  const auto reader = start(*connection, false);
+  const View view = look_until(*reader, {lacking}, [](const View& v) { return !v.activity.empty(); });
+  EXPECT_EQ(view.activity.size(), 1u);
+  EXPECT_TRUE(view.activity.contains(lacking));
+  EXPECT_TRUE(view.devices.empty());
+  ASSERT_TRUE(reader->read({}).ok());  // nobody wants them any more
+  EXPECT_EQ(seen("watched:1001"), 0);
+}
+
+TEST_F(DcgmReader, MonitorsOfMigInstances) {
+  node(R"(
+gpus: [{model: A100-80GB, mig: [{gi: 1, ci: 0, profile: 3g.40gb}, {gi: 2, ci: 0, profile: 3g.40gb}]}]
+processes: [{pid: 4101, gpus: 0, mig: {gi: 2, ci: 0}, memory: 4GiB, load: gemm}]
+)");
+  const auto connection = connect();
+  const auto reader = start(*connection, true);
+  const View view = look_until(*reader, {}, [](const View& v) {
+    return !v.activity.empty() && v.activity.begin()->second.instances.size() == 2;
+  });
+  const auto& instances = view.activity.begin()->second.instances;
+  EXPECT_EQ(instances.at(1).graphics, Ratio{0});
+  EXPECT_EQ(instances.at(2).graphics, Ratio{0.75});
+  EXPECT_EQ(view.devices.at(0).description->mig_enabled, true);
+}
+
+// An engine older than the library does not know the call for latest values.
+TEST_F(DcgmReader, AnOlderEngineIsAskedInAnotherWay) {
+  const auto connection = connect();
+  set("old_engine", 1);
+  ReaderOptions options;
+  options.whole = true;
+  options.interval = std::chrono::milliseconds(100);
+  Reader reader(*connection, options, clock_);
+  const View view = look_until(reader, {}, [](const View& v) { return !v.devices.empty() && counter(v) > Energy(); });
+  EXPECT_EQ(view.devices.size(), 2u);
+  // The joules are of when the engine looked.
+  EXPECT_LE(view.at.steady, clock_.now().steady);
+  EXPECT_LE(seen("calls:dcgmEntitiesGetLatestValues"), 1);
+  EXPECT_FALSE(connection->gone());
+}
+
+TEST_F(DcgmReader, Version3GivesZerosForNoData) {
+  // libdcgm.so.3 has an engine of its own, which this test has not told anything.
+  const auto connection = [&] {
+    load("libdcgm.so.3");
+    return connect();
+  }();
+  const auto answers = connection->read_latest({{kEntityGpu, 0}}, {1002}, false);
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].reading.content->i64, 0);
+  EXPECT_FALSE(answers[0].reading.integer());
+}
+
+// Pitfall: an engine without a driver starts, has no GPU, and describes GPU 0 as "".
+TEST_F(DcgmReader, AnEngineWithoutADriver) {
+  const auto connection = connect();
+  set("no_nvml", 1);
+  ReaderOptions options;
+  options.whole = true;
+  Reader reader(*connection, options, clock_);
+  const auto none = reader.read({});
+  ASSERT_FALSE(none.ok());
+  EXPECT_THAT(none.error().message, HasSubstr("the engine has no GPU"));
+  EXPECT_FALSE(connection->gone());
+  set("no_nvml", 0);
+  set("empty_strings", 1);
+  EXPECT_FALSE(reader.read({}).ok());  // GPUs that have no UUID
+  set("empty_strings", 0);
+  EXPECT_TRUE(reader.read({}).ok());
+}
+
+TEST_F(DcgmReader, OnlyTheGpusAskedFor) {
+  const auto connection = connect();
+  ReaderOptions options;
+  options.whole = true;
+  options.gpu_devices = {"1"};
+  Reader reader(*connection, options, clock_);
+  const auto view = reader.read({});
+  ASSERT_TRUE(view.ok());
+  ASSERT_EQ(view->devices.size(), 1u);
+  EXPECT_EQ(view->devices[0].description->index, 1u);
+}
+
+TEST_F(DcgmReader, XidsOnceEach) {
+  node(
+      "gpus: [{model: H200}]\nprocesses: []\nevents: [{at: 0.5, do: xid, gpu: 0, xid: 31}, {at: 1, do: xid, gpu: 0, "
+      "xid: 79}]\n");
+  const auto connection = connect();
+  const auto reader = start(*connection, true);
+  std::vector<uint64_t> xids;
+  for (int i = 0; i < 15; ++i) {
+    const auto view = reader->read({});
+    ASSERT_TRUE(view.ok());
+    for (const XidSeen& seen : view->xids) xids.push_back(seen.xid);
+    sleep_ms(100);
+  }
+  EXPECT_EQ(xids, (std::vector<uint64_t>{31, 79}));
+}
+
+TEST_F(DcgmReader, ALifeBetweenTwoLooks) {
+  node(kShortLife);
+  const auto connection = connect();
+  const auto reader = start(*connection, false);
+  const View view = look_until(*reader, {}, [](const View& v) { return !v.lives.empty(); });
+  ASSERT_EQ(view.lives.size(), 1u);
+  const Life& life = view.lives[0];
+  EXPECT_EQ(life.pid, 4200u);
+  EXPECT_NEAR(std::chrono::duration<double>(life.ended - life.began).count(), 0.8, 0.25);
+  // Of the GPU's own entry; the summary says 1 byte and began in 1970.
+  EXPECT_EQ(life.memory, Bytes{2ull << 30});
+  // Of its accounting record; the utilisation beside it is 6.9e-310, from the engine's stack.
+  EXPECT_GT(life.busy_seconds, 0.2);
+  EXPECT_LT(life.busy_seconds, 1.1);
+  EXPECT_EQ(seen("calls:dcgmGetPidInfo"), 1);  // asked once, and of nobody who lives
+  EXPECT_TRUE(reader->read({})->lives.empty());
+}
+
+// Pitfall: where the driver has no accounting, the engine says of every pid that it ran on every GPU.
+TEST_F(DcgmReader, NoLivesWhereTheDriverHasNoAccounting) {
+  node(kShortLife);
+  const auto connection = connect();
+  set("accounting_unsupported", 1);
+  const auto reader = start(*connection, false);
+  EXPECT_EQ(seen("pid_watch"), 1);  // the watch succeeds all the same
+  PidInfo info{};
+  info.version = kPidInfoVersion;
+  info.pid = 99999;
+  ASSERT_EQ(connection->call("dcgmGetPidInfo", connection->functions().dcgmGetPidInfo, kAllGpus, &info), kOk);
+  ASSERT_EQ(info.numGpus, 1);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_TRUE(reader->read({})->lives.empty());
+    sleep_ms(100);
+  }
+}
+
+TEST_F(DcgmReader, TwoAnswersThatDisagreeAreNoLife) {
+  node(kShortLife);
+  const auto connection = connect();
+  set("wrong_start", 1);
+  const auto reader = start(*connection, false);
+  for (int i = 0; i < 20 && seen("calls:dcgmGetPidInfo") < 1; ++i) {
+    EXPECT_TRUE(reader->read({})->lives.empty());
+    sleep_ms(100);
+  }
+  EXPECT_EQ(book_.errors["malformed"], 1u);
+}
+
+TEST_F(DcgmReader, AccountingThatNobodyMaySwitchOn) {
+  const auto connection = connect();
+  set("accounting_refused", 1);
+  const auto reader = start(*connection, true);
+  const auto view = reader->read({});
+  ASSERT_TRUE(view.ok());  // all else goes on
+  EXPECT_TRUE(view->devices.at(0).up);
+  EXPECT_EQ(book_.errors.at("permission"), 1u);
+}
+
+}  // namespace
+}  // namespace gpuledger::dcgm

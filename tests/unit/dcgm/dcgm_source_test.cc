@@ -1,0 +1,230 @@
+#include "sample/dcgm/dcgm_source.h"
+
+#include "engine_fixture.h"
+#include "sample/nvml/nvml_source.h"
+
+namespace gpuledger::dcgm {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+class DcgmSourceTest : public EngineTest {
+ protected:
+  std::unique_ptr<DcgmSource> open(bool with_nvml, unsigned timeout_ms = 300) {
+    std::unique_ptr<GpuSource> nvml;
+    if (with_nvml) {
+      nvml::NvmlSourceOptions options;
+      options.library = sim_driver();
+      options.sample_interval = milliseconds(100);
+      nvml = nvml::make_nvml_source(options, clock_);
+    }
+    DcgmSourceOptions options;
+    options.library = sim_library();
+    options.where.timeout_ms = timeout_ms;
+    options.sample_interval = milliseconds(100);
+    auto source = DcgmSource::open(options, std::move(nvml), clock_);
+    EXPECT_TRUE(source.ok());
+    return std::move(*source);
+  }
+
+  static const SourceHealth& health(const SampleBatch& batch) {
+    return batch.more_health.empty() ? batch.health : batch.more_health.front();
+  }
+
+  template <typename Condition>
+  static SampleBatch sample_until(DcgmSource& source, Condition condition, const char* what) {
+    SampleBatch batch;
+    for (int i = 0; i < 60; ++i) {
+      batch = source.sample(true);
+      if (condition(batch)) return batch;
+      sleep_ms(100);
+    }
+    ADD_FAILURE() << "never seen: " << what << "; " << health(batch).reason;
+    return batch;
+  }
+  static bool works(const SampleBatch& batch) { return health(batch).up; }
+};
+
+// What NVML cannot say of an A100 comes from the engine; what it says of an H200 is its own.
+TEST_F(DcgmSourceTest, AddsTheMonitorsThatNvmlLacks) {
+  const auto source = open(true);
+  const SampleBatch batch = sample_until(
+      *source, [](const SampleBatch& b) { return b.devices.size() == 2 && b.devices[0].activity; }, "activity");
+  EXPECT_EQ(batch.health.source, "nvml");
+  EXPECT_TRUE(batch.health.up);
+  ASSERT_EQ(batch.more_health.size(), 1u);
+  EXPECT_EQ(batch.more_health[0].source, "dcgm");
+  EXPECT_GT(seen("watched:1001"), 0);
+  EXPECT_EQ(seen("watched:1001"), 1);  // one GPU
+  EXPECT_EQ(batch.devices[0].utilization, UtilizationState::kKnown);
+  EXPECT_TRUE(batch.call_durations.contains("dcgmEntitiesGetLatestValues"));
+  EXPECT_TRUE(batch.call_durations.contains("nvmlDeviceGetTotalEnergyConsumption"));
+}
+
+TEST_F(DcgmSourceTest, AnAbsentEngineDoesNotHoldUpASample) {
+  set("dead", 1);
+  const auto source = open(true, 5000);
+  for (int i = 0; i < 5; ++i) {
+    const auto began = std::chrono::steady_clock::now();
+    const SampleBatch batch = source->sample(true);
+    EXPECT_LT(std::chrono::steady_clock::now() - began, milliseconds(1000));
+    EXPECT_TRUE(batch.health.up);
+    EXPECT_TRUE(batch.devices.at(0).energy_counter);
+    EXPECT_FALSE(health(batch).up);
+    EXPECT_EQ(health(batch).reason, "connecting");
+  }
+}
+
+TEST_F(DcgmSourceTest, ReconnectsWhenTheEngineDiedAndCameBack) {
+  const auto source = open(false);
+  sample_until(*source, works, "the engine");
+  set("dead", 1);
+  const SampleBatch down = sample_until(
+      *source, [](const SampleBatch& b) { return !works(b); }, "the engine's death");
+  ASSERT_EQ(down.devices.size(), 2u);  // known, and down
+  EXPECT_FALSE(down.devices[0].up || down.devices[0].energy_counter);
+  EXPECT_FALSE(down.processes_scanned);
+  set("dead", 0);
+  const SampleBatch back = sample_until(*source, works, "the engine's return");
+  EXPECT_TRUE(back.devices.at(0).up);
+  EXPECT_GT(seen("watched:156"), 0);  // asked for anew
+  EXPECT_GE(back.health.errors.at("unavailable"), 1u);
+}
+
+TEST_F(DcgmSourceTest, ASlowEngineGivesOlderViewsAndTakesNobodysTime) {
+  const auto source = open(false);
+  sample_until(*source, works, "the engine");
+  set("slow_ms", 60);  // each call; a look has several
+  bool moved = false;
+  SampleBatch before = source->sample(true);
+  for (int i = 0; i < 20; ++i) {
+    const auto began = std::chrono::steady_clock::now();
+    const SampleBatch batch = source->sample(true);
+    EXPECT_LT(std::chrono::steady_clock::now() - began, milliseconds(300));
+    EXPECT_GE(batch.at.steady, before.at.steady);
+    // The counter and its time belong together.
+    if (batch.at.steady == before.at.steady) {
+      EXPECT_EQ(batch.devices.at(0).energy_counter, before.devices.at(0).energy_counter);
+    } else {
+      moved = true;
+    }
+    before = batch;
+    sleep_ms(100);
+  }
+  EXPECT_TRUE(moved);
+}
+
+TEST_F(DcgmSourceTest, AnEngineThatHangs) {
+  auto source = open(true);
+  sample_until(*source, works, "the engine");
+  set("hang", 1);
+  const SampleBatch down = sample_until(
+      *source,
+      [](const SampleBatch& b) {
+        EXPECT_TRUE(b.devices.at(0).energy_counter);  // NVML goes on
+        return !works(b);
+      },
+      "that it hangs");
+  EXPECT_EQ(health(down).reason, "does not answer");
+  EXPECT_EQ(health(down).errors.at("timeout"), 1u);
+  EXPECT_EQ(health(source->sample(true)).errors.at("timeout"), 1u);  // one hang, one error
+  const auto began = std::chrono::steady_clock::now();
+  source.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - began, milliseconds(1000));
+  set("hang", 0);
+  sleep_ms(200);  // the thread that was left behind ends
+}
+
+TEST_F(DcgmSourceTest, WithoutNvmlTheTimeIsThatOfTheReading) {
+  const auto source = open(false);
+  const auto gpus = source->wait_for_gpus(std::chrono::seconds(3));
+  ASSERT_TRUE(gpus.ok());
+  EXPECT_EQ(gpus->size(), 2u);
+  const SampleBatch first = source->sample(true);
+  sleep_ms(250);
+  const SampleBatch second = source->sample(true);
+  EXPECT_EQ(second.health.source, "dcgm");
+  EXPECT_TRUE(second.more_health.empty());
+  EXPECT_TRUE(second.processes_scanned);
+  const double joules = (*second.devices[0].energy_counter - *first.devices[0].energy_counter).joules();
+  const double seconds = std::chrono::duration<double>(second.at.steady - first.at.steady).count();
+  EXPECT_GT(joules / seconds, 50);
+  EXPECT_LT(joules / seconds, 800);
+}
+
+TEST_F(DcgmSourceTest, NobodyThere) {
+  set("dead", 1);
+  const auto source = open(false);
+  const auto gpus = source->wait_for_gpus(std::chrono::seconds(3));
+  ASSERT_FALSE(gpus.ok());
+  EXPECT_THAT(gpus.error().message, HasSubstr("127.0.0.1:5555"));
+  EXPECT_TRUE(source->sample(true).devices.empty());
+}
+
+// The driver keeps the record of a process that no list ever named. Its GPU's energy over its life, a thousand
+// megajoules by this engine, is nobody's.
+TEST_F(DcgmSourceTest, AShortLifeIsInTheBatchOnce) {
+  node(R"(
+gpus: [{model: A100-80GB, accounting: true}]
+processes:
+  - {pid: 4200, gpus: 0, memory: 2GiB, load: fp32, start: 2, end: 2.8}
+)");
+  const auto source = open(false);
+  sample_until(*source, works, "the engine");
+  sleep_ms(3000);  // it came and went
+  int times = 0;
+  Energy highest;
+  for (int i = 0; i < 10; ++i) {
+    const SampleBatch batch = source->sample(true);
+    for (const ProcessSample& process : batch.devices.at(0).processes) {
+      if (process.pid != 4200) continue;
+      ++times;
+      EXPECT_EQ(process.memory, Bytes{2ull << 30});
+      EXPECT_FALSE(process.listed);
+      EXPECT_GT(process.use.sm.value, 0);
+    }
+    highest = std::max(highest, batch.devices[0].energy_counter.value_or(Energy()));
+    sleep_ms(100);
+  }
+  EXPECT_EQ(times, 1);
+  EXPECT_LT(highest.joules(), 1e6);
+}
+
+// NVML reads the same records once the engine, which is root, has switched accounting on.
+TEST_F(DcgmSourceTest, WithNvmlALifeIsNotToldTwice) {
+  node(R"(
+gpus: [{model: A100-80GB}]
+processes:
+  - {pid: 4200, gpus: 0, memory: 2GiB, load: fp32, start: 3, end: 3.8}
+)");
+  const auto source = open(true);
+  sample_until(
+      *source, [](const SampleBatch& b) { return works(b) && b.devices.at(0).description->accounting_enabled == true; },
+      "accounting on");
+  (void)source->sample(true);
+  sleep_ms(4500);  // it came and went
+  int told = 0;
+  for (int i = 0; i < 10; ++i) {
+    const SampleBatch batch = source->sample(true);
+    for (const ProcessSample& process : batch.devices.at(0).processes) told += process.pid == 4200;
+    sleep_ms(100);
+  }
+  EXPECT_EQ(told, 1);
+}
+
+TEST_F(DcgmSourceTest, LetsTheEngineGo) {
+  const auto source = open(false);
+  sample_until(*source, works, "the engine");
+  source->release();
+  const SampleBatch released = source->sample(true);
+  EXPECT_FALSE(released.health.up);
+  EXPECT_THAT(released.health.reason, HasSubstr("released"));
+  for (int i = 0; i < 20 && seen("calls:dcgmDisconnect") < 1; ++i) sleep_ms(50);
+  EXPECT_EQ(seen("calls:dcgmDisconnect"), 1);
+  source->resume();
+  sample_until(*source, works, "the engine taken back");
+}
+
+}  // namespace
+}  // namespace gpuledger::dcgm
