@@ -103,6 +103,15 @@ void append_json_string(std::string& out, std::string_view text) {
   }
 }
 
+bool is_plain_text(std::string_view text) {
+  while (!text.empty()) {
+    const size_t length = sequence_length(text);
+    if (length == 0 || (is_control(text.substr(0, length)) && text[0] != '\t')) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
 bool is_metric_name(std::string_view name) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == ':'; };
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };

@@ -15,4 +15,7 @@ void append_json_string(std::string& out, std::string_view text);
 
 bool is_metric_name(std::string_view name);
 
+// UTF-8 without control characters, but for the tab.
+bool is_plain_text(std::string_view text);
+
 }  // namespace gpuledger::expose

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/http_url.h"
+#include "base/result.h"
+#include "expose/upstream_parse.h"
+#include "identity/sources/poll_thread.h"
+#include "model/sample.h"
+
+namespace gpuledger::app {
+
+struct UpstreamOptions {
+  std::optional<HttpUrl> url;
+  std::string file;  // where there is no url
+
+  Nanoseconds url_period = std::chrono::seconds(10);
+  Nanoseconds file_period = std::chrono::seconds(1);  // one stat, unless it is another file than the last time
+  Nanoseconds after_failure = std::chrono::seconds(10);
+  Nanoseconds answer_within = std::chrono::seconds(5);
+  // Numbers older than this are nobody's present: by the file's time, or by when the answer came.
+  Nanoseconds stale_after = std::chrono::seconds(60);
+};
+
+// A dcgm-exporter that runs beside us, read by a thread of its own: a scrape never waits for it. What cannot be trusted
+// is not shown; the last that could stays until it is stale.
+class Upstream {
+ public:
+  Upstream(UpstreamOptions options, const Clock& clock);
+
+  // Any thread. Null: nothing that is fresh enough.
+  std::shared_ptr<const expose::UpstreamText> view(Timestamp now) const;
+  SourceHealth health() const;
+
+ private:
+  struct FileState {
+    uint64_t inode = 0;
+    int64_t size = 0;
+    Nanoseconds written{0};  // wall
+    friend bool operator==(const FileState&, const FileState&) = default;
+  };
+
+  identity::PollThread::Next look(const std::stop_token& stop);
+  Status read_url(const std::stop_token& stop);
+  Status read_file_again();
+  Result<FileState> read_state() const;
+  Status take(std::string_view text, Nanoseconds as_of);
+  Nanoseconds age_of(const FileState& state) const;
+
+  const UpstreamOptions options_;
+  const Clock& clock_;
+  std::optional<FileState> last_file_;  // the thread's own: that of text_
+  std::string code_;  // likewise: of the failure that is being returned, where Code has no name for it
+
+  mutable std::mutex mutex_;
+  SourceHealth health_;
+  std::shared_ptr<const expose::UpstreamText> text_;
+  Nanoseconds as_of_{0};         // steady
+  identity::PollThread thread_;  // last: it uses the others
+};
+
+}  // namespace gpuledger::app

@@ -1,0 +1,53 @@
+#include "base/http_url.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/quote.h"
+
+namespace gpuledger {
+namespace {
+
+Error refuse(std::string_view text, std::string_view why) {
+  return {Code::kMalformed, in_quotes(text) + " " + std::string(why)};
+}
+
+}  // namespace
+
+Result<HttpUrl> parse_http_url(std::string_view text) {
+  constexpr std::string_view kForm = "is not a URL (write http://127.0.0.1:9400/metrics)";
+  HttpUrl url;
+  url.text = text;
+  url.tls = text.starts_with("https://");
+  if (!url.tls && !text.starts_with("http://")) return refuse(text, kForm);
+  // A blank or a line break would end the request line it goes into.
+  const bool printable = std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; });
+  if (!printable || text.find('#') != std::string_view::npos) return refuse(text, kForm);
+
+  const std::string_view rest = text.substr(text.find("//") + 2);
+  const size_t path = std::min(rest.find_first_of("/?"), rest.size());
+  std::string_view host = rest.substr(0, path);
+  url.target = rest.substr(path);
+  if (!url.target.starts_with('/')) url.target.insert(0, 1, '/');
+  // It would end up in the log and in the list of processes.
+  if (host.find('@') != std::string_view::npos) return Error{Code::kMalformed, "a URL with a password is not taken"};
+
+  std::string_view port = url.tls ? "443" : "80";
+  const size_t bracket = host.starts_with('[') ? host.find(']') : 0;
+  if (bracket == std::string_view::npos) return refuse(text, kForm);
+  if (const size_t colon = host.find(':', bracket); colon != std::string_view::npos) {
+    port = host.substr(colon + 1);
+    host = host.substr(0, colon);
+  }
+  if (host.starts_with('[')) {
+    if (!host.ends_with(']')) return refuse(text, kForm);
+    host = host.substr(1, host.size() - 2);
+  }
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), url.port);
+  const bool whole = error == std::errc() && end == port.data() + port.size() && url.port != 0;
+  if (host.empty() || !whole) return refuse(text, kForm);
+  url.host = host;
+  return url;
+}
+
+}  // namespace gpuledger

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace gpuledger {
+
+struct HttpUrl {
+  std::string text;  // as it was given, for messages
+  bool tls = false;
+  std::string host;  // IPv6 without brackets
+  uint16_t port = 0;
+  std::string target;  // path and query, at least "/"
+  friend bool operator==(const HttpUrl&, const HttpUrl&) = default;
+};
+
+// "http://127.0.0.1:9400/metrics", "https://[::1]/metrics?x=1". The message reads on after the name of the setting.
+Result<HttpUrl> parse_http_url(std::string_view text);
+
+}  // namespace gpuledger

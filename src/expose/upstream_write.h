@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "expose/expose.h"
+#include "expose/text_writer.h"
+#include "expose/upstream_parse.h"
+
+namespace gpuledger::expose {
+
+// Another exporter's metrics with the pods that are on its GPUs: pod_name, pod_namespace and container_name in lines of
+// the older form, pod, namespace and container in those of the newer. A line that names a pod stays as it is.
+// On a GPU that several pods share, power and memory used are split so that the sum stays what the exporter said, and
+// the rest is repeated for each pod. Energy is the ledger's: the same counter of the hardware, but split without ever
+// falling, which takes a book for every pod.
+std::string write_upstream(const UpstreamText& text, const Cycle& cycle, const ExposeOptions& options, Format format);
+
+}  // namespace gpuledger::expose
