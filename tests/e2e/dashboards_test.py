@@ -1,5 +1,5 @@
-"""Every query of the dashboards and of docs/cookbook.md is asked of a real Prometheus that scrapes the simulated node and
-runs the rules."""
+"""Every query of the dashboards and of docs/cookbook.md is asked of a real Prometheus, which scrapes the simulated
+node and runs the rules."""
 
 import json
 import re
@@ -56,11 +56,17 @@ class FormTest(unittest.TestCase):
     def test_files_are_up_to_date(self):
         before = {name: (GRAFANA / f"{name}.json").read_text(encoding="utf-8") for name in NAMES}
         self.assertEqual(sorted(path.stem for path in GRAFANA.glob("*.json")), NAMES)
-        code = f"import sys; sys.path.insert(0, {str(GRAFANA)!r}); import json, make_dashboards as m; " \
-               "print(json.dumps({f.__name__: f() for f in (m.fleet, m.health, m.node, m.waste)}))"
-        made = json.loads(subprocess.run([sys.executable, "-B", "-c", code], check=True, capture_output=True, text=True).stdout)
+        code = (
+            f"import sys; sys.path.insert(0, {str(GRAFANA)!r}); import json, make_dashboards as m; "
+            "print(json.dumps({f.__name__: f() for f in (m.fleet, m.health, m.node, m.waste)}))"
+        )
+        made = json.loads(
+            subprocess.run([sys.executable, "-B", "-c", code], check=True, capture_output=True, text=True).stdout
+        )
         for name in NAMES:
-            self.assertEqual(made[name], before[name], f"{name}.json is old: python3 deploy/grafana/make_dashboards.py")
+            self.assertEqual(
+                made[name], before[name], f"{name}.json is old: python3 deploy/grafana/make_dashboards.py"
+            )
 
     def test_form(self):
         uids = set()
@@ -91,7 +97,10 @@ class FormTest(unittest.TestCase):
             self.assertEqual(len(letters), len(set(letters)))
             for target in panel["targets"]:
                 self.assertEqual(target["datasource"]["uid"], "${datasource}")
-                used = set(re.findall(r"\$(\w+)", re.sub(r'"\$\d"', "", target["expr"]))) - {"__range", "__rate_interval"}
+                used = set(re.findall(r"\$(\w+)", re.sub(r'"\$\d"', "", target["expr"]))) - {
+                    "__range",
+                    "__rate_interval",
+                }
                 self.assertLessEqual(used, variables, target["expr"])
 
 
@@ -108,9 +117,13 @@ class DashboardsTest(harness.Case):
         return self.write("scenario.yaml", changed)
 
     def test_every_query_has_an_answer(self):
-        with harness.Ledger("--node-name=n1", "--idle-interval=1s", "--pod-labels=team", scenario=self.scenario()) as ledger:
+        with harness.Ledger(
+            "--node-name=n1", "--idle-interval=1s", "--pod-labels=team", scenario=self.scenario()
+        ) as ledger:
             options = {"honor_labels": True}
-            with Prometheus(self.folder, {"gpu-ledger": ledger.port}, options, rules=quick_rules(self.folder)) as prometheus:
+            with Prometheus(
+                self.folder, {"gpu-ledger": ledger.port}, options, rules=quick_rules(self.folder)
+            ) as prometheus:
                 time.sleep(20)  # the notebook falls idle, jobs come and go, an Xid happens, the rules follow
                 self.check_rules(prometheus)
                 for name in NAMES:
@@ -139,7 +152,9 @@ class DashboardsTest(harness.Case):
         one = dict(everything)
         for variable in lists:
             found = self.values_of(prometheus, variable["query"]["query"], everything)
-            self.assertEqual(bool(found), variable["name"] not in EMPTY_VARIABLES, f"{name}: values of {variable['name']}")
+            self.assertEqual(
+                bool(found), variable["name"] not in EMPTY_VARIABLES, f"{name}: values of {variable['name']}"
+            )
             if found:
                 one[variable["name"]] = re.escape(found[0]).replace("\\", "\\\\")  # as Grafana writes it
         seen = {"all": 0, "one": 0}

@@ -16,13 +16,24 @@ RULES = sorted(FOLDER.glob("*.rules.yml")) + [FOLDER / "alerts.yml"]
 MISTAKES = [
     ("parameters.rules.yml", "vector(0.30)", "vector(0.31)"),
     ("recording.rules.yml", "/ 60000", "/ 3600000"),
-    ("recording.rules.yml", "(cluster, namespace) (node_namespace:gpu_ledger_power", "(namespace) (node_namespace:gpu_ledger_power"),
+    (
+        "recording.rules.yml",
+        "(cluster, namespace) (node_namespace:gpu_ledger_power",
+        "(namespace) (node_namespace:gpu_ledger_power",
+    ),
     ("recording.rules.yml", "labels: {owner: host}", "labels: {owner: pod}"),
-    ("recording.rules.yml", "sum by (cluster, node, instance, namespace, pod) (rate(gpu_ledger_pod_energy_joules_total[5m]))",
-     "rate(sum by (cluster, node, instance, namespace, pod) (gpu_ledger_pod_energy_joules_total)[5m:1m])"),
+    (
+        "recording.rules.yml",
+        "sum by (cluster, node, instance, namespace, pod) (rate(gpu_ledger_pod_energy_joules_total[5m]))",
+        "rate(sum by (cluster, node, instance, namespace, pod) (gpu_ledger_pod_energy_joules_total)[5m:1m])",
+    ),
     ("compat.rules.yml", "sum without (energy_estimated)", "max without (energy_estimated)"),
     ("alerts.yml", "> 1024 ^ 3", "> 1e9"),
-    ("alerts.yml", "or (\n            max by (cluster, node, gpu, uuid, xid) (gpu_ledger_xid_errors_total{xid!~", "unless (\n            max by (cluster, node, gpu, uuid, xid) (gpu_ledger_xid_errors_total{xid!~"),
+    (
+        "alerts.yml",
+        "or (\n            max by (cluster, node, gpu, uuid, xid) (gpu_ledger_xid_errors_total{xid!~",
+        "unless (\n            max by (cluster, node, gpu, uuid, xid) (gpu_ledger_xid_errors_total{xid!~",
+    ),
     ("alerts.yml", "[1d] offset 15m", "[1m] offset 15m"),
     ("alerts.yml", "|container|host)_energy", "|container)_energy"),
     ("alerts.yml", "or 0 * sum by", "or sum by"),
@@ -34,8 +45,13 @@ EXPORTER = {"pod": "gpu-ledger-x7k2p", "namespace": "monitoring", "container": "
 
 
 def promtool(*arguments, folder=FOLDER):
-    done = subprocess.run([PROMTOOL, *[str(argument) for argument in arguments]], cwd=folder, capture_output=True,
-                          text=True, timeout=120 * harness.SLOW)
+    done = subprocess.run(
+        [PROMTOOL, *[str(argument) for argument in arguments]],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120 * harness.SLOW,
+    )
     return done.returncode, done.stdout + done.stderr
 
 
@@ -80,7 +96,11 @@ class RulesTest(harness.Case):
                 (copy / name).write_text(text.replace(right, wrong), encoding="utf-8")
                 code, said = promtool("check", "rules", name, folder=copy)
                 self.assertEqual(code, 0, f"not even a rule:\n{said}")
-                test = "tests/recording_test.yml" if name == "parameters.rules.yml" else f"tests/{name.split('.')[0]}_test.yml"
+                test = (
+                    "tests/recording_test.yml"
+                    if name == "parameters.rules.yml"
+                    else f"tests/{name.split('.')[0]}_test.yml"
+                )
                 code, said = promtool("test", "rules", test, folder=copy)
                 self.assertNotEqual(code, 0, "nobody noticed")
 
@@ -98,8 +118,11 @@ class LabelsTest(harness.Case):
             ]
             with Prometheus(self.folder, jobs=jobs, more=self.kubernetes_job(ledger.port)) as prometheus:
                 harness.wait_until(lambda: len(prometheus.query("gpu_ledger_build_info")) == 4, 20, "four scrapes")
-                harness.wait_until(lambda: len(prometheus.query('my_gpu_process_active{process_name="spin-wait"}')) == 4, 20,
-                                   "the notebook, which comes after some seconds")
+                harness.wait_until(
+                    lambda: len(prometheus.query('my_gpu_process_active{process_name="spin-wait"}')) == 4,
+                    20,
+                    "the notebook, which comes after some seconds",
+                )
                 self.check_pitfalls(prometheus)
                 for job in ("operator", "kubernetes"):
                     self.check_right(prometheus, job)
@@ -125,8 +148,10 @@ class LabelsTest(harness.Case):
             self.assertTrue(found, query)
             for series in found:
                 self.assertFalse(EXPORTER.keys() & series["metric"].keys(), series["metric"])
-        namespaces = {series["metric"].get("namespace")
-                      for series in prometheus.query('{__name__=~".+",job="%s",namespace!=""}' % job)}
+        namespaces = {
+            series["metric"].get("namespace")
+            for series in prometheus.query('{__name__=~".+",job="%s",namespace!=""}' % job)
+        }
         self.assertEqual(namespaces, {"ml-team", "research", "inference"})
 
     def service_monitor(self):
@@ -139,8 +164,11 @@ class LabelsTest(harness.Case):
     def kubernetes_job(self, port):
         """The example with the same relabelling, for a target that is found without a cluster."""
         text = (FOLDER / "scrape.kubernetes.yml").read_text(encoding="utf-8")
-        meta = {"__meta_kubernetes_pod_label_app_kubernetes_io_name": "gpu-ledger",
-                "__meta_kubernetes_pod_container_port_number": "9400", "__meta_kubernetes_pod_node_name": "node-7"}
+        meta = {
+            "__meta_kubernetes_pod_label_app_kubernetes_io_name": "gpu-ledger",
+            "__meta_kubernetes_pod_container_port_number": "9400",
+            "__meta_kubernetes_pod_node_name": "node-7",
+        }
         found = json.dumps({"targets": [f"127.0.0.1:{port}"], "labels": meta})
         changed, count = re.subn(r"kubernetes_sd_configs:\n +- role: pod", f"static_configs: [{found}]", text)
         self.assertEqual(count, 1)

@@ -33,8 +33,12 @@ def quick_rules(folder):
     made = []
     for name in ("parameters.rules.yml", "recording.rules.yml"):
         text = (RULES / name).read_text(encoding="utf-8")
-        for old, new in (("interval: 1m", f"interval: {MINUTE}s"), ("[5m]", f"[{WINDOW}s]"),
-                         ("/ 60000", f"/ {3600000 // MINUTE}"), ("rate5m) / 60", f"rate5m) / {3600 // MINUTE}")):
+        for old, new in (
+            ("interval: 1m", f"interval: {MINUTE}s"),
+            ("[5m]", f"[{WINDOW}s]"),
+            ("/ 60000", f"/ {3600000 // MINUTE}"),
+            ("rate5m) / 60", f"rate5m) / {3600 // MINUTE}"),
+        ):
             text = text.replace(old, new)
         path = folder / name
         path.write_text(text, encoding="utf-8")
@@ -56,7 +60,9 @@ class Watched(Prometheus):
         answer = json.loads(harness.get(self.port, path).text)
         if answer["status"] != "success":
             raise AssertionError(f"{text}: {answer.get('error')}")
-        return {tuple(sorted(series["metric"].items())): float(series["value"][1]) for series in answer["data"]["result"]}
+        return {
+            tuple(sorted(series["metric"].items())): float(series["value"][1]) for series in answer["data"]["result"]
+        }
 
     def number(self, text, when=None):
         (value,) = self.at(text, when or time.time()).values()
@@ -72,8 +78,15 @@ class FleetTest(harness.Case):
         if not PROMETHEUS:
             raise AssertionError("prometheus is missing; tools/setup.sh --test installs it")
         nodes = self.start_nodes()
-        jobs = [{"job_name": "gpu-ledger", "honor_labels": True, "scrape_interval": "2s", "scrape_timeout": "2s",
-                 "static_configs": [{"targets": [f"127.0.0.1:{ledger.port}" for ledger in nodes]}]}]
+        jobs = [
+            {
+                "job_name": "gpu-ledger",
+                "honor_labels": True,
+                "scrape_interval": "2s",
+                "scrape_timeout": "2s",
+                "static_configs": [{"targets": [f"127.0.0.1:{ledger.port}" for ledger in nodes]}],
+            }
+        ]
         with Watched(self.folder, jobs=jobs, rules=quick_rules(self.folder)) as prometheus:
             count = lambda: prometheus.query("count(node:gpu_ledger_power_watts:rate5m)")
             harness.wait_until(lambda: count() and count()[0]["value"][1] == str(NODES), 60, "rules for every node")
@@ -112,14 +125,22 @@ class FleetTest(harness.Case):
         when = prometheus.number("timestamp(cluster:gpu_ledger_power_watts:rate5m)")
         cluster = prometheus.number("cluster:gpu_ledger_power_watts:rate5m", when)
         self.assertGreater(cluster, NODES * 100)
-        self.assertAlmostEqual(prometheus.number("sum(node:gpu_ledger_power_watts:rate5m)", when), cluster, delta=1e-6 * cluster)
-        self.assertAlmostEqual(prometheus.number("sum(cluster_owner:gpu_ledger_power_watts:rate5m)", when), cluster,
-                               delta=1e-6 * cluster, msg="owners and nobody are not all there is")
+        self.assertAlmostEqual(
+            prometheus.number("sum(node:gpu_ledger_power_watts:rate5m)", when), cluster, delta=1e-6 * cluster
+        )
+        self.assertAlmostEqual(
+            prometheus.number("sum(cluster_owner:gpu_ledger_power_watts:rate5m)", when),
+            cluster,
+            delta=1e-6 * cluster,
+            msg="owners and nobody are not all there is",
+        )
         recorded = prometheus.at("namespace:gpu_ledger_power_watts:rate5m", when)
         added = prometheus.at("sum by (namespace) (node_pod:gpu_ledger_power_watts:rate5m)", when)
         self.assertEqual(len(recorded), len(node.TEAMS))
         for labels, value in added.items():
-            (same,) = [watts for key, watts in recorded.items() if dict(key)["namespace"] == dict(labels)["namespace"]]
+            (same,) = [
+                watts for key, watts in recorded.items() if dict(key)["namespace"] == dict(labels)["namespace"]
+            ]
             self.assertAlmostEqual(same, value, delta=1e-6 * cluster)
         self.assertEqual(prometheus.number("cluster:gpu_ledger_gpus:sum"), 4 * NODES)
 
@@ -133,15 +154,19 @@ class FleetTest(harness.Case):
         self.assertAlmostEqual(mean * (end - begin) / measured, 1, delta=0.03)
         for team in node.TEAMS:
             spent = sum(joules(b)[1].get(team, 0) - joules(a)[1].get(team, 0) for a, b in zip(before, after))
-            mean = prometheus.number(f'avg_over_time(namespace:gpu_ledger_power_watts:rate5m{{namespace="{team}"}}{span})', end)
+            mean = prometheus.number(
+                f'avg_over_time(namespace:gpu_ledger_power_watts:rate5m{{namespace="{team}"}}{span})', end
+            )
             self.assertAlmostEqual(mean * (end - begin) / spent, 1, delta=0.05, msg=team)
 
     def check_books(self, prometheus, after):
         for metrics in after:
             self.assert_balanced(metrics)
         names = "|".join([*OWNERS, "gpu_ledger_device_unattributed_joules_total"])
-        worst = prometheus.number("max(abs(sum by (instance, gpu) (gpu_ledger_device_energy_joules_total)"
-                                  f' - sum by (instance, gpu) ({{__name__=~"{names}"}})))')
+        worst = prometheus.number(
+            "max(abs(sum by (instance, gpu) (gpu_ledger_device_energy_joules_total)"
+            f' - sum by (instance, gpu) ({{__name__=~"{names}"}})))'
+        )
         self.assertLess(worst, 0.001)
 
     def check_cost(self, prometheus):
@@ -158,8 +183,10 @@ class FleetTest(harness.Case):
 
     def report(self, prometheus, nodes, before, after, seconds):
         of = lambda name: [metrics.value(name) for metrics in after]
-        cpu = [(b.value("process_cpu_seconds_total") - a.value("process_cpu_seconds_total")) / seconds
-               for a, b in zip(before, after)]
+        cpu = [
+            (b.value("process_cpu_seconds_total") - a.value("process_cpu_seconds_total")) / seconds
+            for a, b in zip(before, after)
+        ]
         memory, series = of("process_resident_memory_bytes"), of("gpu_ledger_series")
         calls = prometheus.number('count({__name__=~"gpu_ledger_driver_call_duration_seconds_.*"})') / NODES
         head = prometheus.own("prometheus_tsdb_head_series")
@@ -167,17 +194,21 @@ class FleetTest(harness.Case):
         of_nodes = prometheus.number('count({__name__=~"node.*:gpu_ledger_.*"})')
         groups = json.loads(harness.get(prometheus.port, "/api/v1/rules").text)["data"]["groups"]
         plain, packed = (len(nodes[0].get("/metrics", headers).body) for headers in ({}, {"Accept-Encoding": "gzip"}))
+        slowest = prometheus.number("max(max_over_time(scrape_duration_seconds[1m]))")
         lines = {
             "nodes": NODES,
-            "exporter: resident memory, median and worst": f"{statistics.median(memory) / 1e6:.1f} MB, {max(memory) / 1e6:.1f} MB",
-            "exporter: CPU of one core, median and worst": f"{100 * statistics.median(cpu):.2f} %, {100 * max(cpu):.2f} %",
+            "exporter: MB, median and worst": f"{statistics.median(memory) / 1e6:.1f}, {max(memory) / 1e6:.1f}",
+            "exporter: % of a core, median and worst": f"{100 * statistics.median(cpu):.2f}, {100 * max(cpu):.2f}",
             "exporter: series": f"{statistics.median(series):.0f}, of which {calls:.0f} time driver calls",
             "exporter: bytes of a scrape, packed": f"{plain}, {packed}",
             "Prometheus: series in its head": f"{head:.0f}",
             "Prometheus: series recorded by the rules": f"{recorded:.0f}, of which {of_nodes:.0f} per node",
             "Prometheus: resident memory": f"{prometheus.own('process_resident_memory_bytes') / 1e6:.0f} MB",
-            "Prometheus: longest scrape": f"{1000 * prometheus.number('max(max_over_time(scrape_duration_seconds[1m]))'):.0f} ms",
-            **{f"Prometheus: time of the rules {group['name']}": f"{1000 * group['evaluationTime']:.1f} ms" for group in groups},
+            "Prometheus: longest scrape": f"{1000 * slowest:.0f} ms",
+            **{
+                f"Prometheus: time of the rules {group['name']}": f"{1000 * group['evaluationTime']:.1f} ms"
+                for group in groups
+            },
         }
         print("\n" + "\n".join(f"fleet: {name}: {value}" for name, value in lines.items()), flush=True)
         self.assertLess(max(memory), 40e6)

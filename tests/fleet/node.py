@@ -13,8 +13,11 @@ def scenario(number):
     """GPU 0 alone, GPU 1 shared by two pods, GPU 2 with an idle holder beside a Slurm job, GPU 3 given to nobody."""
     team, other = TEAMS[number % 5], TEAMS[(number + 1 + number // 5) % 5]
     load = lambda step: LOADS[(number + step) % 5]
-    gpus = "\n".join(f"  - {{model: {MODELS[number % 4]}, counter_start_joules: {1000 * number + gpu}, "
-                     f"uuid: GPU-00000000-0000-4000-8000-{number:06d}{gpu:06d}}}" for gpu in range(4))
+    gpus = "\n".join(
+        f"  - {{model: {MODELS[number % 4]}, counter_start_joules: {1000 * number + gpu}, "
+        f"uuid: GPU-00000000-0000-4000-8000-{number:06d}{gpu:06d}}}"
+        for gpu in range(4)
+    )
     return f"""
 seed: {number + 1}
 gpus:
