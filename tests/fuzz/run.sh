@@ -8,7 +8,7 @@ seconds=${1:-60}
 out=build/fuzz
 mkdir -p $out/found
 
-names=(cgroup_path device_id proc_stat)
+names=(cgroup_path device_id proc_stat upstream)
 pids=()
 for name in "${names[@]}"; do
   dictionary=()
