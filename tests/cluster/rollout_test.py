@@ -111,6 +111,11 @@ def skipped_kinds():
     return () if CRDS else ("ServiceMonitor", "PodMonitor", "PrometheusRule", "SecurityContextConstraints")
 
 
+def simulated_environment():
+    values = {"GPU_LEDGER_BACKEND": "nvml", "GPU_LEDGER_NVML_LIBRARY": DRIVER, **scenario.environment()}
+    return [{"name": key, "value": value} for key, value in values.items()]
+
+
 def simulated(spec, port=PORT):
     """A pod spec of ours as it can run here: the test's image and driver, the host's network."""
     spec = copy.deepcopy(spec)
@@ -122,8 +127,7 @@ def simulated(spec, port=PORT):
             container.pop("securityContext", None)
             continue
         container.update(image=f"{REPOSITORY}:{TAG}", imagePullPolicy="Never")
-        container["args"] += ["--backend=nvml", f"--nvml-library={DRIVER}"]
-        container["env"] += [{"name": key, "value": value} for key, value in scenario.environment().items()]
+        container["env"] += simulated_environment()
         container.setdefault("volumeMounts", []).append(
             {"name": "driver", "mountPath": str(scenario.path.parent), "readOnly": True})
         if "ports" in container:
@@ -233,9 +237,8 @@ class Release(unittest.TestCase):
             "image": {"registry": registry, "repository": repository, "tag": TAG, "pullPolicy": "Never"},
             "hostNetwork": True,  # the stage has no network of pods
             "state": {"type": "hostPath"},
-            "extraArgs": ["--backend=nvml", f"--nvml-library={DRIVER}", "--sample-interval=500ms",
-                          "--process-scan-interval=1s"],
-            "extraEnv": [{"name": key, "value": value} for key, value in scenario.environment().items()],
+            "extraArgs": ["--sample-interval=500ms", "--process-scan-interval=1s"],
+            "extraEnv": simulated_environment(),
             "extraVolumes": [{"name": "driver", "hostPath": {"path": str(scenario.path.parent)}}],
             "extraVolumeMounts": [{"name": "driver", "mountPath": str(scenario.path.parent), "readOnly": True}],
             **more}
@@ -278,9 +281,11 @@ class Release(unittest.TestCase):
 
     def test_3_an_upgrade_keeps_the_books(self):
         before, old = metrics(), self.pod()["metadata"]["uid"]
-        self.write(podLabels={"second": "yes"})
+        self.write(podLabels={"second": "yes"}, accounting={"enabled": True})
         self.helm("upgrade", RELEASE, CHART, "--values", self.values, "--wait", "--timeout=60s")
         parts.wait_for(lambda: self.pod()["metadata"]["uid"] != old and metrics(), 30, "the new pod")
+        (first,) = self.pod()["status"]["initContainerStatuses"]
+        self.assertEqual((first["name"], first["state"]["terminated"]["exitCode"]), ("accounting", 0))
         works()
         after = metrics().counters()
         for key, value in before.counters().items():
@@ -349,8 +354,6 @@ class Plain(unittest.TestCase):
     def run_workload(self, path, port):
         (workload,) = [one for one in deploy_parts.documents(path) if one["kind"] in ("DaemonSet", "Deployment")]
         spec = workload["spec"]["template"]["spec"]
-        # Accounting mode is tested where the command is.
-        spec.pop("initContainers", None)
         workload["spec"]["template"]["spec"] = simulated(spec, port)
         stage.api.apply(workload, NAMESPACE)
         self.addCleanup(self.remove, workload)

@@ -247,6 +247,13 @@ initContainers:
     args: [accounting, "on"]
     env:
       {{- include "gpu-ledger.nvidiaEnv" $root | trim | nindent 6 }}
+      {{- with $v.extraEnv }}
+      {{- toYaml . | nindent 6 }}
+      {{- end }}
+    {{- with $v.extraVolumeMounts }}
+    volumeMounts:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
     {{- with $v.resources }}
     resources:
       {{- toYaml . | nindent 6 }}
