@@ -140,6 +140,25 @@ void Mixture::divide_rest(const Record& record, const Roles& roles, double rest,
   }
 }
 
+// Whoever samples no longer catch is charged nothing, which holds for those who stopped; others they only miss.
+void Mixture::doubt_the_passive(const Record& record, const Roles& roles, std::vector<Part>& parts) const {
+  const double joules = record.step.dynamic_joules;
+  std::vector<bool> passive(parts.size(), true);
+  for (size_t i : roles.known) passive[i] = false;
+  for (size_t i : roles.unknown) passive[i] = false;
+  double all = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (!passive[i]) continue;
+    const double share = std::min(0.5, record.lingering[i]);
+    parts[i].doubt = joules * std::sqrt(share * (1 - share));
+    all += parts[i].doubt;
+  }
+  all = std::min(all, joules);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (!passive[i]) parts[i].doubt += all * parts[i].joules / joules;
+  }
+}
+
 std::vector<Mixture::Part> Mixture::estimate(const Record& record) const {
   const Scene& step = record.step;
   const Company& company = *record.company;
@@ -174,18 +193,20 @@ std::vector<Mixture::Part> Mixture::estimate(const Record& record) const {
   const double misses = explained > 0 ? std::abs(1 - joules / explained) : 0;
   const double known = explained * ratio;
   const double rest = std::max(0.0, joules - known);
+  // What is left over carries the whole error of what was taken away, however little it is.
+  const double doubt_of_rest = std::min(
+      joules, kDoubtOfUnknown * std::min(known, rest) + (roles.unknown.empty() ? 0 : kPowerErrorOfValue * known));
   if (!roles.unknown.empty()) divide_rest(record, roles, rest, parts);
   for (size_t k : roles.known) {
     parts[k].joules *= ratio;
     const double movable = std::min(parts[k].joules, joules - parts[k].joules);
     parts[k].doubt = movable * (company_doubt + (roles.unknown.empty() ? 0.5 * std::min(1.0, misses) : 0));
-    if (!roles.unknown.empty() && known > 0) {
-      parts[k].doubt += kDoubtOfUnknown * std::min(known, rest) * parts[k].joules / known;
-    }
+    if (!roles.unknown.empty() && known > 0) parts[k].doubt += doubt_of_rest * parts[k].joules / known;
   }
   if (!roles.known.empty() && rest > 0) {
-    for (size_t u : roles.unknown) parts[u].doubt += kDoubtOfUnknown * std::min(known, rest) * parts[u].joules / rest;
+    for (size_t u : roles.unknown) parts[u].doubt += doubt_of_rest * parts[u].joules / rest;
   }
+  doubt_the_passive(record, roles, parts);
   const double calm = kDoubtOfStatic * step.full_watts * step.seconds;
   for (size_t i : roles.known) parts[i].doubt += calm;
   for (size_t i : roles.unknown) parts[i].doubt += calm;

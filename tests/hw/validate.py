@@ -76,8 +76,19 @@ SCENARIOS_2 = (
     Scenario("w_equal_fp32", [Job("fp32", "steady", 2, 37), Job("fp32", "steady", 12, 30)]),
     Scenario("w_mps", [Job("gelu", "cycle:0.6:1.5", 2, 30), Job("spin", "steady", 9, 36), Job("conv", "burst:4", 16, 37)], mps=True),
 )
-if os.environ.get("VALIDATION_SET") == "2":
-    SCENARIOS = SCENARIOS_2
+# And others again: longer, with more neighbours, and one that comes back (VALIDATION_SET=3).
+SCENARIOS_3 = (
+    Scenario("x_conv_train", [Job("conv", "steady", 2, 40), Job("train", "cycle:0.4:1.6", 8, 44)]),
+    Scenario("x_four_kinds", [Job("matvec", "steady", 2, 46), Job("gelu", "steady", 8, 30), Job("fp32", "burst:4", 14, 40),
+                              Job("gather", "steady", 24, 44)]),
+    Scenario("x_comes_back", [Job("attention", "steady", 2, 40), Job("spin", "steady", 9, 17), Job("spin", "steady", 25, 34)]),
+    Scenario("x_short_beside_gelu", [Job("gelu", "steady", 2, 38)]
+             + [Job(kind, "steady", 6 + 3.8 * i, 8.6 + 3.8 * i) for i, kind in enumerate(reversed(SHORT_KINDS))]),
+    Scenario("x_equal_attention", [Job("attention", "steady", 2, 38), Job("attention", "steady", 10, 30)]),
+    Scenario("x_mps", [Job("matvec", "steady", 2, 36), Job("fp32", "burst:3", 9, 38), Job("gather", "steady", 18, 34)], mps=True),
+    Scenario("x_never_alone", [Job("fp32", "steady", 2, 30), Job("gather", "steady", 2, 30)], together=True),
+)
+SCENARIOS = {"2": SCENARIOS_2, "3": SCENARIOS_3}.get(os.environ.get("VALIDATION_SET"), SCENARIOS)
 
 
 def say(*words):
