@@ -50,6 +50,7 @@ void NvmlDevice::forget_capabilities(const FunctionTable& functions) {
   never_listed_.clear();
   utilization_.reset();
   accounting_.reset();
+  calm_.reset();
   gpm_.close(functions);
 }
 
@@ -200,9 +201,18 @@ void NvmlDevice::read_processes(Session& session, const std::vector<MigDevice>& 
 
 void NvmlDevice::read_activity(Session& session, DeviceSample& out) {
   const Return result = gpm_.read(session, handle_, description_->mig, out);
+  if (out.activity) calm_.leave_out_calm(*out.activity, session.call.now().steady);
   if (result == kSuccess) return;
   lost_ = true;
   trouble_ = nvml::describe("performance monitors", result);
+}
+
+void NvmlDevice::repeat_calm(Timestamp now, DeviceSample& out) {
+  out.activity = calm_.activity();
+  out.utilization = UtilizationState::kKnown;
+  out.processes = listed_;
+  utilization_.note_calm(now);
+  calm_.note_skipped(now.steady);
 }
 
 // A life may have ended at any time since the last scan; it is booked with this batch, as far as that has room.
@@ -225,8 +235,13 @@ DeviceSample NvmlDevice::sample(Session& session, bool scan, Nanoseconds sample_
   read_gauges(session, out);
   std::vector<MigDevice> migs;
   if (scan && !lost_) migs = describe_state(session, out);
-  if (!lost_) read_activity(session, out);
-  if (!lost_) read_processes(session, migs, scan, sample_interval, out);
+  if (!scan && !lost_ && calm_.holds(out, session.call.now().steady)) {
+    repeat_calm(session.call.now(), out);
+  } else {
+    if (!lost_) read_activity(session, out);
+    if (!lost_) read_processes(session, migs, scan, sample_interval, out);
+    calm_.note_full(out, session.call.now().steady);
+  }
   const Nanoseconds now = session.call.now().steady;
   if (description_->accounting_enabled.value_or(false)) {
     for (const ProcessSample& process : out.processes) accounting_.note_seen(process.pid);

@@ -8,6 +8,7 @@
 
 #include "model/sample.h"
 #include "sample/nvml/nvml_accounting.h"
+#include "sample/nvml/nvml_calm.h"
 #include "sample/nvml/nvml_calls.h"
 #include "sample/nvml/nvml_gpm.h"
 #include "sample/nvml/nvml_mig.h"
@@ -54,6 +55,7 @@ class NvmlDevice {
   void read_processes(Session& session, const std::vector<MigDevice>& migs, bool scan, Nanoseconds interval,
                       DeviceSample& out);
   void read_activity(Session& session, DeviceSample& out);
+  void repeat_calm(Timestamp now, DeviceSample& out);
   void add_short_lives(Session& session, Nanoseconds since_last, DeviceSample& out);
   bool knows(Pid pid) const;
 
@@ -68,6 +70,7 @@ class NvmlDevice {
   UtilizationReader utilization_;
   GpmReader gpm_;
   AccountingReader accounting_;
+  CalmWatch calm_;
   std::optional<Nanoseconds> sampled_at_;  // steady
   std::vector<ProcessSample> listed_;      // as last read, by pid
   std::set<Pid> never_listed_;             // worked, but a scan did not find them; not worth another before the next

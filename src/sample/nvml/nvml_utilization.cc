@@ -152,6 +152,10 @@ void UtilizationReader::note_idle(Timestamp now) {
   last_seen_ = std::max(last_seen_, *idle_until_ - kSecond);
 }
 
+void UtilizationReader::note_calm(Timestamp now) {
+  if (idle_until_) idle_until_ = driver_now(now);
+}
+
 // The second that note_idle stays behind is known to be idle: the mean is spread over it, so put it back.
 // One sample names one process, so all of them together are never busy more than all the time.
 double UtilizationReader::idle_scale(Timestamp now, int64_t since, const std::vector<Entry>& entries) const {

@@ -24,6 +24,10 @@ class UtilizationReader {
   // sample_interval: how much of the driver's history (14 s) the first reply may speak for.
   UtilizationReply read(Session& session, Device device, Nanoseconds sample_interval);
 
+  // Not read, because the GPU shows that nobody works. Samples are still there for the next read; if it names
+  // somebody, that was not in this time.
+  void note_calm(Timestamp now);
+
   // Forgets all: another driver, another MIG mode.
   void reset() { *this = UtilizationReader(); }
 

@@ -168,7 +168,7 @@ void add_readings(FunctionTable& t) {
   FAKE_VALUE(nvmlDeviceGetComputeInstanceId, unsigned, gpu_of(d)->ci);
   FAKE_VALUE(nvmlDeviceGetAttributes_v2, DeviceAttributes, gpu_of(d)->attributes);
   FAKE_VALUE(nvmlDeviceGetMaxMigDeviceCount, unsigned, static_cast<unsigned>(gpu_of(d)->migs.size()));
-  FAKE_VALUE(nvmlDeviceGetUtilizationRates, Utilization, (Utilization{40, 20}));
+  FAKE_VALUE(nvmlDeviceGetUtilizationRates, Utilization, (Utilization{gpu_of(d)->busy_percent, 20}));
   t.nvmlDeviceGetTemperature.pointer = [](Device d, unsigned, unsigned* out) -> Return {
     return answer("nvmlDeviceGetTemperature", d, out, 55u);
   };

@@ -39,6 +39,7 @@ struct FakeGpu {
   unsigned long long energy_mj = 1000;
   unsigned power_mw = 70'000;
   unsigned limit_mw = 700'000;
+  unsigned busy_percent = 40;  // of the whole
   Memory_v2 memory{0, 1000, 100, 600, 300};
   bool mig_enabled = false;
   std::vector<std::shared_ptr<FakeGpu>> migs;  // nullptr: a hole
