@@ -47,11 +47,18 @@ SourceHealth Upstream::health() const {
   return health_;
 }
 
+void Upstream::wait(Nanoseconds patience) const {
+  std::unique_lock lock(mutex_);
+  looked_.wait_for(lock, patience, [this] { return has_looked_; });
+}
+
 identity::PollThread::Next Upstream::look(const std::stop_token& stop) {
   code_.clear();
   const Status done = options_.url ? read_url(stop) : read_file_again();
   if (stop.stop_requested()) return {options_.after_failure};
   const std::lock_guard lock(mutex_);
+  has_looked_ = true;
+  looked_.notify_all();
   health_.up = done.ok();
   health_.reason.clear();
   if (done.ok()) return {options_.url ? options_.url_period : options_.file_period};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -36,6 +37,8 @@ class Upstream {
   // Any thread. Null: nothing that is fresh enough.
   std::shared_ptr<const expose::UpstreamText> view(Timestamp now) const;
   SourceHealth health() const;
+  // For the first look, so that the first cycle has something to show or to say.
+  void wait(Nanoseconds patience) const;
 
  private:
   struct FileState {
@@ -58,6 +61,8 @@ class Upstream {
   std::string code_;  // likewise: of the failure that is being returned, where Code has no name for it
 
   mutable std::mutex mutex_;
+  mutable std::condition_variable looked_;
+  bool has_looked_ = false;
   SourceHealth health_;
   std::shared_ptr<const expose::UpstreamText> text_;
   Nanoseconds as_of_{0};         // steady

@@ -147,7 +147,7 @@ TEST_F(UpstreamTest, ASlowAnswerHoldsUpNobody) {
   read_url([&](const Request&, Connection& connection) { connection.wait_for_hangup(); });
   const auto began = std::chrono::steady_clock::now();
   EXPECT_EQ(value(), "none");
-  std::this_thread::sleep_for(50ms);
+  upstream_->wait(50ms);
   upstream_.reset();
   EXPECT_LT(std::chrono::steady_clock::now() - began, 400ms);
 }
@@ -186,7 +186,8 @@ TEST_F(UpstreamTest, AnOldFileIsNeverShown) {
   write(kGood);
   std::filesystem::last_write_time(path_, std::filesystem::file_time_type::clock::now() - 2min);
   read_file();
-  ASSERT_TRUE(eventually([&] { return is_down("stale"); })) << health().reason;
+  upstream_->wait(5s);
+  ASSERT_TRUE(is_down("stale")) << health().reason;
   EXPECT_EQ(value(), "none");
   EXPECT_THAT(health().reason, HasSubstr("ago"));
   std::filesystem::last_write_time(path_, std::filesystem::file_time_type::clock::now() + 1h);

@@ -1,0 +1,224 @@
+"""Add-on to a dcgm-exporter that already runs: its metrics with pod labels, and what comes of one that lies."""
+
+import http.server
+import os
+import subprocess
+import threading
+import time
+import unittest
+
+import harness
+import prometheus_test
+
+SCENARIO = """
+gpus:
+  - {model: H200, uuid: GPU-00000000-0000-0000-0000-000000000000}
+  - {model: H200, uuid: GPU-11111111-1111-1111-1111-111111111111}
+processes:
+  - {pid: 4101, name: a, gpus: 0, memory: 10GiB, load: gemm, owner: {namespace: ml, pod: alone, container: c}}
+  - {pid: 4102, name: b, gpus: 1, memory: 20GiB, load: gemm, owner: {namespace: ml, pod: left, container: c}}
+  - {pid: 4103, name: c, gpus: 1, memory: 30GiB, load: fp32, owner: {namespace: ml, pod: right, container: c}}
+"""
+GPU0 = 'gpu="0",uuid="GPU-00000000-0000-0000-0000-000000000000"'
+GPU1 = 'gpu="1",uuid="GPU-11111111-1111-1111-1111-111111111111"'
+# By GPU, and headers before the first one's lines only: the way the first exporter wrote it.
+OLDER = f"""# HELP dcgm_gpu_temp GPU temperature (in C).
+# TYPE dcgm_gpu_temp gauge
+dcgm_gpu_temp{{{GPU0}}} 33
+# HELP dcgm_power_usage Power draw (in W).
+# TYPE dcgm_power_usage gauge
+dcgm_power_usage{{{GPU0}}} 31.737
+# HELP dcgm_total_energy_consumption Total energy consumption since boot (in mJ).
+# TYPE dcgm_total_energy_consumption counter
+dcgm_total_energy_consumption{{{GPU0}}} 1000
+dcgm_gpu_temp{{{GPU1}}} 61
+dcgm_power_usage{{{GPU1}}} 600.123
+dcgm_total_energy_consumption{{{GPU1}}} 2000
+"""
+HOSTILE = r"""DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-00000000-0000-0000-0000-000000000000",modelName="a \"b\" \\ c\nd"} 40
+DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-00000000-0000-0000-0000-000000000000",modelName="a \"b\" \\ c\nd"} 41
+DCGM_FI_DEV_GPU_TEMP{gpu="1",UUID="GPU-11111111-1111-1111-1111-111111111111",pod="theirs"} 42
+DCGM_FI_DEV_FB_USED{gpu="0"} N/A
+DCGM_FI_DEV_FB_USED{gpu="0",__name__="up"} 1
+DCGM_FI_DEV_FB_FREE{gpu="0"} 9223372036854775794
+DCGM_FI_DEV_SM_CLOCK{gpu="0"} 1 1700000000000
+"""
+ERRORS = "gpu_ledger_source_errors_total"
+
+
+class Exporter(http.server.ThreadingHTTPServer):
+    """Says body, after delay seconds."""
+
+    daemon_threads = True
+
+    def __init__(self):
+        self.body, self.status, self.delay, self.asked = b"", 200, 0, 0
+        super().__init__(("127.0.0.1", 0), ExporterHandler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_address[1]}/metrics"
+
+
+class ExporterHandler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.server.asked += 1
+        time.sleep(self.server.delay)
+        self.send_response(self.server.status)
+        self.send_header("Content-Length", str(len(self.server.body)))
+        self.end_headers()
+        self.wfile.write(self.server.body)
+
+    def log_message(self, *_):
+        pass
+
+
+class AddOnTest(harness.Case):
+    def setUp(self):
+        super().setUp()
+        self.exporter = Exporter()
+        self.addCleanup(self.exporter.server_close)
+        self.addCleanup(self.exporter.shutdown)
+        self.scenario = self.write("scenario.yaml", SCENARIO)
+
+    def start(self, *arguments):
+        ledger = harness.Ledger(*harness.FAST, *arguments, scenario=self.scenario)
+        self.addCleanup(ledger.__exit__)
+        return ledger
+
+    def replace(self, text):
+        self.write("new", text).rename(self.folder / "dcgm.prom")
+        return self.folder / "dcgm.prom"
+
+    def wait_for_source(self, ledger, up, seconds=20):
+        def reached():
+            found = ledger.metrics().find("gpu_ledger_source_up", source="dcgm-exporter")
+            return found and found[0][1] == up
+        harness.wait_until(reached, seconds, f"the source to be {up}")
+
+    def gpu_metrics(self, ledger):
+        answer = ledger.get("/gpu/metrics")
+        self.assertEqual(answer.status, 200, answer.text)
+        return harness.Metrics(answer.text)
+
+    def test_older_file(self):
+        ledger = self.start(f"--dcgm-exporter-file={self.replace(OLDER)}")
+        shared = lambda: len(self.gpu_metrics(ledger).find("dcgm_gpu_temp", gpu="1")) == 2
+        harness.wait_until(shared, 20, "both pods of GPU 1")
+        metrics = self.gpu_metrics(ledger)
+        pod = {"pod_name": "alone", "pod_namespace": "ml", "container_name": "c"}
+        self.assertEqual(metrics.value("dcgm_gpu_temp", gpu="0", **pod), 33)
+        self.assertEqual(metrics.value("dcgm_power_usage", gpu="0", **pod), 31.737)
+        self.assertEqual(metrics.value("dcgm_gpu_temp", gpu="1", pod_name="left"), 61)
+        self.assertAlmostEqual(metrics.total("dcgm_power_usage", gpu="1"), 600.123, 6)
+        charged = lambda: self.gpu_metrics(ledger).value("dcgm_power_usage", gpu="1", pod_name="left") > 0
+        harness.wait_until(charged, 20, "a part of the power")
+        self.assertEqual(metrics.types["dcgm_gpu_temp"], "gauge")
+        # Ours are not served beside it.
+        self.assertEqual(metrics.find("dcgm_sm_clock"), [])
+        text = [line.split("{")[0].split(" ")[0] for line in ledger.get("/gpu/metrics").text.splitlines()
+                if not line.startswith("#")]
+        self.assertEqual(text, sorted(text, key=text.index), "every family in one piece")
+
+        self.replace(OLDER.replace("} 33", "} 34"))
+        harness.wait_until(lambda: self.gpu_metrics(ledger).value("dcgm_gpu_temp", gpu="0") == 34, 10, "the new file")
+        before = self.gpu_metrics(ledger)
+        self.replace(OLDER[:-3])
+        self.wait_for_source(ledger, 0)
+        self.assertGreater(ledger.metrics().value(ERRORS, source="dcgm-exporter", code="malformed"), 0)
+        after = self.gpu_metrics(ledger)
+        self.assertEqual(after.value("dcgm_gpu_temp", gpu="0"), 34)
+        self.assert_never_fell(before, after)
+
+    def test_a_stale_file_is_not_served(self):
+        path = self.replace(OLDER)
+        old = time.time() - 120
+        os.utime(path, (old, old))
+        ledger = self.start(f"--dcgm-exporter-file={path}")
+        stale = lambda: ledger.metrics().find(ERRORS, source="dcgm-exporter", code="stale")
+        harness.wait_until(stale, 20, "the count of stale files")
+        self.wait_for_source(ledger, 0)
+        self.assertEqual(self.gpu_metrics(ledger).series, {})
+        self.assertRegex(ledger.log(), r"source fails: .*dcgm.prom: written 12\d s ago")
+        self.assert_balanced(ledger.metrics())
+
+    def test_hostile_answers(self):
+        self.exporter.body = HOSTILE.encode() + b'x{a="\xff\xfe"} 1\n' + b"y" * 70000 + b" 1\n"
+        ledger = self.start(f"--dcgm-exporter-url={self.exporter.url}")
+        self.wait_for_source(ledger, 1)
+        harness.wait_until(lambda: self.gpu_metrics(ledger).find("DCGM_FI_DEV_GPU_TEMP", pod="alone"), 20, "the pod")
+        metrics = self.gpu_metrics(ledger)
+        model = 'a "b" \\ c\nd'
+        self.assertEqual(metrics.value("DCGM_FI_DEV_GPU_TEMP", pod="alone", namespace="ml", modelName=model), 40)
+        self.assertEqual(metrics.value("DCGM_FI_DEV_GPU_TEMP", gpu="1"), 42)
+        self.assertEqual(len(metrics.series), 2, metrics.series)
+        for code in ("duplicate", "value", "label", "blank", "timestamp", "not_text", "too_long"):
+            self.assertEqual(ledger.metrics().find(ERRORS, source="dcgm-exporter", code=f"line_{code}")[0][1] > 0, True)
+        answer = ledger.get("/gpu/metrics", {"Accept": "application/openmetrics-text;version=1.0.0"})
+        self.assertTrue(answer.text.endswith("# EOF\n"), answer.text)
+
+    def test_refused_and_slow_answers(self):
+        for body, status, delay, code in ((b"\x00\x01\x02\n", 200, 0, "malformed"), (b"no\n", 503, 0, "http_503"),
+                                          (b"<html>\n", 200, 0, "malformed"), (b"", 200, 30, None)):
+            self.exporter.body, self.exporter.status, self.exporter.delay = body, status, delay
+            with self.subTest(body=body, status=status):
+                ledger = self.start(f"--dcgm-exporter-url={self.exporter.url}")
+                self.wait_for_source(ledger, 0)
+                if code:
+                    find = lambda: ledger.metrics().find(ERRORS, source="dcgm-exporter", code=code)
+                    harness.wait_until(find, 10, code)
+                begin = time.monotonic()
+                self.assertEqual(self.gpu_metrics(ledger).series, {})
+                self.assertLess(time.monotonic() - begin, 1 * harness.SLOW)
+                status, seconds = ledger.stop()
+                self.assertEqual(status, 0)
+                self.assertLess(seconds, 2 * harness.SLOW)
+
+    def test_a_scrape_asks_nobody(self):
+        self.exporter.body = OLDER.encode()
+        ledger = self.start(f"--dcgm-exporter-url={self.exporter.url}")
+        self.wait_for_source(ledger, 1)
+        asked = self.exporter.asked
+        for _ in range(50):
+            self.gpu_metrics(ledger)
+        self.assertLessEqual(self.exporter.asked, asked + 1)
+
+    @unittest.skipUnless(prometheus_test.PROMETHEUS, "needs Prometheus")
+    def test_prometheus_reads_it(self):
+        self.exporter.body = OLDER.encode()
+        ledger = self.start(f"--dcgm-exporter-url={self.exporter.url}")
+        self.wait_for_source(ledger, 1)
+        with prometheus_test.Prometheus(self.folder, {"addon": ledger.port},
+                                        {"metrics_path": "/gpu/metrics"}) as prometheus:
+            query = 'sum by (uuid) (dcgm_power_usage{uuid=~"GPU-1.*"})'
+            found = harness.wait_until(lambda: prometheus.query(query), 20, query)
+            self.assertAlmostEqual(float(found[0]["value"][1]), 600.123, 3)
+            self.assertEqual(len(prometheus.query('dcgm_gpu_temp{pod_name="alone"}')), 1)
+
+
+class AccountingTest(harness.Case):
+    def run_accounting(self, *arguments, scenario=SCENARIO):
+        path = self.write("scenario.yaml", scenario)
+        return subprocess.run([harness.BINARY, "accounting", *arguments, "--backend=sim", f"--sim-scenario={path}"],
+                              capture_output=True, text=True, timeout=20 * harness.SLOW,
+                              env=harness.clean_environment())
+
+    def test_exit_codes(self):
+        begin = time.monotonic()
+        done = self.run_accounting("on")
+        self.assertLess(time.monotonic() - begin, 10 * harness.SLOW)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual([line.split("\t")[3] for line in done.stdout.splitlines()], ["enabled", "enabled"])
+        self.assertEqual(self.run_accounting("status").stdout.count("disabled"), 2)
+        refused = self.run_accounting("on", scenario=SCENARIO + (
+            "events:\n  - {at: 0, do: error, call: nvmlDeviceSetAccountingMode, code: 4}\n"))
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("only root", refused.stderr)
+        self.assertEqual(len(refused.stderr.splitlines()), 1, refused.stderr)
+        for arguments in ((), ("maybe",), ("on", "off")):
+            self.assertEqual(self.run_accounting(*arguments).returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
