@@ -10,5 +10,6 @@ Status serve(const Config& config, const ConfigSources& sources);
 Status once(const Config& config);
 Status record(const Config& config);
 Status replay(const Config& config);
+Status accounting(const Config& config);
 
 }  // namespace gpuledger::app

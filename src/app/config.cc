@@ -100,6 +100,7 @@ Result<Config> resolve_config(Arguments arguments, const std::map<std::string, s
   }
   Config config;
   config.command = arguments.command;
+  config.accounting = arguments.accounting;
   config.trace_file = std::move(arguments.trace_file);
   for (const Setting& setting : settings()) {  // in the table's order, so that the first of several errors is stable
     const auto found = given.find(&setting);

@@ -15,7 +15,8 @@
 
 namespace gpuledger::app {
 
-enum class Command { kServe, kOnce, kRecord, kReplay };
+enum class Command { kServe, kOnce, kRecord, kReplay, kAccounting };
+enum class AccountingAction { kStatus, kOn, kOff };
 enum class Backend { kAuto, kNvml, kDcgm, kSim };
 
 enum class PodSourceName { kAuto, kPodsApi, kApiServer, kKubelet, kCri, kNone };
@@ -26,6 +27,7 @@ struct Config {
   std::string trace_file;                 // of record and replay
   std::optional<Nanoseconds> record_for;  // empty: until it is told to end
   bool replay_series = false;             // print the books after every step too
+  AccountingAction accounting = AccountingAction::kStatus;
   std::vector<std::string> listen_addresses = {":9400"};
   std::string metrics_path = "/metrics";
   Nanoseconds sample_interval = std::chrono::seconds(1);

@@ -1,3 +1,4 @@
+#include <array>
 #include <utility>
 
 #include "app/config_given.h"
@@ -72,6 +73,9 @@ class ArgumentParser {
     if (wants_file() && !parsed_.help && !parsed_.version) {
       return wrong(command_ + ": needs a file (gpu-ledger " + command_ + " FILE)");
     }
+    if (wants_action() && !parsed_.help && !parsed_.version) {
+      return wrong("accounting: needs what to do (gpu-ledger accounting status, on or off)");
+    }
     return std::move(parsed_);
   }
 
@@ -81,8 +85,20 @@ class ArgumentParser {
     return has_file && parsed_.trace_file.empty();
   }
 
+  bool wants_action() const { return parsed_.command == Command::kAccounting && !has_action_; }
+
+  Status parse_action(const std::string& word) {
+    constexpr std::array<std::string_view, 3> kActions = {"status", "on", "off"};  // in the order of the enum
+    const Result<size_t> place = parse_choice(word, kActions);
+    if (!place.ok()) return wrong("accounting: " + place.error().message);
+    parsed_.accounting = static_cast<AccountingAction>(*place);
+    has_action_ = true;
+    return ok_status();
+  }
+
   Status parse_word(const std::string& word) {
     if (command_.empty()) return parse_command(word);
+    if (wants_action()) return parse_action(word);
     if (!wants_file() || word.empty()) return wrong("unexpected argument " + in_quotes(word));
     parsed_.trace_file = word;
     return ok_status();
@@ -92,14 +108,15 @@ class ArgumentParser {
     constexpr std::pair<std::string_view, Command> kCommands[] = {{"serve", Command::kServe},
                                                                   {"once", Command::kOnce},
                                                                   {"record", Command::kRecord},
-                                                                  {"replay", Command::kReplay}};
+                                                                  {"replay", Command::kReplay},
+                                                                  {"accounting", Command::kAccounting}};
     for (const auto& [name, command] : kCommands) {
       if (word != name) continue;
       command_ = word;
       parsed_.command = command;
       return ok_status();
     }
-    return wrong("unknown command " + in_quotes(word) + " (known: serve, once, record, replay)");
+    return wrong("unknown command " + in_quotes(word) + " (known: serve, once, record, replay, accounting)");
   }
 
   Status parse_flag(std::string_view argument) {
@@ -148,6 +165,7 @@ class ArgumentParser {
   const std::vector<std::string>& arguments_;
   size_t at_ = 0;
   std::string command_;  // empty: none yet
+  bool has_action_ = false;
   Arguments parsed_;
 };
 

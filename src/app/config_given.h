@@ -21,6 +21,7 @@ using GivenSettings = std::map<const Setting*, Given>;
 
 struct Arguments {
   Command command = Command::kServe;
+  AccountingAction accounting = AccountingAction::kStatus;
   std::string trace_file;
   bool help = false;
   bool version = false;

@@ -26,6 +26,9 @@ constexpr Line kCommands[] = {
     {"once", "takes one look, prints the metrics or writes --textfile, and exits; for CronJobs"},
     {"record FILE", "writes what the driver says of one GPU to a trace, gzipped if FILE ends in .gz"},
     {"replay FILE", "keeps the ledger over a trace, as fast as it can, and prints the books as JSON"},
+    {"accounting status|on|off",
+     "tells or sets the accounting mode of every GPU, in which the driver keeps statistics of processes that are gone; "
+     "on and off need root"},
 };
 constexpr Line kSignals[] = {
     {"SIGHUP", "reads the config file and the web config file again"},

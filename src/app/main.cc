@@ -31,6 +31,7 @@ gpuledger::Status run_command(const gpuledger::app::Config& config, const gpuled
     case Command::kOnce: return once(config);
     case Command::kRecord: return record(config);
     case Command::kReplay: return replay(config);
+    case Command::kAccounting: return accounting(config);
     case Command::kServe: break;
   }
   return serve(config, sources);

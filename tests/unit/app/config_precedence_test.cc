@@ -190,6 +190,13 @@ TEST(Config, SettingsWithoutEffectAreNamedAsTheyWereGiven) {
   EXPECT_THAT(config_of({"--attribution=adaptive"}).without_effect, IsEmpty());
 }
 
+TEST(Config, AccountingSaysWhatToDo) {
+  EXPECT_EQ(config_of({"accounting", "status"}).command, Command::kAccounting);
+  EXPECT_EQ(config_of({"accounting", "status"}).accounting, AccountingAction::kStatus);
+  EXPECT_EQ(config_of({"accounting", "--gpu-devices=0", "on"}).accounting, AccountingAction::kOn);
+  EXPECT_EQ(config_of({"accounting", "off"}).accounting, AccountingAction::kOff);
+}
+
 TEST(Config, KubernetesSettings) {
   const ConfigFile file("pod-labels: [app, team]\n");
   const Config config = config_of({file.flag(), "--pod-source=cri", "--kubelet-insecure", "--docker-socket="});
