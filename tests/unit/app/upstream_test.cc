@@ -96,7 +96,9 @@ TEST_F(UpstreamTest, BadLinesAreCountedAndTheOthersShown) {
   });
   ASSERT_TRUE(eventually([&] { return health().up; })) << health().reason;
   EXPECT_EQ(value(), "33");
-  EXPECT_EQ(health().errors.at("line_escape"), 2 * health().errors.at("line_value"));
+  auto errors = health().errors;
+  EXPECT_EQ(errors["line_escape"], 2 * errors["line_value"]);
+  EXPECT_GT(errors["line_value"], 0u);
 }
 
 TEST_F(UpstreamTest, WhatCannotBeTrustedChangesNothingButTheHealth) {
