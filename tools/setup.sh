@@ -16,7 +16,8 @@ run_packages=(g++ cmake ninja-build "libboost1.83-dev|libboost1.81-dev|libboost1
 test_packages=(libgtest-dev libgmock-dev prometheus prometheus-node-exporter python3 python3-pip openssl curl
   procps ca-certificates)
 # Real container engines and what a real kubelet needs; Kubernetes itself is built with Go 1.26 where there is one.
-cluster_packages=(containerd runc docker.io podman busybox-static iproute2 util-linux)
+cluster_packages=(containerd runc docker.io podman busybox-static iproute2 util-linux debootstrap python3-yaml dpkg-dev
+  systemd git)
 ci_packages=(libbenchmark-dev clang-format-14 clang-14 libclang-rt-14-dev)
 
 mode=${1:---run}
