@@ -45,12 +45,11 @@ void append(std::vector<T>& events, const std::vector<T>& fresh) {
 // Kept by the thread too, so that it may outlive the source.
 struct EngineThread::Shared {
   Shared(std::shared_ptr<Library> given, Where at, ReaderOptions wanted, const Clock& borrowed)
-      : library(std::move(given)), where(std::move(at)), options(std::move(wanted)), clock(borrowed) {}
+      : library(std::move(given)), where(std::move(at)), clock(borrowed), options(std::move(wanted)) {}
 
   // The thread's own.
   const std::shared_ptr<Library> library;
   const Where where;
-  const ReaderOptions options;
   BorrowedClock clock;
   CallBook book;
   std::unique_ptr<Connection> connection;
@@ -59,6 +58,8 @@ struct EngineThread::Shared {
   std::mutex mutex;
   std::condition_variable changed;
   // Under the mutex.
+  ReaderOptions options;
+  bool renew = false;  // the connection, before the next look
   bool stop = false;
   bool ended = false;
   bool released = false;
@@ -75,7 +76,7 @@ struct EngineThread::Shared {
 
   bool has_work() const { return !released && asked && SteadyClock::now() >= next_attempt; }
   void wait_for_work(std::unique_lock<std::mutex>& lock);
-  Result<View> look(const std::set<GpuUuid>& without);
+  Result<View> look(const ReaderOptions& wanted, const std::set<GpuUuid>& without);
   void disconnect();
   void keep(Result<View> view);
 };
@@ -95,12 +96,12 @@ void EngineThread::Shared::disconnect() {
   connection.reset();
 }
 
-Result<View> EngineThread::Shared::look(const std::set<GpuUuid>& without) {
+Result<View> EngineThread::Shared::look(const ReaderOptions& wanted, const std::set<GpuUuid>& without) {
   if (!connection) {
     auto opened = Connection::open(library, where, book);
     if (!opened) return opened.error();
     connection = std::move(*opened);
-    reader = std::make_unique<Reader>(*connection, options, clock);
+    reader = std::make_unique<Reader>(*connection, wanted, clock);
   }
   Result<View> view = reader->read(without);
   if (connection->gone()) disconnect();
@@ -156,15 +157,14 @@ void EngineThread::run(const std::shared_ptr<Shared>& shared) {
     shared->wait_for_work(lock);
     const bool ending = shared->stop || shared->released;
     const std::set<GpuUuid> without = shared->without_activity;
+    const ReaderOptions options = shared->options;
+    const bool renew = std::exchange(shared->renew, false);
     shared->busy_since = SteadyClock::now();
     shared->hang_counted = false;
     lock.unlock();
     std::optional<Result<View>> view;
-    if (ending) {
-      shared->disconnect();
-    } else {
-      view = shared->look(without);
-    }
+    if (ending || renew) shared->disconnect();
+    if (!ending) view = shared->look(options, without);
     lock.lock();
     if (view) shared->keep(std::move(*view));
     shared->busy_since.reset();
@@ -210,6 +210,12 @@ Findings EngineThread::take() {
   held.lives.clear();
   held.xids.clear();
   return out;
+}
+
+void EngineThread::change_interval(Nanoseconds interval) {
+  const std::lock_guard lock(shared_->mutex);
+  shared_->renew = interval != shared_->options.interval;
+  shared_->options.interval = interval;
 }
 
 void EngineThread::release() {

@@ -38,6 +38,8 @@ class EngineThread {
   void wait_for_first(Nanoseconds patience);
   Findings take();
 
+  // How often looks are asked for from now on; connects anew, so that the engine watches as often.
+  void change_interval(Nanoseconds interval);
   // Closes the connection, and with it all that the engine does for us.
   void release();
   void resume();

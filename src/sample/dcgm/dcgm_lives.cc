@@ -25,11 +25,14 @@ Return LifeReader::watch(Connection& engine, Nanoseconds every) {
 }
 
 // The watch succeeds also where the driver cannot do accounting (MIG, vGPU hosts); the field itself then says so.
-bool LifeReader::usable(Connection& engine, unsigned gpu) {
-  for (const Connection::Answer& answer : engine.read_latest({{kEntityGpu, gpu}}, {kFieldAccounting}, false)) {
-    if (means_unsupported(answer.reading.status)) return false;
+std::set<unsigned> LifeReader::without_accounting(Connection& engine, const std::map<unsigned, GpuUuid>& gpus) {
+  std::vector<Entity> entities;
+  for (const auto& [gpu, uuid] : gpus) entities.push_back({kEntityGpu, gpu});
+  std::set<unsigned> without;
+  for (const auto& [entity, reading] : engine.read_latest(entities, {kFieldAccounting}, false)) {
+    if (means_unsupported(reading.status)) without.insert(entity.id);
   }
-  return true;
+  return without;
 }
 
 std::optional<Life> LifeReader::confirm(Connection& engine, unsigned gpu, const AccountingStats& stats,
@@ -68,9 +71,10 @@ std::vector<Life> LifeReader::read(Connection& engine, const std::map<unsigned, 
   std::vector<Life> lives;
   if (!watched_) return lives;
   const int64_t begin_us = std::chrono::duration_cast<std::chrono::microseconds>(since_).count();
+  const std::set<unsigned> without = without_accounting(engine, gpus);
   for (const auto& [gpu, uuid] : gpus) {
     if (engine.gone()) break;
-    if (!usable(engine, gpu)) continue;
+    if (without.contains(gpu)) continue;
     int64_t& until_us = read_until_us_.try_emplace(gpu, begin_us).first->second;
     std::vector<AccountingStats> over;
     for (const Reading& reading : engine.read_history(gpu, kFieldAccounting, until_us + 1)) {

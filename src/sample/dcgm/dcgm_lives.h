@@ -35,7 +35,7 @@ class LifeReader {
   std::vector<Life> read(Connection& engine, const std::map<unsigned, GpuUuid>& gpus, Nanoseconds now_1970);
 
  private:
-  bool usable(Connection& engine, unsigned gpu);
+  static std::set<unsigned> without_accounting(Connection& engine, const std::map<unsigned, GpuUuid>& gpus);
   std::optional<Life> confirm(Connection& engine, unsigned gpu, const AccountingStats& stats, Nanoseconds now_1970);
 
   Nanoseconds since_;

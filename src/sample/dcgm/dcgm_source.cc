@@ -7,6 +7,7 @@ namespace gpuledger::dcgm {
 
 namespace {
 
+constexpr Nanoseconds kBetweenLooks = std::chrono::milliseconds(50);
 constexpr Nanoseconds kLongestWait = std::chrono::milliseconds(250);
 // The driver's own monitors say nothing at the first look either.
 constexpr int kBatchesWithout = 3;
@@ -32,8 +33,14 @@ Result<std::unique_ptr<DcgmSource>> DcgmSource::open(const DcgmSourceOptions& op
 }
 
 Result<std::vector<DeviceDescription>> DcgmSource::wait_for_gpus(Nanoseconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
   engine_->wait_for_first(patience);
-  const Findings found = engine_->take();
+  Findings found = engine_->take();
+  while (!found.view && std::chrono::steady_clock::now() < deadline) {
+    engine_->ask({});
+    std::this_thread::sleep_for(kBetweenLooks);
+    found = engine_->take();
+  }
   if (!found.view) return Error{Code::kUnavailable, found.health.reason};
   std::vector<DeviceDescription> gpus;
   for (const DeviceSample& device : found.view->devices) gpus.push_back(*device.description);
@@ -144,6 +151,7 @@ void DcgmSource::add_lives(const std::vector<Life>& lives, SampleBatch& batch) {
 
 void DcgmSource::change_interval(Nanoseconds sample_interval) {
   interval_ = sample_interval;
+  engine_->change_interval(sample_interval);
   if (nvml_) nvml_->change_interval(sample_interval);
 }
 

@@ -53,7 +53,7 @@ class DcgmSource final : public GpuSource {
   const Clock& clock_;
   Nanoseconds interval_;
   std::optional<Timestamp> last_at_;
-  std::map<GpuUuid, int> without_activity_;  // for how many batches in a row
+  std::map<GpuUuid, int> without_activity_;                      // for how many batches in a row
   std::vector<std::shared_ptr<const DeviceDescription>> known_;  // without NVML: every GPU ever seen
   std::map<std::pair<GpuUuid, Pid>, Nanoseconds> seen_;          // when a batch named it last, since 1970
 };

@@ -213,6 +213,17 @@ processes:
   EXPECT_EQ(told, 1);
 }
 
+TEST_F(DcgmSourceTest, AnotherIntervalIsAnotherWatch) {
+  const auto source = open(false);
+  sample_until(*source, works, "the engine");
+  source->change_interval(milliseconds(100));  // the same
+  sample_until(*source, works, "the engine");
+  EXPECT_EQ(seen("calls:dcgmConnect_v2"), 1);
+  source->change_interval(milliseconds(200));
+  sample_until(
+      *source, [&](const SampleBatch& b) { return works(b) && seen("calls:dcgmConnect_v2") == 2; }, "a new connection");
+}
+
 TEST_F(DcgmSourceTest, LetsTheEngineGo) {
   const auto source = open(false);
   sample_until(*source, works, "the engine");
