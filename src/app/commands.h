@@ -11,5 +11,7 @@ Status once(const Config& config);
 Status record(const Config& config);
 Status replay(const Config& config);
 Status accounting(const Config& config);
+Status top(const Config& config);
+Status doctor(const Config& config);
 
 }  // namespace gpuledger::app

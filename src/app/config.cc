@@ -77,6 +77,9 @@ Status check_together(const GivenSettings& given, Config& config) {
   if (config.replay_series && config.command != Command::kReplay) {
     return wrong(origin_of("series", given) + ": needs the command replay");
   }
+  if (config.top_batch && config.command != Command::kTop) {
+    return wrong(origin_of("batch", given) + ": needs the command top");
+  }
   return reconcile_intervals(given, config);
 }
 

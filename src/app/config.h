@@ -15,7 +15,7 @@
 
 namespace gpuledger::app {
 
-enum class Command { kServe, kOnce, kRecord, kReplay, kAccounting };
+enum class Command { kServe, kOnce, kRecord, kReplay, kAccounting, kTop, kDoctor };
 enum class AccountingAction { kStatus, kOn, kOff };
 enum class Backend { kAuto, kNvml, kDcgm, kSim };
 
@@ -27,6 +27,7 @@ struct Config {
   std::string trace_file;                 // of record and replay
   std::optional<Nanoseconds> record_for;  // empty: until it is told to end
   bool replay_series = false;             // print the books after every step too
+  bool top_batch = false;                 // print the table once
   AccountingAction accounting = AccountingAction::kStatus;
   std::vector<std::string> listen_addresses = {":9400"};
   std::string metrics_path = "/metrics";

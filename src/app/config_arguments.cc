@@ -105,18 +105,19 @@ class ArgumentParser {
   }
 
   Status parse_command(const std::string& word) {
-    constexpr std::pair<std::string_view, Command> kCommands[] = {{"serve", Command::kServe},
-                                                                  {"once", Command::kOnce},
-                                                                  {"record", Command::kRecord},
-                                                                  {"replay", Command::kReplay},
-                                                                  {"accounting", Command::kAccounting}};
+    constexpr std::pair<std::string_view, Command> kCommands[] = {
+        {"serve", Command::kServe},           {"once", Command::kOnce},
+        {"record", Command::kRecord},         {"replay", Command::kReplay},
+        {"accounting", Command::kAccounting}, {"top", Command::kTop},
+        {"doctor", Command::kDoctor}};
     for (const auto& [name, command] : kCommands) {
       if (word != name) continue;
       command_ = word;
       parsed_.command = command;
       return ok_status();
     }
-    return wrong("unknown command " + in_quotes(word) + " (known: serve, once, record, replay, accounting)");
+    return wrong("unknown command " + in_quotes(word) +
+                 " (known: serve, once, record, replay, accounting, top, doctor)");
   }
 
   Status parse_flag(std::string_view argument) {

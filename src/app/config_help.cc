@@ -24,6 +24,9 @@ struct Line {
 constexpr Line kCommands[] = {
     {"serve", "samples, keeps the ledger and serves HTTP (the default)"},
     {"once", "takes one look, prints the metrics or writes --textfile, and exits; for CronJobs"},
+    {"top", "a live table in the terminal: GPUs, then processes by watts; q quits"},
+    {"doctor",
+     "checks the driver, /proc, every socket and the API server; a line each: ok, or what is wrong and what to do"},
     {"record FILE", "writes what the driver says of one GPU to a trace, gzipped if FILE ends in .gz"},
     {"replay FILE", "keeps the ledger over a trace, as fast as it can, and prints the books as JSON"},
     {"accounting status|on|off",

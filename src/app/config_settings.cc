@@ -203,6 +203,8 @@ const Setting kSettings[] = {
     {"series", G::kSampling, F::kSwitch, "", "false",
      "with the command replay: first a line of JSON with the books after every step",
      set_parsed<&Config::replay_series, parse_bool>},
+    {"batch", G::kSampling, F::kSwitch, "", "false", "with the command top: print the table once and exit",
+     set_parsed<&Config::top_batch, parse_bool>},
 
     {"attribution", G::kLedger, F::kValue, "RULE", "adaptive",
      "who pays for shared time: adaptive, utilization (the plain formula) or measured-only (nobody: it goes to "

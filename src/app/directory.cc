@@ -52,12 +52,12 @@ std::unique_ptr<PodSource> open_pods_api(const Config& config) {
   return std::make_unique<identity::PodsApi>(std::move(options));
 }
 
-Result<std::unique_ptr<PodSource>> open_apiserver(const Config& config) {
+Result<std::unique_ptr<PodSource>> open_apiserver(const Config& config, std::chrono::seconds start_delay) {
   auto options = identity::read_cluster_environment();
   if (!options.ok()) return options.error();
   options->node_name = config.node_name;
   options->labels = config.pod_labels;
-  options->start_delay = kStartDelay;
+  options->start_delay = start_delay;
   auto source = identity::ApiServerPods::start(std::move(*options));
   if (!source.ok()) return source.error();
   return std::unique_ptr<PodSource>(std::move(*source));
@@ -87,31 +87,23 @@ std::unique_ptr<PodSource> open_cri(const Config& config) {
 // The kubelet's /pods and the CRI need rights that nobody should have to give away by default; they are never chosen.
 std::unique_ptr<PodSource> open_auto(const Config& config) {
   std::vector<identity::PodChoice> choices;
-  choices.push_back({"pods-api",
-                     [socket = config.pods_api_socket] {
-                       return is_there(socket) ? std::string()
-                                               : socket + " is not there (it is from Kubernetes 1.37 on)";
-                     },
-                     [config] { return open_pods_api(config); }});
-  choices.push_back({"apiserver",
-                     [config] {
-                       if (!in_cluster()) return std::string("KUBERNETES_SERVICE_HOST is not set: not in a cluster");
-                       if (config.node_name.empty()) return std::string("needs --node-name or NODE_NAME");
-                       return std::string();
-                     },
+  choices.push_back(
+      {"pods-api", [config] { return why_no_pods_api(config); }, [config] { return open_pods_api(config); }});
+  choices.push_back({"apiserver", [config] { return why_no_apiserver(config); },
                      [config]() -> std::unique_ptr<PodSource> {
-                       auto source = open_apiserver(config);
+                       auto source = open_apiserver(config, kStartDelay);
                        return source.ok() ? std::move(*source) : nullptr;
                      }});
   return std::make_unique<identity::AutoPods>(std::move(choices));
 }
 
-Result<std::unique_ptr<PodSource>> open_pods(const Config& config) {
-  switch (config.pod_source) {
+Result<std::unique_ptr<PodSource>> open_pods(const Config& config, PodSourceName name,
+                                             std::chrono::seconds start_delay) {
+  switch (name) {
     case PodSourceName::kAuto: return open_auto(config);
     case PodSourceName::kPodsApi: return open_pods_api(config);
     case PodSourceName::kApiServer: {
-      auto source = open_apiserver(config);
+      auto source = open_apiserver(config, start_delay);
       if (!source.ok()) return Error{source.error().code, "--pod-source=apiserver: " + source.error().message};
       return source;
     }
@@ -122,33 +114,58 @@ Result<std::unique_ptr<PodSource>> open_pods(const Config& config) {
   return std::unique_ptr<PodSource>();
 }
 
-void open_containers(const Config& config, NodeDirectory& directory) {
+bool kubelet_is_seen(const Config& config) {
+  return is_there(fs::path(config.pod_resources_socket).parent_path());
+}
+
+}  // namespace
+
+std::string why_no_pods_api(const Config& config) {
+  if (is_there(config.pods_api_socket)) return {};
+  return config.pods_api_socket + " is not there (it is from Kubernetes 1.37 on)";
+}
+
+std::string why_no_apiserver(const Config& config) {
+  if (!in_cluster()) return "KUBERNETES_SERVICE_HOST is not set: not in a cluster";
+  return config.node_name.empty() ? "needs --node-name or NODE_NAME" : "";
+}
+
+bool kubernetes_is_wanted(const Config& config) {
+  const bool chosen = config.pod_source != PodSourceName::kAuto;
+  return config.kubernetes.value_or(kubelet_is_seen(config) || in_cluster() || chosen);
+}
+
+std::unique_ptr<identity::AllocationSource> open_allocations(const Config& config) {
+  identity::PodResources::Options options;
+  options.socket = config.pod_resources_socket;
+  options.more_resources = config.gpu_resources;
+  return std::make_unique<identity::PodResources>(std::move(options));
+}
+
+std::vector<std::unique_ptr<identity::ContainerSource>> open_containers(const Config& config) {
+  std::vector<std::unique_ptr<identity::ContainerSource>> sources;
   auto docker = identity::DockerOptions::docker();
   auto podman = identity::DockerOptions::podman();
   docker.socket = config.docker_socket;
   podman.socket = config.podman_socket;
   for (auto* options : {&docker, &podman}) {
     if (options->socket.empty() || !identity::container_socket_exists(options->socket)) continue;
-    directory.containers.push_back(std::make_unique<identity::DockerNames>(std::move(*options)));
+    sources.push_back(std::make_unique<identity::DockerNames>(std::move(*options)));
   }
+  return sources;
 }
 
-}  // namespace
+Result<std::unique_ptr<PodSource>> open_pod_source(const Config& config, PodSourceName name) {
+  return open_pods(config, name, std::chrono::seconds(0));
+}
 
 Result<NodeDirectory> open_directory(const Config& config, const SimNode* sim) {
   if (sim) return simulated_directory(config, *sim);
   NodeDirectory directory;
-  open_containers(config, directory);
-  const bool sockets = is_there(fs::path(config.pod_resources_socket).parent_path());
-  const bool wanted = config.pod_source != PodSourceName::kAuto;
-  if (!config.kubernetes.value_or(sockets || in_cluster() || wanted)) return directory;
-  if (sockets || config.kubernetes.value_or(false)) {
-    identity::PodResources::Options options;
-    options.socket = config.pod_resources_socket;
-    options.more_resources = config.gpu_resources;
-    directory.allocations = std::make_unique<identity::PodResources>(std::move(options));
-  }
-  auto pods = open_pods(config);
+  directory.containers = open_containers(config);
+  if (!kubernetes_is_wanted(config)) return directory;
+  if (kubelet_is_seen(config) || config.kubernetes.value_or(false)) directory.allocations = open_allocations(config);
+  auto pods = open_pods(config, config.pod_source, kStartDelay);
   if (!pods.ok()) return pods.error();
   directory.pods = std::move(*pods);
   return directory;

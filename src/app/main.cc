@@ -32,6 +32,8 @@ gpuledger::Status run_command(const gpuledger::app::Config& config, const gpuled
     case Command::kRecord: return record(config);
     case Command::kReplay: return replay(config);
     case Command::kAccounting: return accounting(config);
+    case Command::kTop: return top(config);
+    case Command::kDoctor: return doctor(config);
     case Command::kServe: break;
   }
   return serve(config, sources);

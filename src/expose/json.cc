@@ -119,6 +119,8 @@ void write_process(JsonText& json, const ProcessAccount& account) {
   if (active && account.sm) json.field("sm_utilization_ratio", account.sm->value);
   if (identity.start_time_seconds) json.field("start_time_seconds", *identity.start_time_seconds);
   json.field_if_any("step", owner.step);
+  json.field_if_any("unit", owner.unit);
+  json.field_if_any("user", owner.user);
   json.close('}');
 }
 
@@ -140,6 +142,23 @@ void write_owner(JsonText& json, const View& view, const OwnerAccount& account) 
   json.field_if_any("pod_uid", owner.pod_uid);
   json.field_if_any("runtime", owner.runtime);
   json.field_if_any("step", owner.step);
+  json.field_if_any("unit", owner.unit);
+  json.field_if_any("user", owner.user);
+  json.close('}');
+}
+
+void write_allocation(JsonText& json, const AllocationAccount& account) {
+  const Allocation& given = account.allocation;
+  json.open('{');
+  json.field_if_any("container", given.container);
+  json.field("gpu", given.gpu_index);
+  json.field("gpu_uuid", std::string_view(given.gpu.text));
+  if (account.idle_for) json.field("idle_seconds", seconds_of(*account.idle_for));
+  json.field_if_any("mig_uuid", given.mig_uuid);
+  json.field_if_any("namespace", given.name_space);
+  json.field_if_any("pod", given.pod);
+  if (given.replica) json.field("replica", *given.replica);
+  json.field_if_any("resource", given.resource);
   json.close('}');
 }
 
@@ -167,6 +186,8 @@ std::string write_json(const Cycle& cycle, const ExposeOptions& options) {
   constexpr size_t kUsualAccount = 700;
   JsonText json(64 * 1024 + kUsualAccount * (cycle.ledger.processes.size() + cycle.ledger.owners.size()));
   json.open('{');
+  write_list(json, "allocations", cycle.ledger.allocations,
+             [&](const auto& account) { write_allocation(json, account); });
   json.field("at", seconds_of(cycle.batch.at.wall));
   json.field("cycle", cycle.number);
   write_list(json, "gpus", view.devices, [&](const DeviceSeries& device) { write_device(json, device); });

@@ -5,10 +5,12 @@
 #include <chrono>
 
 #include "http/negotiate.h"
+#include "http/page/page.h"
 
 namespace gpuledger::http {
 namespace {
 
+constexpr const char* kSnapshotPath = "/api/v1/snapshot";
 constexpr const char* kPlain = "text/plain; charset=utf-8";
 constexpr const char* kTextFormat = "text/plain; version=0.0.4; charset=utf-8";
 constexpr const char* kOpenMetricsFormat = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -41,24 +43,38 @@ std::string escape_html(std::string_view text) {
   return out;
 }
 
-Reply index_page(const RouteSettings& settings) {
+// Links are relative, so that the page works behind a proxy that serves it under a path.
+std::string write_links(const RouteSettings& settings) {
   std::string links;
   for (const auto& [path, what] :
        std::initializer_list<std::pair<std::string, const char*>>{{settings.metrics_path, "metrics for Prometheus"},
-                                                                  {"/api/v1/snapshot", "the same as JSON"},
+                                                                  {kSnapshotPath, "the same as JSON"},
                                                                   {"/healthz", "does the process live"},
                                                                   {"/-/ready", "is there a fresh snapshot"}}) {
     const std::string safe = escape_html(path);
-    links += fmt::format("<li><a href=\"{}\">{}</a> {}</li>\n", safe, safe, what);
+    links += fmt::format("    <li><a href=\".{}\">{}</a> {}</li>\n", safe, safe, what);
   }
+  return links;
+}
+
+Reply page_reply(const char* content_type, std::string body) {
   Reply reply;
-  reply.content_type = "text/html; charset=utf-8";
-  reply.headers.emplace_back("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'");
-  reply.body = std::make_shared<const std::string>(fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>gpu-ledger</title></head>\n"
-      "<body>\n<h1>gpu-ledger</h1>\n<ul>\n{}</ul>\n</body>\n</html>\n",
-      links));
+  reply.content_type = content_type;
+  reply.headers = {
+      {"Content-Security-Policy",
+       "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+       "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"},
+      {"X-Content-Type-Options", "nosniff"},
+      {"Referrer-Policy", "no-referrer"},
+      {"Cache-Control", "no-cache"}};  // the next version's page must not meet this one's script
+  reply.body = std::make_shared<const std::string>(std::move(body));
   return reply;
+}
+
+Reply index_page(const RouteSettings& settings) {
+  std::string page(page_html());
+  page.replace(page.find(kLinksMark), kLinksMark.size(), write_links(settings));
+  return page_reply("text/html; charset=utf-8", std::move(page));
 }
 
 // Why this program is not ready; empty when it is.
@@ -127,8 +143,9 @@ Reply route(const RequestFacts& request, const RouteSettings& settings, std::sha
   const bool is_metrics = path == settings.metrics_path;
   const bool is_ready = path == "/-/ready" || path == "/readyz";
   const bool is_health = path == "/healthz" || path == "/health";
-  const bool is_json = path == "/api/v1/snapshot";
-  if (!is_metrics && !is_ready && !is_health && !is_json && path != "/")
+  const bool is_json = path == kSnapshotPath;
+  const bool is_page = path == "/" || path == "/page.css" || path == "/page.js";
+  if (!is_metrics && !is_ready && !is_health && !is_json && !is_page)
     return text_reply(404, "there is nothing here; / lists what there is");
   if (request.method != "GET" && request.method != "HEAD") {
     Reply reply = text_reply(405, "only GET and HEAD");
@@ -138,7 +155,9 @@ Reply route(const RequestFacts& request, const RouteSettings& settings, std::sha
   if (is_metrics) return metrics(request, snapshot, packed);
   if (is_json) return snapshot_json(request, snapshot, packed);
   if (is_health) return text_reply(200, "ok");
-  if (!is_ready) return index_page(settings);
+  if (path == "/") return index_page(settings);
+  if (path == "/page.css") return page_reply("text/css; charset=utf-8", std::string(page_css()));
+  if (path == "/page.js") return page_reply("text/javascript; charset=utf-8", std::string(page_js()));
   const std::string reason = unready_reason(snapshot.get(), settings, steady_now);
   return reason.empty() ? text_reply(200, "ready") : text_reply(503, reason);
 }

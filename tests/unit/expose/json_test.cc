@@ -70,6 +70,19 @@ TEST(Json, Owners) {
   EXPECT_FALSE(owners[3].contains("idle_memory_bytes"));
 }
 
+TEST(Json, Allocations) {
+  const json given = snapshot(node_example())["allocations"];
+  ASSERT_GE(given.size(), 2u);
+  EXPECT_EQ(given[0]["idle_seconds"], 61.5);
+  EXPECT_TRUE(given[0].contains("replica"));
+  EXPECT_FALSE(given[0].contains("mig_uuid"));
+  EXPECT_EQ(given[given.size() - 1]["mig_uuid"], "MIG-1");
+  EXPECT_EQ(given[given.size() - 1]["idle_seconds"], 0.0);
+  Cycle cycle = node_example();
+  cycle.ledger.allocations[0].idle_for.reset();
+  EXPECT_FALSE(snapshot(cycle)["allocations"][0].contains("idle_seconds"));
+}
+
 TEST(Json, NamesThatAreNoTextDoNotThrow) {
   Cycle cycle = node_example();
   process_of(cycle, 100).identity.name = "\xff\"\n\x01";
@@ -78,7 +91,8 @@ TEST(Json, NamesThatAreNoTextDoNotThrow) {
 
 TEST(Json, EmptyCycleHasEmptyLists) {
   const json document = snapshot(Cycle{});
-  for (const char* list : {"gpus", "processes", "owners", "sources"}) EXPECT_EQ(document[list], json::array()) << list;
+  for (const char* list : {"allocations", "gpus", "processes", "owners", "sources"})
+    EXPECT_EQ(document[list], json::array()) << list;
 }
 
 }  // namespace

@@ -119,15 +119,27 @@ TEST(Routes, Health) {
   }
 }
 
-TEST(Routes, IndexLinksEverythingAndLoadsNothing) {
+TEST(Routes, PageLinksEverythingAndLoadsOnlyItsOwn) {
   PackedSnapshot packed;
   const Reply reply = route({"GET", "/", "", ""}, {"/m\"><script>", Nanoseconds(0)}, nullptr, packed, kNow);
   EXPECT_EQ(reply.content_type, "text/html; charset=utf-8");
-  EXPECT_THAT(header_of(reply, "Content-Security-Policy"), HasSubstr("default-src 'none'"));
   for (const char* link : {"/api/v1/snapshot", "/healthz", "/-/ready", "/m&quot;&gt;&lt;script&gt;"})
-    EXPECT_THAT(*reply.body, HasSubstr("<a href=\"" + std::string(link) + "\">"));
-  EXPECT_EQ(reply.body->find("<script"), std::string::npos);
+    EXPECT_THAT(*reply.body, HasSubstr("<a href=\"." + std::string(link) + "\">"));
+  EXPECT_EQ(reply.body->find("<script>"), std::string::npos);
   EXPECT_EQ(reply.body->find("http"), std::string::npos);
+  EXPECT_EQ(reply.body->find("@LINKS@"), std::string::npos);
+  size_t bytes = 0;
+  for (const char* path : {"/", "/page.css", "/page.js"}) {
+    const Reply part = get(path, nullptr);
+    EXPECT_EQ(part.status, 200u) << path;
+    EXPECT_THAT(header_of(part, "Content-Security-Policy"),
+                HasSubstr("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'"));
+    EXPECT_EQ(header_of(part, "X-Content-Type-Options"), "nosniff");
+    bytes += part.body->size();
+  }
+  EXPECT_LT(bytes, 60'000u);
+  EXPECT_EQ(get("/page.css").content_type, "text/css; charset=utf-8");
+  EXPECT_EQ(get("/page.js").content_type, "text/javascript; charset=utf-8");
 }
 
 TEST(Routes, PathsAndMethods) {
@@ -140,7 +152,7 @@ TEST(Routes, PathsAndMethods) {
     EXPECT_EQ(reply.status, 404u) << path;
     EXPECT_FALSE(reply.body->empty());
   }
-  for (const char* path : {"/metrics", "/", "/healthz", "/-/ready", "/api/v1/snapshot"}) {
+  for (const char* path : {"/metrics", "/", "/page.css", "/page.js", "/healthz", "/-/ready", "/api/v1/snapshot"}) {
     EXPECT_EQ(route({"HEAD", path, "", ""}, {}, sample_snapshot(kNow), packed, kNow).status, 200u);
     for (const char* method : {"POST", "PUT", "DELETE", "OPTIONS", "PATCH", "get"}) {
       const Reply reply = route({method, path, "", ""}, {}, sample_snapshot(kNow), packed, kNow);

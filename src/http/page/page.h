@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string_view>
+
+namespace gpuledger::http {
+
+// The page for people at /, as it lies in this folder: made part of the program when it is built.
+std::string_view page_html();  // with kLinksMark where the links go
+std::string_view page_css();
+std::string_view page_js();
+
+inline constexpr std::string_view kLinksMark = "@LINKS@";
+
+}  // namespace gpuledger::http

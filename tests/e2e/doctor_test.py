@@ -1,0 +1,317 @@
+"""`gpu-ledger doctor`: each thing is broken in turn, and its line must say so and what to do."""
+
+import contextlib
+import http.server
+import json
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+import time
+import unittest
+
+import harness
+
+ACCOUNTING_ON = "gpus: [{model: H200, accounting: true}]\n"
+PRIVATE = ["unshare", "--mount", "--propagation", "private"]
+
+
+def can_unshare():
+    return os.geteuid() == 0 and subprocess.run([*PRIVATE, "true"], capture_output=True, check=False).returncode == 0
+
+
+class Findings:
+    def __init__(self, done):
+        self.code, self.text, self.errors = done.returncode, done.stdout, done.stderr
+        self.lines = [line.split(": ", 1) for line in done.stdout.splitlines()]
+
+    def of(self, subject):
+        """(level, text) of the only line about it."""
+        found = [(head[:4].strip(), rest) for head, rest in self.lines if head[6:] == subject]
+        if len(found) != 1:
+            raise AssertionError(f"{len(found)} lines about {subject}:\n{self.text}")
+        return found[0]
+
+
+class Answers(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        status, body = self.server.answer(self.path)
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def address_string(self):
+        return "client"
+
+    def log_message(self, *_):
+        pass
+
+
+class UnixServer(http.server.ThreadingHTTPServer):
+    address_family = socket.AF_UNIX
+
+    def server_bind(self):
+        self.socket.bind(self.server_address)
+
+
+class DoctorTest(harness.Case):
+    def doctor(self, *arguments, environment=None, before=()):
+        port = harness.free_port()
+        given = any("listen-address" in str(each) for each in arguments)
+        addresses = [] if given else [f"--listen-address=127.0.0.1:{port}"]
+        # Without what this machine may have: every test brings its own.
+        sockets = [f"--{name}={self.folder}/none/{name}" for name in ("docker-socket", "podman-socket", "cri-socket")
+                   if not any(name in str(each) for each in arguments)]
+        done = subprocess.run([*before, harness.BINARY, "doctor", *addresses, *sockets, *map(str, arguments)],
+                              capture_output=True, text=True, timeout=60 * harness.SLOW,
+                              env=harness.clean_environment(environment))
+        for line in done.stdout.splitlines():
+            self.assertRegex(line, r"^(ok    |warn  |FAIL  )\S.*: \S")
+            self.assertLess(len(line), 600)
+        return Findings(done)
+
+    def simulated(self, scenario=ACCOUNTING_ON, *arguments, **more):
+        return self.doctor("--backend=sim", f"--sim-scenario={self.write('s.yaml', scenario)}", *arguments, **more)
+
+    def on_real_names(self, *arguments, **more):
+        """The simulated driver, but the real /proc and sockets."""
+        environment = {"NVML_SIM_SCENARIO": str(self.write("s.yaml", ACCOUNTING_ON)), **more.pop("environment", {})}
+        return self.doctor("--backend=nvml", f"--nvml-library={harness.SIM}/libnvidia-ml.so.1", *arguments,
+                           environment=environment, **more)
+
+    def assert_said(self, findings, subject, level, *words):
+        found, text = findings.of(subject)
+        self.assertEqual(found, level, findings.text)
+        for word in words:
+            self.assertIn(str(word), text)
+        self.assertEqual(findings.code, 1 if "FAIL" in findings.text else 0, findings.text + findings.errors)
+
+    @contextlib.contextmanager
+    def serving(self, server, answer):
+        server.answer = answer
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+    def test_all_is_well(self):
+        findings = self.simulated()
+        self.assertEqual(findings.code, 0, findings.text)
+        self.assertEqual({head[:4].strip() for head, _ in findings.lines}, {"ok"}, findings.text)
+        self.assertEqual(findings.errors, "")
+
+    def test_driver(self):
+        self.assert_said(self.doctor("--backend=nvml", f"--nvml-library={self.folder}/none.so"), "driver", "FAIL",
+                         "install the NVIDIA driver")
+        self.assert_said(self.doctor("--backend=nvml", f"--nvml-library={harness.SIM}/broken/libnvidia-ml.so.1"),
+                         "driver", "FAIL", "nvml")
+        self.assert_said(self.simulated("gpus: []\n"), "driver", "FAIL", "GPU")
+        findings = self.doctor("--backend=nvml", f"--nvml-library={self.folder}/none.so")
+        self.assertEqual(findings.of("proc")[0], "ok", "the rest is looked at all the same")
+        self.assertIn("1 check failed", findings.errors)
+
+    def test_symbols(self):
+        old = harness.SIM / "old" / "libnvidia-ml.so.1"
+        self.assert_said(self.simulated(ACCOUNTING_ON, f"--nvml-library={old}"), "symbols", "warn",
+                         "nvmlDeviceGetProcessesUtilizationInfo")
+
+    def test_gpus(self):
+        self.assert_said(self.simulated(ACCOUNTING_ON + "events: [{at: 0.4, do: gpu_lost, gpu: 0}]\n"), "gpus", "FAIL",
+                         "GPU 0", "dmesg")
+        self.assert_said(self.simulated("gpus: [{model: P100, accounting: true}]\n"), "energy", "warn", "before Volta")
+        failing = "".join(f"  - {{at: 0, do: error, call: {call}, code: 3}}\n" for call in
+                          ("nvmlDeviceGetProcessesUtilizationInfo", "nvmlDeviceGetProcessUtilization"))
+        self.assert_said(self.simulated(ACCOUNTING_ON + "events:\n" + failing), "utilisation", "warn", "GPU 0")
+
+    def test_accounting(self):
+        self.assert_said(self.simulated("gpus: [{model: H200}, {model: T4, accounting: true}]\n"), "accounting", "warn",
+                         "GPU 0:", "gpu-ledger accounting on")
+
+    def test_mig(self):
+        scenario = ("gpus: [{model: H100, mig: [{gi: 1, ci: 0, profile: 3g.40gb}]}]\n"
+                    "processes: [{pid: 91, gpus: 0, mig: {gi: 1, ci: 0}, memory: 20GiB, load: train}]\n")
+        self.assert_said(self.simulated(scenario), "mig", "ok", "GPU 0", "can be listed")
+        hidden = "".join(f"  - {{at: 0, do: error, call: nvmlDeviceGet{kind}RunningProcesses{version}, code: 4}}\n"
+                         for kind in ("Compute", "Graphics", "MPSCompute") for version in ("", "_v2", "_v3"))
+        self.assert_said(self.simulated(scenario + "events:\n" + hidden), "mig", "FAIL", "NVIDIA_MIG_MONITOR_DEVICES")
+        empty = scenario.split("processes")[0] + "events: [{at: 0.2, do: mig_destroy, gpu: 0, gi: 1, ci: 0}]\n"
+        self.assert_said(self.simulated(empty), "mig", "warn", "nvidia-smi mig -cgi")
+
+    def test_processes(self):
+        busy = ACCOUNTING_ON + "processes: [{pid: 4194301, gpus: 0, memory: 1GiB, load: gemm}]\n"
+        environment = {"NVML_SIM_SCENARIO": str(self.write("busy.yaml", busy))}
+        library = f"--nvml-library={harness.SIM}/libnvidia-ml.so.1"
+        self.assert_said(self.doctor("--backend=nvml", library, environment=environment), "processes", "FAIL", "hostPID: true")
+        self.assert_said(self.simulated(busy), "processes", "ok", "1 of 1")
+        self.assert_said(self.simulated(busy), "cgroups", "ok")
+        hidden = "".join(f"  - {{at: 0, do: error, call: nvmlDeviceGet{kind}RunningProcesses{version}, code: 4}}\n"
+                         for kind in ("Compute", "Graphics", "MPSCompute") for version in ("", "_v2", "_v3"))
+        hidden += "".join(f"  - {{at: 0, do: error, call: {call}, code: 4}}\n" for call in
+                          ("nvmlDeviceGetProcessesUtilizationInfo", "nvmlDeviceGetProcessUtilization"))
+        self.assert_said(self.simulated(busy + "events:\n" + hidden), "processes", "FAIL", "hostPID: true")
+
+    def test_cgroups(self):
+        busy = ACCOUNTING_ON + "processes: [{pid: 91, gpus: 0, memory: 1GiB, load: gemm}]\n"
+        environment = {"NVML_SIM_SCENARIO": str(self.write("busy.yaml", busy))}
+        proc = self.fake_proc({"91/stat": "91 (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 555 0 0\n"})
+        library = f"--nvml-library={harness.SIM}/libnvidia-ml.so.1"
+        look = lambda: self.doctor("--backend=nvml", library, f"--proc-root={proc}", environment=environment)
+        self.assert_said(look(), "cgroups", "FAIL", "/proc/PID/cgroup")
+        (proc / "91/cgroup").write_text("0::/docker/" + "a" * 64 + "\n1:x:/docker/" + "b" * 64 + "\n")
+        self.assert_said(look(), "cgroups", "warn", "cat /proc/PID/cgroup")
+        (proc / "91/cgroup").write_text("0::/docker/" + "a" * 64 + "\n")
+        self.assert_said(look(), "cgroups", "ok", "1 in other containers")
+
+    def fake_proc(self, files=()):
+        root = self.folder / "proc"
+        shutil.rmtree(root, ignore_errors=True)
+        root.mkdir()
+        (root / "stat").write_text("btime 1700000000\n")
+        for name, text in dict(files).items():
+            (root / name).parent.mkdir(exist_ok=True)
+            (root / name).write_text(text)
+        return root
+
+    def test_proc(self):
+        self.assert_said(self.on_real_names(f"--proc-root={self.folder}/none"), "proc", "FAIL", "mount the host's /proc")
+        if not can_unshare():
+            self.skipTest("needs root and namespaces")
+        other = ["unshare", "--pid", "--fork", "--mount-proc"]
+        self.assert_said(self.on_real_names(before=other), "pid namespace", "FAIL", "hostPID: true")
+        if shutil.which("setpriv"):
+            hiding = self.folder / "hiding"
+            hiding.mkdir()
+            os.chmod(self.folder, 0o755)
+            before = [*PRIVATE, "sh", "-c", f'mount -t proc -o hidepid=2 proc {hiding} && exec setpriv --reuid=65534 '
+                      '--regid=65534 --clear-groups --inh-caps=-all "$@"', "sh"]
+            findings = self.on_real_names(f"--proc-root={hiding}", before=before)
+            self.assert_said(findings, "proc", "warn", "hidepid", "SYS_PTRACE")
+
+    def test_sockets_that_are_missing_dead_or_silent(self):
+        folder = self.folder / "kubelet"
+        flag = f"--pod-resources-socket={folder}/kubelet.sock"
+        self.assert_said(self.on_real_names(flag), "kubernetes", "ok", "not looked for", folder)
+        folder.mkdir()
+        self.assert_said(self.on_real_names(flag), "pod-resources", "FAIL", "mount the folder")
+        dead = socket.socket(socket.AF_UNIX)
+        dead.bind(str(folder / "kubelet.sock"))
+        self.assert_said(self.on_real_names(flag), "pod-resources", "FAIL", "nobody answers")
+        dead.listen(8)  # takes connections and never says a word
+        findings = self.on_real_names(flag, "--docker-socket=" + str(folder / "kubelet.sock"))
+        self.assert_said(findings, "pod-resources", "FAIL", "answer")
+        self.assert_said(findings, "docker", "warn", "answer")
+        dead.close()
+
+    def test_pod_sources(self):
+        folder = self.folder / "kubelet"
+        folder.mkdir()
+        flags = [f"--pod-resources-socket={folder}/kubelet.sock", f"--pods-api-socket={folder}/pods.sock"]
+        self.assert_said(self.on_real_names(*flags), "pods", "FAIL", "KUBERNETES_SERVICE_HOST", "NODE_NAME")
+        self.assert_said(self.on_real_names(*flags, "--pod-source=pods-api"), "pods-api", "FAIL", "pods.sock")
+        self.assert_said(self.on_real_names(*flags, "--pod-source=cri"), "cri", "FAIL", "cri-socket")
+        self.assert_said(self.on_real_names(*flags, "--pod-source=apiserver"), "apiserver", "FAIL", "KUBERNETES_SERVICE_HOST")
+        self.assert_said(self.on_real_names(*flags, "--pod-source=none"), "pods", "warn", "--pod-source=none")
+        kubelet = self.on_real_names(*flags, "--pod-source=kubelet", f"--kubelet-address=127.0.0.1:{harness.free_port()}")
+        self.assert_said(kubelet, "kubelet", "FAIL")
+        self.assert_said(self.on_real_names("--kubernetes-enabled=false"), "kubernetes", "ok", "as the settings say")
+
+    def test_docker_that_answers_or_refuses(self):
+        path = str(self.folder / "docker.sock")
+        answer = lambda _: (200, json.dumps([{"Id": "a" * 64, "Names": ["/web"]}]).encode())
+        with self.serving(UnixServer(path, Answers), answer):
+            self.assert_said(self.on_real_names(f"--docker-socket={path}"), "docker", "ok", "answers")
+        os.unlink(path)
+        with self.serving(UnixServer(path, Answers), lambda _: (500, b"broken")):
+            self.assert_said(self.on_real_names(f"--docker-socket={path}"), "docker", "warn", "500")
+        self.assert_said(self.on_real_names("--podman-socket="), "podman", "ok", "as the settings say")
+
+    def test_api_server_and_its_rights(self):
+        if not can_unshare() or not shutil.which("openssl"):
+            self.skipTest("needs root, namespaces and openssl")
+        account = self.folder / "account"
+        account.mkdir()
+        (account / "token").write_text("secret")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", self.folder / "key",
+                        "-out", account / "ca.crt", "-days", "2", "-subj", "/CN=test", "-addext",
+                        "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(account / "ca.crt", self.folder / "key")
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        environment = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(server.server_port)}
+        # In a mount namespace of its own the program finds the account where every pod has it.
+        place = "/run/secrets/kubernetes.io/serviceaccount"
+        before = [*PRIVATE, "sh", "-c",
+                  f'mount -t tmpfs none /run && mkdir -p {place} && cp {account}/* {place}/ && exec "$@"', "sh"]
+        look = lambda *more: self.on_real_names("--kubernetes-enabled=true", "--node-name=n1", *more,
+                                                environment=environment, before=before)
+        listing = {"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": []}
+        replies = {"now": (403, b'{"kind":"Status","message":"pods is forbidden"}')}
+        with self.serving(server, lambda _: replies["now"]):
+            self.assert_said(look(), "apiserver", "FAIL", "RBAC", "pods list, watch", "ClusterRole")
+            replies["now"] = (401, b"{}")
+            self.assert_said(look(), "apiserver", "FAIL", "does not accept the token")
+            replies["now"] = (200, json.dumps(listing).encode())
+            self.assert_said(look(), "apiserver", "ok", "this node's pods")
+        self.assert_said(look(), "apiserver", "FAIL", f"127.0.0.1:{server.server_port}")
+
+    def test_textfile(self):
+        proc = self.fake_proc()
+        look = lambda path: self.simulated(ACCOUNTING_ON, f"--textfile={path}", f"--proc-root={proc}")
+        os.chmod(self.folder, 0o755)
+        self.assert_said(look(f"{self.folder}/none/x.prom"), "textfile", "FAIL", f"{self.folder}/none")
+        self.assert_said(look(f"{self.folder}/x.txt"), "textfile", "FAIL", ".prom")
+        self.assert_said(look(f"{self.folder}/proc"), "textfile", "FAIL", "is a folder")
+        path = self.folder / "x.prom"
+        self.assert_said(look(path), "textfile", "ok", f"--collector.textfile.directory={self.folder}")
+        self.assertFalse(path.exists())
+        path.write_text("")
+        os.utime(path, (time.time() - 900, time.time() - 900))
+        self.assert_said(look(path), "textfile", "warn", "15 minutes ago")
+        (proc / "77").mkdir()
+        (proc / "77/cmdline").write_text("/bin/node_exporter\0--collector.textfile.directory=/elsewhere\0--x\0")
+        self.assert_said(look(path), "textfile", "warn", "reads /elsewhere,", "--collector.textfile.directory")
+        os.chmod(self.folder, 0o700)
+        self.assert_said(look(path), "textfile", "warn", "chmod o+rx")
+
+    def test_read_only_folder(self):
+        if not can_unshare():
+            self.skipTest("needs root and namespaces")
+        shut = self.folder / "shut"
+        shut.mkdir()
+        before = [*PRIVATE, "sh", "-c", f'mount -t tmpfs -o ro none {shut} && exec "$@"', "sh"]
+        findings = self.simulated(ACCOUNTING_ON, f"--textfile={shut}/x.prom", f"--state-file={shut}/state", before=before)
+        self.assert_said(findings, "textfile", "FAIL", "Read-only")
+        self.assert_said(findings, "state file", "FAIL", "Read-only")
+
+    def test_state_file(self):
+        self.assert_said(self.simulated(ACCOUNTING_ON, f"--state-file={self.folder}/state"), "state file", "ok")
+        self.assert_said(self.simulated(ACCOUNTING_ON, f"--state-file={self.folder}/none/state"), "state file", "FAIL",
+                         f"{self.folder}/none")
+        (self.folder / "dir").mkdir()
+        self.assert_said(self.simulated(ACCOUNTING_ON, f"--state-file={self.folder}/dir"), "state file", "FAIL", "no file")
+        self.assertEqual(sorted(os.listdir(self.folder)), ["dir", "s.yaml"], "nothing is left behind")
+
+    def test_listen_address(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            self.assert_said(self.simulated(ACCOUNTING_ON, f"--listen-address={address}"), "listen address", "warn",
+                             address, "--listen-address")
+        self.assert_said(self.simulated(ACCOUNTING_ON, f"--listen-address=unix:{self.folder}/none/s"), "listen address",
+                         "FAIL", f"{self.folder}/none/s")
+        self.simulated(ACCOUNTING_ON, f"--listen-address=unix:{self.folder}/free")
+        self.assertFalse((self.folder / "free").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
