@@ -85,7 +85,9 @@ void Engine::keep(const Key& key, std::vector<Value> values) {
     if (field == 205 && value.status == dcgm::kOk) {
       dcgm::AccountingStats stats;
       std::copy(value.blob.begin(), value.blob.end(), reinterpret_cast<char*>(&stats));
-      if (stats.activeTimeUsec == 0 || !accounted.insert({id, {stats.pid, stats.startTimestamp}}).second) continue;
+      if (stats.activeTimeUsec == 0) continue;
+      const bool fresh = accounted.insert({id, {stats.pid, stats.startTimestamp}}).second || on("repeat_records");
+      if (!fresh) continue;
     }
     kept.push_back(std::move(value));
   }
