@@ -36,7 +36,8 @@ class Browser:
         self.back, theirs_out = map(moved_up, os.pipe())
         flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe",
                  "--no-first-run", "--disable-extensions", "--disable-background-networking", "--disable-sync",
-                 "--disable-component-update", "--hide-scrollbars", f"--user-data-dir={self.profile.name}", "about:blank"]
+                 "--disable-component-update", "--hide-scrollbars", f"--user-data-dir={self.profile.name}",
+                 "about:blank"]
         # Chromium reads its orders from 3 and answers on 4.
         self.child = subprocess.Popen(
             ["bash", "-c", f'exec "$@" 3<&{theirs_in} 4>&{theirs_out} {theirs_in}<&- {theirs_out}>&-', "bash", chromium,

@@ -124,8 +124,10 @@ class DoctorTest(harness.Case):
                          "nvmlDeviceGetProcessesUtilizationInfo")
 
     def test_gpus(self):
-        self.assert_said(self.simulated(ACCOUNTING_ON + "events: [{at: 0.4, do: gpu_lost, gpu: 0}]\n"), "gpus", "FAIL",
-                         "GPU 0", "dmesg")
+        # Lost between the first look and the second, a second later.
+        lost = self.simulated(ACCOUNTING_ON + "events: [{at: 0.9, do: gpu_lost, gpu: 0}]\n",
+                              environment={"GPU_LEDGER_SIM_EPOCH": f"{time.time():.3f}"})
+        self.assert_said(lost, "gpus", "FAIL", "GPU 0", "dmesg")
         self.assert_said(self.simulated("gpus: [{model: P100, accounting: true}]\n"), "energy", "warn", "before Volta")
         failing = "".join(f"  - {{at: 0, do: error, call: {call}, code: 3}}\n" for call in
                           ("nvmlDeviceGetProcessesUtilizationInfo", "nvmlDeviceGetProcessUtilization"))
@@ -149,7 +151,8 @@ class DoctorTest(harness.Case):
         busy = ACCOUNTING_ON + "processes: [{pid: 4194301, gpus: 0, memory: 1GiB, load: gemm}]\n"
         environment = {"NVML_SIM_SCENARIO": str(self.write("busy.yaml", busy))}
         library = f"--nvml-library={harness.SIM}/libnvidia-ml.so.1"
-        self.assert_said(self.doctor("--backend=nvml", library, environment=environment), "processes", "FAIL", "hostPID: true")
+        strangers = self.doctor("--backend=nvml", library, environment=environment)
+        self.assert_said(strangers, "processes", "FAIL", "hostPID: true")
         self.assert_said(self.simulated(busy), "processes", "ok", "1 of 1")
         self.assert_said(self.simulated(busy), "cgroups", "ok")
         hidden = "".join(f"  - {{at: 0, do: error, call: nvmlDeviceGet{kind}RunningProcesses{version}, code: 4}}\n"
@@ -181,7 +184,8 @@ class DoctorTest(harness.Case):
         return root
 
     def test_proc(self):
-        self.assert_said(self.on_real_names(f"--proc-root={self.folder}/none"), "proc", "FAIL", "mount the host's /proc")
+        nothing = self.on_real_names(f"--proc-root={self.folder}/none")
+        self.assert_said(nothing, "proc", "FAIL", "mount the host's /proc")
         if not can_unshare():
             self.skipTest("needs root and namespaces")
         other = ["unshare", "--pid", "--fork", "--mount-proc"]
@@ -217,9 +221,11 @@ class DoctorTest(harness.Case):
         self.assert_said(self.on_real_names(*flags), "pods", "FAIL", "KUBERNETES_SERVICE_HOST", "NODE_NAME")
         self.assert_said(self.on_real_names(*flags, "--pod-source=pods-api"), "pods-api", "FAIL", "pods.sock")
         self.assert_said(self.on_real_names(*flags, "--pod-source=cri"), "cri", "FAIL", "cri-socket")
-        self.assert_said(self.on_real_names(*flags, "--pod-source=apiserver"), "apiserver", "FAIL", "KUBERNETES_SERVICE_HOST")
+        self.assert_said(self.on_real_names(*flags, "--pod-source=apiserver"), "apiserver", "FAIL",
+                         "KUBERNETES_SERVICE_HOST")
         self.assert_said(self.on_real_names(*flags, "--pod-source=none"), "pods", "warn", "--pod-source=none")
-        kubelet = self.on_real_names(*flags, "--pod-source=kubelet", f"--kubelet-address=127.0.0.1:{harness.free_port()}")
+        address = f"--kubelet-address=127.0.0.1:{harness.free_port()}"
+        kubelet = self.on_real_names(*flags, "--pod-source=kubelet", address)
         self.assert_said(kubelet, "kubelet", "FAIL")
         self.assert_said(self.on_real_names("--kubernetes-enabled=false"), "kubernetes", "ok", "as the settings say")
 
@@ -288,7 +294,8 @@ class DoctorTest(harness.Case):
         shut = self.folder / "shut"
         shut.mkdir()
         before = [*PRIVATE, "sh", "-c", f'mount -t tmpfs -o ro none {shut} && exec "$@"', "sh"]
-        findings = self.simulated(ACCOUNTING_ON, f"--textfile={shut}/x.prom", f"--state-file={shut}/state", before=before)
+        files = [f"--textfile={shut}/x.prom", f"--state-file={shut}/state"]
+        findings = self.simulated(ACCOUNTING_ON, *files, before=before)
         self.assert_said(findings, "textfile", "FAIL", "Read-only")
         self.assert_said(findings, "state file", "FAIL", "Read-only")
 
@@ -297,7 +304,8 @@ class DoctorTest(harness.Case):
         self.assert_said(self.simulated(ACCOUNTING_ON, f"--state-file={self.folder}/none/state"), "state file", "FAIL",
                          f"{self.folder}/none")
         (self.folder / "dir").mkdir()
-        self.assert_said(self.simulated(ACCOUNTING_ON, f"--state-file={self.folder}/dir"), "state file", "FAIL", "no file")
+        folder = self.simulated(ACCOUNTING_ON, f"--state-file={self.folder}/dir")
+        self.assert_said(folder, "state file", "FAIL", "no file")
         self.assertEqual(sorted(os.listdir(self.folder)), ["dir", "s.yaml"], "nothing is left behind")
 
     def test_listen_address(self):

@@ -113,7 +113,8 @@ class TopTest(harness.Case):
 
     def test_hostile_names_do_not_reach_the_terminal(self):
         scenario = self.write("hostile.yaml", 'gpus: [{model: T4}]\nprocesses:\n  - {pid: 7, name: "a\\e[31mb\\rc", '
-                              'gpus: 0, memory: 1GiB, load: gemm, owner: {namespace: "n", pod: "p\\e]0;x\\a", container: c}}\n')
+                              'gpus: 0, memory: 1GiB, load: gemm, '
+                              'owner: {namespace: "n", pod: "p\\e]0;x\\a", container: c}}\n')
         done = self.batch("--backend=sim", f"--sim-scenario={scenario}", "--sample-interval=200ms")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIsNone(re.search(r"[\x00-\x09\x0b-\x1f\x7f]", done.stdout))
