@@ -11,19 +11,6 @@ extern "C" {
 struct GpuInstanceHandle;
 using GpuInstance = GpuInstanceHandle*;
 
-enum ValueType : int { kValueDouble = 0, kValueUnsignedInt = 1, kValueUnsignedLongLong = 3 };
-
-struct FieldValue {
-  unsigned fieldId;
-  unsigned scopeId;
-  long long timestamp;
-  long long latencyUsec;
-  ValueType valueType;
-  Return nvmlReturn;
-  Value value;
-};
-static_assert(sizeof(FieldValue) == 40 && offsetof(FieldValue, valueType) == 24 && offsetof(FieldValue, value) == 32);
-
 struct BAR1Memory {
   unsigned long long bar1Total, bar1Free, bar1Used;
 };

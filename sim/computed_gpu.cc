@@ -75,6 +75,7 @@ void ComputedGpu::step() {
   }
   const double target = 30 + 45 * mw / limit_mw;
   state_.temperature += (target - state_.temperature) * kStep / kThermalMillis;
+  if (plan_.capped) state_.capped_ns += static_cast<uint64_t>(kStep) * 1'000'000;
   if (steps_ % kStepsPerRefresh == 0) refresh(end);
   if (steps_ % kStepsPerTicket == 0) draw_ticket(end);
 }

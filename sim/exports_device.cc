@@ -193,7 +193,7 @@ Return nvmlDeviceGetBAR1MemoryInfo(Device device, BAR1Memory* memory) {
 Return nvmlDeviceGetTemperature(Device device, unsigned sensor, unsigned* celsius) {
   return on_gpu(__func__, device, [&](Node&, Gpu& gpu) {
     if (!celsius || sensor != kTemperatureGpu) return kInvalidArgument;
-    *celsius = static_cast<unsigned>(std::lround(gpu.state().temperature));
+    *celsius = static_cast<unsigned>(std::lround(shown_temperature(gpu)));
     return kSuccess;
   });
 }
@@ -202,7 +202,7 @@ Return nvmlDeviceGetTemperatureV(Device device, Temperature_v1* temperature) {
   return on_gpu(__func__, device, [&](Node&, Gpu& gpu) {
     if (!temperature || temperature->sensorType != kTemperatureGpu) return kInvalidArgument;
     if (temperature->version != struct_version(sizeof(Temperature_v1), 1)) return kArgumentVersionMismatch;
-    temperature->temperature = static_cast<int>(std::lround(gpu.state().temperature));
+    temperature->temperature = static_cast<int>(std::lround(shown_temperature(gpu)));
     return kSuccess;
   });
 }
@@ -221,7 +221,7 @@ Return nvmlDeviceGetClockInfo(Device device, unsigned type, unsigned* mhz) {
   constexpr unsigned kMemoryClock = 2, kVideoClock = 3;
   return on_gpu(__func__, device, [&](Node&, Gpu& gpu) {
     if (!mhz || type > kVideoClock) return kInvalidArgument;
-    *mhz = type == kMemoryClock ? gpu.state().memory_mhz : gpu.state().sm_mhz;
+    *mhz = type == kMemoryClock ? gpu.spec().memory_clock.value_or(gpu.state().memory_mhz) : gpu.state().sm_mhz;
     return kSuccess;
   });
 }
@@ -276,7 +276,7 @@ Return nvmlDeviceGetFanSpeed(Device device, unsigned* percent) {
   return on_gpu(__func__, device, [&](Node&, Gpu& gpu) {
     if (!percent) return kInvalidArgument;
     if (!gpu.spec().model.fan) return kNotSupported;
-    *percent = static_cast<unsigned>(std::lround(std::max(0.0, gpu.state().temperature - 30) * 1.5));
+    *percent = static_cast<unsigned>(std::lround(std::max(0.0, shown_temperature(gpu) - 30) * 1.5));
     return kSuccess;
   });
 }

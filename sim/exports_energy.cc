@@ -4,24 +4,13 @@
 
 #include "node.h"
 
-// Energy, power, samples, field values, GPM.
+// Energy, power, samples, GPM.
 using namespace gpuledger::sim;
 
 namespace gpuledger::nvml {
 namespace {
 
 enum SampleType : unsigned { kPowerSamples, kGpuSamples, kMemorySamples, kEncoderSamples, kDecoderSamples };
-enum Field : unsigned {
-  kFieldEnergy = 83,
-  kFieldPowerAverage = 185,
-  kFieldPowerInstant = 186,
-  kFieldPowerMinLimit = 187,
-  kFieldPowerMaxLimit = 188,
-  kFieldPowerDefaultLimit = 189,
-  kFieldPowerCurrentLimit = 190,
-  kFieldEnergyAlias = 191,
-  kFieldPowerRequestedLimit = 192,
-};
 
 unsigned limit_mw(const Gpu& gpu) {
   return static_cast<unsigned>(std::lround(gpu.spec().model.limit_watts * 1000));
@@ -63,44 +52,31 @@ Return collect_samples(Node& node, const Gpu& gpu, unsigned type, unsigned long 
   return out->empty() ? kNotFound : kSuccess;
 }
 
-Return read_field(const Gpu& gpu, FieldValue* field) {
-  const GpuModel& model = gpu.spec().model;
-  field->valueType = kValueUnsignedInt;
-  switch (field->fieldId) {
-    case kFieldEnergy:
-    case kFieldEnergyAlias:
-      if (!model.energy_counter) return kNotSupported;
-      field->valueType = kValueUnsignedLongLong;
-      field->value.ullVal = gpu.state().counter_mj;
-      return kSuccess;
-    case kFieldPowerAverage:
-      if (!model.averages_power) return kNotSupported;
-      field->value.uiVal = gpu.state().average_mw;
-      return kSuccess;
-    case kFieldPowerInstant: field->value.uiVal = gpu.state().instant_mw; return kSuccess;
-    case kFieldPowerMinLimit: field->value.uiVal = limit_mw(gpu) / 2; return kSuccess;
-    case kFieldPowerMaxLimit:
-    case kFieldPowerDefaultLimit:
-    case kFieldPowerCurrentLimit:
-    case kFieldPowerRequestedLimit: field->value.uiVal = limit_mw(gpu); return kSuccess;
-    default: return kNotSupported;
-  }
-}
-
 // GPM's numbers for the activities we model; the other tensor pipes stand still.
 struct GpmName {
   unsigned id;
   int index;  // -1: always 0
   const char* name;
+  double scale = 1;  // of percent; the traffic in MiB per second follows the memory's activity
 };
 constexpr GpmName kGpmNames[] = {
-    {1, kGfx, "GRAPHICS_UTIL"},       {2, kSm, "SM_UTIL"},
-    {3, kOccupancy, "SM_OCCUPANCY"},  {4, kInteger, "INTEGER_UTIL"},
-    {5, kTensor, "ANY_TENSOR_UTIL"},  {6, -1, "DFMA_TENSOR_UTIL"},
-    {7, kTensor, "HMMA_TENSOR_UTIL"}, {8, -1, "DMMA_TENSOR_UTIL"},
-    {9, -1, "IMMA_TENSOR_UTIL"},      {10, kDram, "DRAM_BW_UTIL"},
-    {11, kFp64, "FP64_UTIL"},         {12, kFp32, "FP32_UTIL"},
+    {1, kGfx, "GRAPHICS_UTIL"},
+    {2, kSm, "SM_UTIL"},
+    {3, kOccupancy, "SM_OCCUPANCY"},
+    {4, kInteger, "INTEGER_UTIL"},
+    {5, kTensor, "ANY_TENSOR_UTIL"},
+    {6, -1, "DFMA_TENSOR_UTIL"},
+    {7, kTensor, "HMMA_TENSOR_UTIL"},
+    {8, -1, "DMMA_TENSOR_UTIL"},
+    {9, -1, "IMMA_TENSOR_UTIL"},
+    {10, kDram, "DRAM_BW_UTIL"},
+    {11, kFp64, "FP64_UTIL"},
+    {12, kFp32, "FP32_UTIL"},
     {13, kFp16, "FP16_UTIL"},
+    {20, kDram, "PCIE_TX_PER_SEC", 3},
+    {21, kDram, "PCIE_RX_PER_SEC", 9},
+    {60, -1, "NVLINK_TOTAL_RX_PER_SEC"},
+    {61, -1, "NVLINK_TOTAL_TX_PER_SEC"},
 };
 constexpr Millis kGpmRefresh = 100;
 
@@ -118,7 +94,7 @@ void read_metric(const ActivitySum& from, const ActivitySum& to, GpmMetric* metr
       metric->value = known.id == 1 ? 0 : std::numeric_limits<double>::quiet_NaN();
     } else if (known.index >= 0) {
       const auto i = static_cast<size_t>(known.index);
-      metric->value = (to.sums[i] - from.sums[i]) / static_cast<double>(time);
+      metric->value = (to.sums[i] - from.sums[i]) / static_cast<double>(time) * known.scale;
     }
     return;
   }
@@ -192,18 +168,6 @@ Return nvmlDeviceGetSamples(Device device, unsigned type, unsigned long long las
     if (*count < found.size()) return kInsufficientSize;
     std::copy(found.begin(), found.end(), samples);
     *count = static_cast<unsigned>(found.size());
-    return kSuccess;
-  });
-}
-
-Return nvmlDeviceGetFieldValues(Device device, int count, FieldValue* values) {
-  return on_gpu(__func__, device, [&](Node& node, Gpu& gpu) {
-    if (!values || count < 0) return kInvalidArgument;
-    for (int i = 0; i < count; ++i) {
-      values[i].timestamp = static_cast<long long>(node.wall_micros(node.now()));
-      values[i].latencyUsec = 0;
-      values[i].nvmlReturn = read_field(gpu, &values[i]);
-    }
     return kSuccess;
   });
 }

@@ -56,6 +56,7 @@ struct GpuState {
   double temperature = 30;
   unsigned sm_mhz = 0, memory_mhz = 0;
   uint64_t event_reasons = 0;
+  uint64_t capped_ns = 0;  // how long the power limit held it back
   uint64_t memory_used = 0;
   Ring<PowerSample, 119> power;
   Ring<Ticket, 71> tickets;
@@ -103,6 +104,10 @@ class Gpu {
   uint64_t counter_start_mj_ = 0;
   AccountingBook accounting_;
 };
+
+inline double shown_temperature(const Gpu& gpu) {
+  return gpu.spec().temperature.value_or(gpu.state().temperature);
+}
 
 std::unique_ptr<Gpu> make_gpu(const Scenario& scenario, unsigned index);
 

@@ -34,6 +34,8 @@ struct GpuModel {
   unsigned idle_sm_mhz = 0;
   unsigned memory_mhz = 0;
   unsigned pci_device = 0;
+  bool hbm = false;  // and with it a sensor for the memory's temperature
+  bool nvlink = false;
 };
 
 const GpuModel* find_gpu_model(std::string_view key);

@@ -67,16 +67,33 @@ NodeRoot::~NodeRoot() {
   for (const auto& [pid, start] : living_) remove_process(pid);
   fs::remove(folder_ / "proc" / "stat", ignored);
   for (const auto& [name, text] : written_) fs::remove(folder_ / name, ignored);
+  for (const GpuSpec& gpu : scenario_.gpus) {
+    fs::remove(driver_folder(gpu) / "information", ignored);
+    fs::remove(driver_folder(gpu), ignored);
+  }
+  for (const char* name : {"proc/driver/nvidia/gpus", "proc/driver/nvidia", "proc/driver"}) {
+    fs::remove(folder_ / name, ignored);
+  }
   // Only when empty: whatever else is there is not ours.
   fs::remove(folder_ / "proc", ignored);
   fs::remove(folder_ / "kubelet", ignored);
   fs::remove(folder_ / "docker", ignored);
 }
 
+fs::path NodeRoot::driver_folder(const GpuSpec& gpu) const {
+  // Four digits of domain there, eight in NVML.
+  const std::string bus = gpu.pci_bus_id.size() > 4 ? gpu.pci_bus_id.substr(4) : gpu.pci_bus_id;
+  return folder_ / "proc" / "driver" / "nvidia" / "gpus" / bus;
+}
+
 void NodeRoot::keep(Millis now) {
   if (started_ && now >= written_at_ && now < next_change_) return;
   if (!started_) {
     write_file(folder_ / "proc" / "stat", "cpu  0 0 0 0 0 0 0 0 0 0\nbtime " + std::to_string(boot_seconds_) + "\n");
+    for (const GpuSpec& gpu : scenario_.gpus) {
+      write_file(driver_folder(gpu) / "information",
+                 "Model: \t\t " + gpu.model.name + "\nGPU UUID: \t " + gpu.uuid + "\n");
+    }
   }
   started_ = true;
   written_at_ = now;

@@ -26,6 +26,7 @@ class NodeRoot {
   void keep(Millis now);
 
  private:
+  std::filesystem::path driver_folder(const GpuSpec& gpu) const;
   void write_process(const Life& life);
   void remove_process(unsigned pid);
   void write_daemons(const std::vector<Life>& lives, Millis now);

@@ -42,7 +42,9 @@ struct GpuSpec {
   std::vector<MigSpec> instances;  // position is the MIG index; a destroyed one leaves a hole
   bool accounting = false;
   uint64_t counter_start_mj = 0;
-  std::string trace;  // empty: computed from the processes
+  std::optional<double> temperature;     // instead of what the load would make of it
+  std::optional<unsigned> memory_clock;  // likewise
+  std::string trace;                     // empty: computed from the processes
   bool loop = false;
   std::shared_ptr<const Trace> recording;
 };
@@ -131,6 +133,14 @@ struct XidEvent {
   Millis at = 0;
 };
 
+// A field of nvmlDeviceGetFieldValues has this value from then on.
+struct FieldChange {
+  unsigned gpu = 0;
+  unsigned field = 0;
+  uint64_t value = 0;
+  Millis at = 0;
+};
+
 struct GpuMoment {
   unsigned gpu = 0;
   Millis at = 0;
@@ -157,6 +167,7 @@ struct Scenario {
   std::vector<CallLatency> latencies;
   std::vector<std::string> missing_symbols;
   std::vector<XidEvent> xids;
+  std::vector<FieldChange> field_changes;
   std::vector<GpuMoment> counter_resets;
   std::vector<GpuMoment> accounting_changes;
   Quirks quirks;

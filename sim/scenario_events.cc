@@ -111,6 +111,17 @@ struct EventReader {
     scenario->xids.push_back(event);
   }
 
+  void field(Millis at) {
+    FieldChange change;
+    change.at = at;
+    change.gpu = gpu();
+    reader.require("field");
+    reader.require("value");
+    reader.whole("field", &change.field, 1000);
+    reader.whole("value", &change.value, 1ull << 52);
+    scenario->field_changes.push_back(change);
+  }
+
   void accounting(Millis at) {
     bool on = true;
     reader.flag("on", &on);
@@ -143,12 +154,14 @@ void parse_event(const YAML::Node& node, ParseFailure* failure, Scenario* scenar
     event.mig(at, what == "mig_create");
   } else if (what == "error") {
     event.call_error(at);
+  } else if (what == "field") {
+    event.field(at);
   } else if (what == "accounting") {
     event.accounting(at);
   } else {
     event.reader.refuse("do",
                         "must be gpu_lost, gpu_back, driver_reload, counter_reset, xid, mig_create, mig_destroy, "
-                        "error or accounting");
+                        "error, field or accounting");
   }
   event.reader.finish();
 }

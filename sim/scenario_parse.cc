@@ -76,6 +76,8 @@ void parse_gpu(const YAML::Node& node, const std::string& folder, unsigned index
   double joules = 0;
   reader.number("counter_start_joules", &joules, 0, 1e13);
   out->counter_start_mj = static_cast<uint64_t>(joules * 1000);
+  if (reader.has("temperature")) reader.number("temperature", &out->temperature.emplace(), 0, 200);
+  if (reader.has("memory_clock")) reader.whole("memory_clock", &out->memory_clock.emplace(), 100000);
   parse_overrides(&reader, &out->model);
   if (reader.has("mig")) {
     if (out->model.mig_slices == 0) return reader.refuse("mig", "is not something a " + key + " can do");

@@ -1,9 +1,11 @@
 // Prints docs/metrics.md from the catalog of metrics, so that the two cannot differ.
 #include <cstdio>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "expose/catalog.h"
+#include "expose/dcgm_families.h"
 
 namespace {
 
@@ -71,6 +73,45 @@ void print_rows(std::string_view collector) {
   }
 }
 
+struct DcgmChapter {
+  std::string_view collector;
+  std::string_view text;
+  std::span<const DcgmFamily> (*families)();
+};
+
+constexpr std::string_view kGpuIntroduction = R"(
+# Device view
+
+`/gpu/metrics` shows the GPUs under the names of DCGM's exporters, from the driver alone; why each name has the type it
+has is told in [decisions/0011](decisions/0011-dcgm-names.md).
+
+- A line per GPU and pod on it: pods that were given the GPU, and pods whose processes run there. Without a pod the pod
+  labels are left out.
+- On a GPU that several pods share, power and framebuffer used are each pod's part, and one line without pod labels has
+  the rest: their sum is the device's reading. The other readings are repeated.
+- Energy is always the pods' parts, as the ledger charged them, and a line without pod labels for the rest. None of
+  these ever falls, and pods that are gone keep theirs.
+- In OpenMetrics, counters whose names do not end in `_total` have the type unknown.
+)";
+
+constexpr DcgmChapter kDcgmChapters[] = {
+    {"dcgm", "Labels: container_name, gpu, node (with `--node-name`), pod_name, pod_namespace, uuid.", legacy_families},
+    {"dcgm-modern",
+     "Off unless asked for. Labels: gpu, UUID, pci_bus_id, device, modelName, GPU_I_PROFILE and GPU_I_ID (on MIG, "
+     "where "
+     "each GPU\ninstance has lines of its own), Hostname, DCGM_FI_DRIVER_VERSION, container, namespace, pod.",
+     modern_families},
+};
+
+void print_dcgm(const DcgmChapter& chapter) {
+  std::printf("\n## %s\n\n%s\n\n| name | type | |\n|---|---|---|\n", std::string(chapter.collector).c_str(),
+              std::string(chapter.text).c_str());
+  for (const DcgmFamily& family : chapter.families()) {
+    std::printf("| `%s` | %s | %s |\n", std::string(family.name).c_str(), std::string(type_name(family.type)).c_str(),
+                std::string(family.help).c_str());
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -79,5 +120,7 @@ int main() {
     std::printf("\n## %s\n\n%s\n\n", std::string(chapter.collector).c_str(), std::string(chapter.text).c_str());
     print_rows(chapter.collector);
   }
+  std::printf("%s", std::string(kGpuIntroduction).c_str());
+  for (const DcgmChapter& chapter : kDcgmChapters) print_dcgm(chapter);
   return std::fflush(stdout) == 0 ? 0 : 1;
 }

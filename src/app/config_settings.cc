@@ -267,10 +267,10 @@ const Setting kSettings[] = {
     GL_COLLECTOR("idle", "true", true, "gpu_idle_*: who holds memory without working"),
     GL_COLLECTOR("processlist", "true", true, "gpu_process_*: the list of processes"),
     GL_COLLECTOR("device", "true", true, "gpu_ledger_device_*: the GPUs and the books' other side"),
-    GL_COLLECTOR("dcgm", "true", false, "dcgm_* on /gpu/metrics"),
+    GL_COLLECTOR("dcgm", "true", true, "dcgm_* on /gpu/metrics"),
     GL_COLLECTOR("pod", "true", true, "gpu_ledger_pod_* and the other owners"),
     GL_COLLECTOR("self", "true", true, "gpu_ledger_build_info and the program's own state"),
-    GL_COLLECTOR("dcgm-modern", "false", false, "DCGM_FI_* on /gpu/metrics"),
+    GL_COLLECTOR("dcgm-modern", "false", true, "DCGM_FI_* on /gpu/metrics"),
 
     {"config", G::kProgram, F::kValue, "FILE", "", "YAML with the same names; SIGHUP reads it again",
      set_text<&Config::config_file>},

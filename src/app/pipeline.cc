@@ -1,5 +1,8 @@
 #include "app/pipeline.h"
 
+#include <filesystem>
+#include <system_error>
+
 #include "app/self_stats.h"
 #include "base/file.h"
 
@@ -7,6 +10,16 @@ namespace gpuledger::app {
 namespace {
 
 constexpr Nanoseconds kPatienceAtStart = std::chrono::seconds(10);
+
+std::optional<uint64_t> count_folders(const std::string& folder) {
+  std::error_code failed;
+  uint64_t count = 0;
+  for (std::filesystem::directory_iterator entry(folder, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    ++count;
+  }
+  return failed ? std::nullopt : std::optional(count);
+}
 
 }  // namespace
 
@@ -59,6 +72,8 @@ std::shared_ptr<const Snapshot> Pipeline::run_cycle() {
   cycle->self = read_self_stats();
   rescan_wanted_ = cycle->identities->rescan_wanted;
   if (cycle->batch.processes_scanned) last_scan_ = began;
+  if (scan && !gpus_folder_.empty()) gpus_expected_ = count_folders(gpus_folder_);
+  cycle->gpus_expected = gpus_expected_;
 
   cycle->sources.push_back(cycle->batch.health);
   for (SourceHealth& health : resolver_->health()) cycle->sources.push_back(std::move(health));
@@ -77,6 +92,8 @@ std::shared_ptr<const Snapshot> Pipeline::run_cycle() {
   snapshot->text = deferred(expose::write_text);
   snapshot->openmetrics = deferred(expose::write_openmetrics);
   snapshot->json = deferred(expose::write_json);
+  snapshot->gpu_text = deferred(expose::write_gpu_text);
+  snapshot->gpu_openmetrics = deferred(expose::write_gpu_openmetrics);
   snapshot->cycle = std::move(cycle);
   cycle_durations_.observe(std::chrono::duration<double>(clock_.now().steady - began).count());
   return snapshot;
@@ -116,6 +133,7 @@ void Pipeline::log_changes(const Cycle& cycle) {
 void Pipeline::change(const BookingRules& rules, PipelineOptions options) {
   engine_.change_rules(rules);
   source_->change_interval(options.sample_interval);
+  source_->change_readings(options.readings);
   options_ = std::move(options);
   shown_ = std::make_shared<const expose::ExposeOptions>(options_.expose);
 }

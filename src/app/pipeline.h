@@ -19,6 +19,7 @@ struct PipelineOptions {
   Nanoseconds sample_interval = std::chrono::seconds(1);
   Nanoseconds process_scan_interval = std::chrono::seconds(10);
   expose::ExposeOptions expose;
+  Readings readings;
   bool simulated = false;
   std::string textfile;  // empty: none; change() leaves it as it was
 };
@@ -36,6 +37,9 @@ class Pipeline {
 
   // Before the first cycle: the books go on where the keeper's last ended.
   void keep_state(std::unique_ptr<StateKeeper> keeper, std::string boot_id);
+
+  // Where the driver lists the GPUs it found, one folder each.
+  void count_gpus_in(std::string folder) { gpus_folder_ = std::move(folder); }
 
   std::shared_ptr<const Snapshot> run_cycle();
 
@@ -67,6 +71,8 @@ class Pipeline {
   std::optional<Nanoseconds> last_textfile_;
   std::unique_ptr<StateKeeper> state_keeper_;
   StateLog states_;
+  std::string gpus_folder_;  // empty: not to be looked at
+  std::optional<uint64_t> gpus_expected_;
 };
 
 }  // namespace gpuledger::app

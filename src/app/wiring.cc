@@ -1,5 +1,8 @@
 #include "app/wiring.h"
 
+#include <unistd.h>
+
+#include <climits>
 #include <map>
 
 #include "app/directory.h"
@@ -7,6 +10,8 @@
 
 namespace gpuledger::app {
 namespace {
+
+constexpr const char* kGpusFolder = "/driver/nvidia/gpus";  // below --proc-root
 
 // The first cycle comes without names rather than late.
 constexpr Nanoseconds kPatienceWithNames = std::chrono::seconds(3);
@@ -33,6 +38,20 @@ Error driver_error(const Config& config, const SimNode* sim, Error error) {
   return error;
 }
 
+Readings readings_for(const std::set<std::string>& collectors) {
+  Readings readings;
+  readings.pcie_traffic = collectors.contains("dcgm");
+  readings.vitals = readings.pcie_traffic || collectors.contains("device") || collectors.contains("dcgm-modern");
+  return readings;
+}
+
+// As DCGM's exporter: the name of the machine where nobody gave the node's.
+std::string host_name(const Config& config) {
+  if (!config.node_name.empty()) return config.node_name;
+  char name[HOST_NAME_MAX + 1] = {};
+  return ::gethostname(name, sizeof(name) - 1) == 0 ? name : "";
+}
+
 }  // namespace
 
 BookingRules booking_rules(const Config& config) {
@@ -52,9 +71,11 @@ PipelineOptions pipeline_options(const Config& config) {
   options.process_scan_interval = config.process_scan_interval;
   options.simulated = config.backend == Backend::kSim;
   options.textfile = config.textfile;
+  options.readings = readings_for(config.collectors);
   options.expose.process_prefix = config.metric_prefix;
   options.expose.collectors = config.collectors;
   options.expose.node = config.node_name;
+  options.expose.host_name = host_name(config);
   options.expose.pod = config.pod_name;
   options.expose.name_space = config.pod_namespace;
   options.expose.version = version();
@@ -74,6 +95,7 @@ Result<OpenDriver> open_driver(const Config& config, const Clock& clock) {
   options.library = driver.library;
   options.gpu_devices = config.gpu_devices;
   options.sample_interval = config.sample_interval;
+  options.readings = readings_for(config.collectors);
   driver.source = nvml::make_nvml_source(std::move(options), clock);
   auto probe = driver.source->probe();
   if (!probe.ok()) return driver_error(config, driver.sim.get(), probe.error());
@@ -98,6 +120,8 @@ Result<Node> open_node(const Config& config, const Clock& clock) {
   resolver->wait_for_names(kPatienceWithNames);
   node.pipeline = std::make_unique<Pipeline>(std::move(driver->source), std::move(resolver), booking_rules(config),
                                              pipeline_options(config), clock);
+  // Who watches some of the GPUs misses none of the others.
+  if (config.gpu_devices.empty()) node.pipeline->count_gpus_in(proc_root + kGpusFolder);
   if (!config.state_file.empty()) {
     auto keeper = StateKeeper::open(config.state_file, clock);
     if (!keeper.ok()) return Error{keeper.error().code, "--state-file: " + keeper.error().message};

@@ -196,6 +196,7 @@ void DeviceBook::book_to(Account& account, Energy energy, bool alone, bool is_st
   (alone ? account.booked.alone : account.booked.shared) += energy;
   Booked& owner = owner_of(account);
   (alone ? owner.alone : owner.shared) += energy;
+  account.last_step += energy;
   if (is_static) account.static_energy += energy;
 }
 

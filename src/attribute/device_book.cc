@@ -9,7 +9,11 @@ DeviceBook::DeviceBook(std::shared_ptr<const DeviceDescription> description) : d
 void DeviceBook::advance(const DeviceSample& sample, const SampleBatch& batch, const IdentityMap& identities,
                          const BookingRules& rules) {
   description_ = sample.description;
-  for (uint64_t xid : sample.xids) ++xids_[xid];
+  Nanoseconds seen = batch.at.wall;
+  for (uint64_t xid : sample.xids) {
+    ++xids_[xid];
+    xid_seen_[xid] = seen++;
+  }
   if (!sample.up) {
     mark_down(batch.at.steady);
     return;
@@ -19,21 +23,38 @@ void DeviceBook::advance(const DeviceSample& sample, const SampleBatch& batch, c
   now_ = batch.at.steady;
   const Step present = gather(sample, identities);
   if (absence_) {
-    if (end_absence(sample, batch.at, present, rules)) meter_.close(sample, batch.at);
+    if (end_absence(sample, batch.at, present, rules)) {
+      meter_.close(sample, batch.at);
+      note_counter(sample);
+    }
     retire_missing(present);
     return;
   }
   const auto step = meter_.read(sample, batch.at, highest_power());
   if (step) {
     if (wait_for_utilization(sample, present, step->time)) return;
-    measured_ += step->energy;
+    begin_step(step->energy);
     const bool ordinary = book(*step, present, sample, rules);
     if (ordinary) learn_floors(*step, present, sample);
     last_crowd_ = present.who.size();
     down_since_.reset();
   }
   meter_.close(sample, batch.at);
+  note_counter(sample);
   retire_missing(present);
+}
+
+void DeviceBook::begin_step(Energy energy) {
+  measured_ += energy;
+  last_step_ = energy;
+  for (auto& [key, account] : accounts_) account.last_step = Energy();
+}
+
+// Once all that the counter shows is booked, so that the rest is what was before.
+void DeviceBook::note_counter(const DeviceSample& sample) {
+  if (!counted_before_ && sample.energy_counter) {
+    counted_before_ = std::max(Energy(), *sample.energy_counter - measured_);
+  }
 }
 
 void DeviceBook::mark_down(Nanoseconds now) {
@@ -101,7 +122,10 @@ void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rule
   device.measured = measured_;
   device.unattributed = unattributed_;
   device.idle_power = rules.idle_power ? rules.idle_power : idle_floor_.value();
+  device.counted_before = counted_before_;
+  device.last_step = last_step_;
   device.xids = xids_;
+  device.xid_seen = xid_seen_;
   ledger.devices.push_back(std::move(device));
 
   std::map<const Booked*, Bytes> idle_memory;  // by owner
@@ -114,6 +138,7 @@ void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rule
     process.active = !account.exited;
     process.booked = account.booked;
     process.booked += account.inherited;
+    process.last_step = account.last_step;
     process.static_energy = account.static_energy;
     process.standard_error_joules = standard_error(account, rules);
     process.sm = account.sm;

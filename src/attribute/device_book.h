@@ -58,6 +58,7 @@ class DeviceBook {
     Booked booked;
     Booked inherited;             // from forgotten processes with the same labels
     Energy static_energy;         // of what is booked
+    Energy last_step;             // likewise
     double lottery_variance = 0;  // J^2, independent from step to step
     double intensity_error = 0;   // J, of one sign all along, so it adds up
     IdleTracker idle;
@@ -120,6 +121,8 @@ class DeviceBook {
                    const BookingRules& rules);
   void book_weighted(Energy energy, const std::vector<double>& shares, const Step& present, bool is_static);
   void book_to(Account& account, Energy energy, bool alone, bool is_static);
+  void begin_step(Energy energy);
+  void note_counter(const DeviceSample& sample);
   Booked& owner_of(Account& account);
   static bool quiet(const DeviceSample& sample, const Step& present);
   Observed observe(const EnergyMeter::Step& step, const Step& present, const DeviceSample& sample,
@@ -133,9 +136,12 @@ class DeviceBook {
   bool up_ = false;
   EnergyMeter meter_;
   Energy measured_;
+  Energy last_step_;
+  std::optional<Energy> counted_before_;
   std::array<Energy, kReasonCount> unattributed_{};
   std::map<Owner, Booked> owners_;
   std::map<uint64_t, uint64_t> xids_;
+  std::map<uint64_t, Nanoseconds> xid_seen_;
   Accounts accounts_;
   PowerFloor idle_floor_;
   PowerFloor resident_floor_;

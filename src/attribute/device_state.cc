@@ -31,6 +31,7 @@ DeviceState DeviceBook::state(const std::string& boot_id) const {
   state.measured = measured_;
   state.unattributed = unattributed_;
   state.xids = xids_;
+  state.xid_seen = xid_seen_;
   for (const auto& [owner, booked] : owners_) state.owners.push_back({owner, booked});
   state.accounts.reserve(accounts_.size());
   for (const auto& [key, account] : accounts_) {
@@ -59,6 +60,7 @@ void DeviceBook::restore(const DeviceState& state, const std::string& boot_id, N
   measured_ = state.measured;
   unattributed_ = state.unattributed;
   xids_ = state.xids;
+  xid_seen_ = state.xid_seen;
   for (const OwnerState& owner : state.owners) owners_[owner.owner] = owner.booked;
   for (const AccountState& account : state.accounts) restore_account(account, same_boot, now);
   idle_floor_ = PowerFloor(state.idle_floor);
@@ -107,7 +109,7 @@ bool DeviceBook::end_absence(const DeviceSample& sample, Timestamp at, const Ste
   const Energy energy = *sample.energy_counter - absence.counter;
   // Either clock may have been set back: the wall clock by hand, the steady one by moving to another namespace.
   const Nanoseconds time = std::max({at.steady - absence.began.steady, at.wall - absence.began.wall, Nanoseconds(0)});
-  measured_ += energy;
+  begin_step(energy);
   if (beyond_belief(energy, time)) {
     book_to_reason(energy, Reason::kAnomaly);
   } else {

@@ -48,6 +48,7 @@ struct DeviceState {
   Energy measured;
   std::array<Energy, kReasonCount> unattributed{};
   std::map<uint64_t, uint64_t> xids;
+  std::map<uint64_t, Nanoseconds> xid_seen;
   std::vector<OwnerState> owners;
   std::vector<AccountState> accounts;
   PowerFloor::Memory idle_floor;

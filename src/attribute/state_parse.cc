@@ -188,7 +188,11 @@ DeviceState device_of(const Json& json) {
   const Json& reasons = json.at("unattributed_uj");
   if (reasons.size() != kReasonCount) throw Refused{"other reasons than ours"};
   for (size_t i = 0; i < kReasonCount; ++i) device.unattributed[i] = energy(reasons.at(i));
-  for (const Json& xid : json.at("xids")) device.xids[unsigned_whole(xid.at(0))] = unsigned_whole(xid.at(1));
+  for (const Json& xid : json.at("xids")) {
+    const uint64_t number = unsigned_whole(xid.at(0));
+    device.xids[number] = unsigned_whole(xid.at(1));
+    if (xid.size() > 2) device.xid_seen[number] = time(xid.at(2));
+  }
   device.idle_floor = floor_of(json, "idle_floor_mw");
   device.resident_floor = floor_of(json, "resident_floor_mw");
   for (const Json& entry : json.at("owners")) {

@@ -204,6 +204,7 @@ void write_device(JsonText& json, const DeviceState& device) {
     json.open('[');
     json.value(xid);
     json.value(count);
+    if (const auto seen = device.xid_seen.find(xid); seen != device.xid_seen.end()) json.value(seen->second);
     json.close(']');
   }
   json.close(']');

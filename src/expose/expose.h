@@ -15,6 +15,7 @@ struct ExposeOptions {
   std::string node;        // on every series
   std::string pod;         // on the gpu_idle_* families only: a sidecar's pod
   std::string name_space;  // likewise
+  std::string host_name;   // label Hostname of the DCGM_FI_* families
   std::string version;
   // False for textfiles: node_exporter, which reads them, has process_* series of its own and refuses a file
   // that brings them again.
@@ -25,6 +26,10 @@ struct ExposeOptions {
 std::string write_text(const Cycle& cycle, const ExposeOptions& options);         // text format 0.0.4
 std::string write_openmetrics(const Cycle& cycle, const ExposeOptions& options);  // OpenMetrics 1.0
 std::string write_json(const Cycle& cycle, const ExposeOptions& options);         // /api/v1/snapshot
+
+// The device view of the collectors dcgm and dcgm-modern; empty when neither is on.
+std::string write_gpu_text(const Cycle& cycle, const ExposeOptions& options);
+std::string write_gpu_openmetrics(const Cycle& cycle, const ExposeOptions& options);
 
 // A prefix that is no metric name, or that would make two families of one name ("process" does),
 // is refused: Prometheus would drop the whole scrape.

@@ -42,6 +42,10 @@ void append_number(std::string& out, Nanoseconds value) {
   append_decimal(out, value.count(), 9);
 }
 
+void append_number(std::string& out, Thousandths value) {
+  append_decimal(out, value.count, 3);
+}
+
 void append_number(std::string& out, Bytes value) {
   append_number(out, value.count);
 }

@@ -14,6 +14,10 @@ void append_number(std::string& out, Energy value);       // joules
 void append_number(std::string& out, Power value);        // watts
 void append_number(std::string& out, Nanoseconds value);  // seconds
 void append_number(std::string& out, Bytes value);
+struct Thousandths {
+  int64_t count = 0;
+};
+void append_number(std::string& out, Thousandths value);
 void append_number(std::string& out, uint64_t value);
 void append_number(std::string& out, double value);  // shortest that reads back as the same; must be finite
 

@@ -25,14 +25,20 @@ void TextWriter::begin_family(std::string name, MetricType type, std::string_vie
 
 void TextWriter::write_header() {
   header_due_ = false;
-  // OpenMetrics names a counter's family without the suffix that its samples carry.
+  // OpenMetrics names a counter's family without the suffix that its samples carry. DCGM's counters have none, and
+  // their names must stay: there they are of unknown type.
   std::string_view family = name_;
-  if (format_ == Format::kOpenMetrics && type_ == MetricType::kCounter && family.ends_with("_total")) {
-    family.remove_suffix(std::string_view("_total").size());
+  std::string_view type = type_name(type_);
+  if (format_ == Format::kOpenMetrics && type_ == MetricType::kCounter) {
+    if (family.ends_with("_total")) {
+      family.remove_suffix(std::string_view("_total").size());
+    } else {
+      type = "unknown";
+    }
   }
   out_.append("# HELP ").append(family).append(" ");
   append_help(out_, help_, format_ == Format::kOpenMetrics);
-  out_.append("\n# TYPE ").append(family).append(" ").append(type_name(type_)).append("\n");
+  out_.append("\n# TYPE ").append(family).append(" ").append(type).append("\n");
   // The unit must be the end of the name there.
   if (format_ == Format::kOpenMetrics && !unit_.empty() && family.ends_with(unit_)) {
     out_.append("# UNIT ").append(family).append(" ").append(unit_).append("\n");

@@ -10,6 +10,7 @@
 namespace gpuledger::http {
 namespace {
 
+constexpr const char* kGpuPath = "/gpu/metrics";
 constexpr const char* kSnapshotPath = "/api/v1/snapshot";
 constexpr const char* kPlain = "text/plain; charset=utf-8";
 constexpr const char* kTextFormat = "text/plain; version=0.0.4; charset=utf-8";
@@ -48,6 +49,7 @@ std::string write_links(const RouteSettings& settings) {
   std::string links;
   for (const auto& [path, what] :
        std::initializer_list<std::pair<std::string, const char*>>{{settings.metrics_path, "metrics for Prometheus"},
+                                                                  {kGpuPath, "the GPUs under DCGM's names"},
                                                                   {kSnapshotPath, "the same as JSON"},
                                                                   {"/healthz", "does the process live"},
                                                                   {"/-/ready", "is there a fresh snapshot"}}) {
@@ -102,7 +104,10 @@ void set_body(Reply& reply, const std::shared_ptr<const Snapshot>& snapshot, con
     reply.body = std::shared_ptr<const std::string>(snapshot, &plain);
 }
 
-Reply metrics(const RequestFacts& request, const std::shared_ptr<const Snapshot>& snapshot, PackedSnapshot& packed) {
+using Text = LazyText Snapshot::*;
+
+Reply metrics(const RequestFacts& request, const std::shared_ptr<const Snapshot>& snapshot, Text text, Text openmetrics,
+              PackedSnapshot& packed) {
   Reply reply;
   if (const auto format = negotiate_format(request.accept); !format) {
     reply = text_reply(406, "metrics come as text/plain; version=0.0.4 or application/openmetrics-text; version=1.0.0");
@@ -111,10 +116,18 @@ Reply metrics(const RequestFacts& request, const std::shared_ptr<const Snapshot>
   } else {
     const bool open = *format == Format::kOpenMetrics;
     reply.content_type = open ? kOpenMetricsFormat : kTextFormat;
-    set_body(reply, snapshot, (open ? snapshot->openmetrics : snapshot->text).get(), request.accept_encoding, packed);
+    set_body(reply, snapshot, ((*snapshot).*(open ? openmetrics : text)).get(), request.accept_encoding, packed);
   }
   reply.headers.emplace_back("Vary", "Accept, Accept-Encoding");
   return reply;
+}
+
+Reply gpu_metrics(const RequestFacts& request, const std::shared_ptr<const Snapshot>& snapshot,
+                  PackedSnapshot& packed) {
+  // OpenMetrics has a last line even when there is no GPU.
+  if (snapshot && snapshot->gpu_openmetrics.get().empty())
+    return text_reply(404, "the collectors dcgm and dcgm-modern are off");
+  return metrics(request, snapshot, &Snapshot::gpu_text, &Snapshot::gpu_openmetrics, packed);
 }
 
 Reply snapshot_json(const RequestFacts& request, const std::shared_ptr<const Snapshot>& snapshot,
@@ -141,18 +154,20 @@ Reply route(const RequestFacts& request, const RouteSettings& settings, std::sha
             PackedSnapshot& packed, Nanoseconds steady_now) {
   const std::string_view path = path_of(request.target);
   const bool is_metrics = path == settings.metrics_path;
+  const bool is_gpu = path == kGpuPath;
   const bool is_ready = path == "/-/ready" || path == "/readyz";
   const bool is_health = path == "/healthz" || path == "/health";
   const bool is_json = path == kSnapshotPath;
   const bool is_page = path == "/" || path == "/page.css" || path == "/page.js";
-  if (!is_metrics && !is_ready && !is_health && !is_json && !is_page)
+  if (!is_metrics && !is_gpu && !is_ready && !is_health && !is_json && !is_page)
     return text_reply(404, "there is nothing here; / lists what there is");
   if (request.method != "GET" && request.method != "HEAD") {
     Reply reply = text_reply(405, "only GET and HEAD");
     reply.headers.emplace_back("Allow", "GET, HEAD");
     return reply;
   }
-  if (is_metrics) return metrics(request, snapshot, packed);
+  if (is_metrics) return metrics(request, snapshot, &Snapshot::text, &Snapshot::openmetrics, packed);
+  if (is_gpu) return gpu_metrics(request, snapshot, packed);
   if (is_json) return snapshot_json(request, snapshot, packed);
   if (is_health) return text_reply(200, "ok");
   if (path == "/") return index_page(settings);

@@ -43,8 +43,13 @@ struct DeviceAccount {
   bool up = false;
   Energy measured;  // since the ledger began; always owners + unattributed
   std::array<Energy, kReasonCount> unattributed{};
+  // What the hardware's counter had counted before the ledger began: this and measured are what it shows, and go on
+  // where it starts again (a driver reload). Empty: it was never read, or there is none.
+  std::optional<Energy> counted_before;
+  Energy last_step;                 // of measured
   std::optional<Power> idle_power;  // given or learned
   std::map<uint64_t, uint64_t> xids;
+  std::map<uint64_t, Nanoseconds> xid_seen;  // since 1970, the last of each; no two the same, so that one is the last
 };
 
 struct IdleState {
@@ -61,6 +66,7 @@ struct ProcessAccount {
   ProcessIdentity identity;
   bool active = true;  // false: exited and retained
   Booked booked;
+  Energy last_step;                  // of what is booked, with the device's last step
   Energy static_energy;              // of what is booked: idle and resident watts
   double standard_error_joules = 0;  // one standard deviation of booked.shared
   std::optional<Ratio> sm;           // empty where utilisation is unknown, or after exit

@@ -12,6 +12,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/units.h"
+#include "model/vitals.h"
 
 namespace gpuledger {
 
@@ -75,6 +76,7 @@ struct Activity {
   static constexpr size_t kParts = 6;
   std::optional<Ratio> graphics;                        // any kernel at all
   std::array<std::optional<Ratio>, kParts> parts = {};  // empty where the driver gave no number
+  Traffic traffic;
 };
 
 enum class UtilizationState {
@@ -92,8 +94,12 @@ struct DeviceSample {
   std::optional<Ratio> memory_utilization;
   std::optional<Bytes> memory_used;
   std::optional<Bytes> memory_total;
+  std::optional<Bytes> memory_free;
+  std::optional<Bytes> memory_reserved;  // the driver's own, in neither of the others
   std::optional<double> temperature_celsius;
   std::optional<double> sm_clock_mhz;
+  Vitals vitals;
+  Traffic traffic;
   std::optional<Activity> activity;
   std::map<uint32_t, Activity> instance_activity;  // MIG, by GPU instance
   UtilizationState utilization = UtilizationState::kFailed;

@@ -32,6 +32,7 @@ struct Cycle {
   std::shared_ptr<const IdentityMap> identities = std::make_shared<const IdentityMap>();
   Ledger ledger;
   std::vector<SourceHealth> sources;
+  std::optional<uint64_t> gpus_expected;  // empty: nobody can say
   DurationHistogram cycle_durations;
   SelfStats self;
 };
@@ -42,6 +43,8 @@ struct Snapshot {
   LazyText text;         // text format 0.0.4
   LazyText openmetrics;  // OpenMetrics 1.0
   LazyText json;         // /api/v1/snapshot
+  LazyText gpu_text;     // /gpu/metrics; both empty: nobody wants them made
+  LazyText gpu_openmetrics;
 };
 
 // One writer, many readers. A mutex and not std::atomic<std::shared_ptr>: g++ 12's has a race inside

@@ -17,6 +17,9 @@ class GpuSource {
   // How often sample() is called from now on. Nothing for a source that does not care.
   virtual void change_interval(Nanoseconds /*sample_interval*/) {}
 
+  // What is worth reading from now on. Nothing for a source that reads what it reads.
+  virtual void change_readings(const Readings& /*wanted*/) {}
+
   // Lets the driver go (for MIG changes and driver upgrades); sample() then only says so, until resume().
   virtual void release() = 0;
   virtual void resume() = 0;

@@ -1,4 +1,5 @@
-// usage: golden_run LIBRARY SCENARIO SECONDS text|openmetrics|json EXPECTED_WITHOUT_ENDING
+// usage: golden_run LIBRARY SCENARIO SECONDS text|openmetrics|json|dcgm|dcgm-modern|dcgm-openmetrics
+//        EXPECTED_WITHOUT_ENDING
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -48,6 +49,12 @@ std::string show(const Cycle& cycle, const std::string& format) {
   expose::ExposeOptions options;
   options.version = "test";
   options.own_process_metrics = false;
+  options.host_name = "node-7";
+  if (format.starts_with("dcgm")) {
+    options.collectors = {format == "dcgm-modern" ? "dcgm-modern" : "dcgm"};
+    return format == "dcgm-openmetrics" ? expose::write_gpu_openmetrics(cycle, options)
+                                        : expose::write_gpu_text(cycle, options);
+  }
   if (format == "json") return expose::write_json(cycle, options) + "\n";
   return without_volatile_lines(format == "text" ? expose::write_text(cycle, options)
                                                  : expose::write_openmetrics(cycle, options));
@@ -63,6 +70,7 @@ Result<std::string> run(const std::string& library, int seconds, const std::stri
   ManualClock clock;
   nvml::NvmlSourceOptions source_options;
   source_options.library = library;
+  source_options.readings.pcie_traffic = true;
   auto source = nvml::make_nvml_source(source_options, clock);
   if (const auto probe = source->probe(); !probe.ok()) return probe.error();
   identity::NodeDirectory directory;
@@ -73,6 +81,7 @@ Result<std::string> run(const std::string& library, int seconds, const std::stri
   app::PipelineOptions options;
   options.simulated = true;
   app::Pipeline pipeline(std::move(source), std::move(resolver), BookingRules{}, options, clock);
+  pipeline.count_gpus_in(root + "/proc/driver/nvidia/gpus");
   std::shared_ptr<const Snapshot> snapshot;
   for (int second = 0; second <= seconds; ++second) {
     clock.set(second);
@@ -80,6 +89,13 @@ Result<std::string> run(const std::string& library, int seconds, const std::stri
     snapshot = pipeline.run_cycle();
   }
   return show(*snapshot->cycle, format);
+}
+
+std::string ending(const std::string& format) {
+  if (format == "text") return ".prom";
+  if (format == "openmetrics") return ".om";
+  if (format == "json") return ".json";
+  return "." + format + (format.ends_with("openmetrics") ? ".om" : ".prom");
 }
 
 std::string first_difference(const std::string& expected, const std::string& actual) {
@@ -101,7 +117,7 @@ std::string first_difference(const std::string& expected, const std::string& act
 int main(int argc, char** argv) {
   if (argc != 6) return 2;
   const std::string format = argv[4];
-  const std::string file = std::string(argv[5]) + (format == "text" ? ".prom" : format == "json" ? ".json" : ".om");
+  const std::string file = std::string(argv[5]) + ending(format);
   std::string pattern = (std::filesystem::temp_directory_path() / "gpu-ledger-golden-XXXXXX").string();
   const std::string root = ::mkdtemp(pattern.data());
   ::setenv("GPU_LEDGER_SIM_ROOT", root.c_str(), 1);

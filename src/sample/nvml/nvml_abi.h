@@ -44,6 +44,8 @@ inline constexpr unsigned kVersionBufferSize = 80;
 inline constexpr unsigned kTemperatureGpu = 0;
 inline constexpr unsigned kClockSm = 1;
 inline constexpr unsigned kClockMemory = 2;
+inline constexpr unsigned kPcieSent = 0;
+inline constexpr unsigned kPcieReceived = 1;
 inline constexpr unsigned kFeatureEnabled = 1;
 inline constexpr unsigned kNoInstance = 0xFFFFFFFFu;  // gpuInstanceId outside MIG
 inline constexpr unsigned long long kValueNotAvailable = ~0ull;
@@ -152,6 +154,58 @@ union Value {
 };
 static_assert(sizeof(Value) == 8);
 
+enum ValueType : int {
+  kValueDouble = 0,
+  kValueUnsignedInt = 1,
+  kValueUnsignedLong = 2,
+  kValueUnsignedLongLong = 3,
+  kValueSignedLongLong = 4,
+  kValueSignedInt = 5,
+  kValueUnsignedShort = 6,
+};
+
+struct FieldValue {
+  unsigned fieldId;
+  unsigned scopeId;
+  long long timestamp;
+  long long latencyUsec;
+  ValueType valueType;
+  Return nvmlReturn;  // of this field alone
+  Value value;
+};
+static_assert(sizeof(FieldValue) == 40 && offsetof(FieldValue, valueType) == 24 &&
+              offsetof(FieldValue, nvmlReturn) == 28 && offsetof(FieldValue, value) == 32);
+inline constexpr unsigned kScopeAllLinks = 0xFFFFFFFFu;  // of the NVLink throughput fields
+
+enum FieldId : unsigned {
+  kFieldEccCorrectedVolatile = 3,
+  kFieldEccUncorrectedVolatile = 4,
+  kFieldEccCorrectedAggregate = 5,
+  kFieldEccUncorrectedAggregate = 6,
+  kFieldRetiredSingleBit = 29,
+  kFieldRetiredDoubleBit = 30,
+  kFieldRetiredPending = 31,
+  kFieldNvlinkFlitErrors = 38,
+  kFieldNvlinkDataErrors = 45,
+  kFieldNvlinkReplayErrors = 52,
+  kFieldNvlinkRecoveryErrors = 59,
+  kFieldPowerViolation = 74,
+  kFieldThermalViolation = 75,
+  kFieldSyncBoostViolation = 76,
+  kFieldBoardLimitViolation = 77,
+  kFieldLowUtilizationViolation = 78,
+  kFieldReliabilityViolation = 79,
+  kFieldAppClockViolation = 80,
+  kFieldMemoryTemperature = 82,
+  kFieldPcieReplays = 94,
+  kFieldNvlinkSent = 138,
+  kFieldNvlinkReceived = 139,
+  kFieldRemappedCorrectable = 142,
+  kFieldRemappedUncorrectable = 143,
+  kFieldRemapPending = 144,
+  kFieldRemapFailed = 145,
+};
+
 struct Sample {
   unsigned long long timeStamp;
   Value sampleValue;
@@ -215,7 +269,7 @@ struct GpmMetricsGet {
 static_assert(offsetof(GpmMetricsGet, sample1) == 8 && offsetof(GpmMetricsGet, metrics) == 24);
 inline constexpr unsigned kGpmMetricsGetVersion = 1;
 
-// All in percent.
+// In percent, the traffic in MiB per second.
 enum GpmMetricId : unsigned {
   kGpmGraphics = 1,
   kGpmSm = 2,
@@ -224,6 +278,10 @@ enum GpmMetricId : unsigned {
   kGpmDram = 10,
   kGpmFp64 = 11,
   kGpmFp32 = 12,
+  kGpmPcieSent = 20,
+  kGpmPcieReceived = 21,
+  kGpmNvlinkReceived = 60,
+  kGpmNvlinkSent = 61,
 };
 
 struct EventData {

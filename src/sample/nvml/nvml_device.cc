@@ -51,6 +51,7 @@ void NvmlDevice::forget_capabilities(const FunctionTable& functions) {
   utilization_.reset();
   accounting_.reset();
   calm_.reset();
+  vitals_.reset();
   gpm_.close(functions);
 }
 
@@ -78,6 +79,8 @@ void NvmlDevice::read_memory(Session& session, DeviceSample& out) {
   if (read(session, session.fn.nvmlDeviceGetMemoryInfo_v2, &memory)) {
     out.memory_used = Bytes{memory.used};
     out.memory_total = Bytes{memory.total};
+    out.memory_free = Bytes{memory.free};
+    out.memory_reserved = Bytes{memory.reserved};
     return;
   }
   if (can(session.fn.nvmlDeviceGetMemoryInfo_v2)) return;
@@ -85,6 +88,7 @@ void NvmlDevice::read_memory(Session& session, DeviceSample& out) {
   if (read(session, session.fn.nvmlDeviceGetMemoryInfo, &memory_v1)) {
     out.memory_used = Bytes{memory_v1.used};
     out.memory_total = Bytes{memory_v1.total};
+    out.memory_free = Bytes{memory_v1.free};
   }
 }
 
@@ -207,6 +211,13 @@ void NvmlDevice::read_activity(Session& session, DeviceSample& out) {
   trouble_ = nvml::describe("performance monitors", result);
 }
 
+void NvmlDevice::read_vitals(Session& session, const Readings& wanted, bool scan, DeviceSample& out) {
+  const Return result = vitals_.read(session, handle_, wanted, scan, gpm_.works(), out);
+  if (result == kSuccess) return;
+  lost_ = true;
+  trouble_ = nvml::describe("vitals", result);
+}
+
 void NvmlDevice::repeat_calm(Timestamp now, DeviceSample& out) {
   out.activity = calm_.activity();
   out.utilization = UtilizationState::kKnown;
@@ -228,7 +239,7 @@ void NvmlDevice::add_short_lives(Session& session, Nanoseconds since_last, Devic
   }
 }
 
-DeviceSample NvmlDevice::sample(Session& session, bool scan, Nanoseconds sample_interval) {
+DeviceSample NvmlDevice::sample(Session& session, bool scan, Nanoseconds sample_interval, const Readings& wanted) {
   scan = scan || !answering_;
   lost_ = succeeded_ = failed_ = false;
   DeviceSample out;
@@ -252,6 +263,8 @@ DeviceSample NvmlDevice::sample(Session& session, bool scan, Nanoseconds sample_
     accounting_.reset();
   }
   sampled_at_ = now;
+  // Last: the slow ones among them must not come between the energy and who spent it.
+  if (!lost_) read_vitals(session, wanted, scan, out);
   answering_ = !lost_ && !session.call.driver_gone() && (succeeded_ || !failed_);
   if (!answering_) {
     if (lost_) forget_capabilities(session.fn);

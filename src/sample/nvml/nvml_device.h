@@ -13,6 +13,7 @@
 #include "sample/nvml/nvml_gpm.h"
 #include "sample/nvml/nvml_mig.h"
 #include "sample/nvml/nvml_utilization.h"
+#include "sample/nvml/nvml_vitals.h"
 
 namespace gpuledger::nvml {
 
@@ -34,7 +35,7 @@ class NvmlDevice {
   void detach(const FunctionTable& functions, const std::string& why);
 
   // scan: also read what changes seldom, and the process lists.
-  DeviceSample sample(Session& session, bool scan, Nanoseconds sample_interval);
+  DeviceSample sample(Session& session, bool scan, Nanoseconds sample_interval, const Readings& wanted);
   // What is left to say of a GPU that cannot be asked.
   DeviceSample absent() const;
 
@@ -56,6 +57,7 @@ class NvmlDevice {
                       DeviceSample& out);
   void read_activity(Session& session, DeviceSample& out);
   void repeat_calm(Timestamp now, DeviceSample& out);
+  void read_vitals(Session& session, const Readings& wanted, bool scan, DeviceSample& out);
   void add_short_lives(Session& session, Nanoseconds since_last, DeviceSample& out);
   bool knows(Pid pid) const;
 
@@ -71,6 +73,7 @@ class NvmlDevice {
   GpmReader gpm_;
   AccountingReader accounting_;
   CalmWatch calm_;
+  VitalsReader vitals_;
   std::optional<Nanoseconds> sampled_at_;  // steady
   std::vector<ProcessSample> listed_;      // as last read, by pid
   std::set<Pid> never_listed_;             // worked, but a scan did not find them; not worth another before the next

@@ -31,6 +31,7 @@ struct Question {
   std::shared_ptr<Driver> driver;
   bool scan = false;
   Nanoseconds sample_interval{0};
+  Readings wanted;
 };
 
 }  // namespace
@@ -80,7 +81,7 @@ void DeviceThread::run(const std::shared_ptr<Shared>& shared) {
     lock.unlock();
     const FunctionTable& functions = question.driver->library.functions;
     Session session{functions, shared->calls};
-    shared->sample = shared->device.sample(session, question.scan, question.sample_interval);
+    shared->sample = shared->device.sample(session, question.scan, question.sample_interval, question.wanted);
     lock.lock();
     if (shared->abandoned) {
       lock.unlock();  // these are calls into the driver again
@@ -132,10 +133,10 @@ void DeviceThread::settle(Calls& calls) {
   description_ = shared_->device.absent().description;
 }
 
-void DeviceThread::ask(std::shared_ptr<Driver> driver, bool scan, Nanoseconds sample_interval) {
+void DeviceThread::ask(std::shared_ptr<Driver> driver, bool scan, Nanoseconds sample_interval, const Readings& wanted) {
   asked_ = true;
   const std::lock_guard lock(shared_->mutex);
-  shared_->question = {std::move(driver), scan || !answering_, sample_interval};
+  shared_->question = {std::move(driver), scan || !answering_, sample_interval, wanted};
   shared_->busy = true;
   shared_->changed.notify_all();
 }

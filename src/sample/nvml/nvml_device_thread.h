@@ -37,7 +37,7 @@ class DeviceThread {
   // Notices that a call which hung has returned. Its answer is old by now and dropped; the GPU may be asked again.
   void settle(Calls& calls);
   // Starts one look at the GPU. Not while it hangs.
-  void ask(std::shared_ptr<Driver> driver, bool scan, Nanoseconds sample_interval);
+  void ask(std::shared_ptr<Driver> driver, bool scan, Nanoseconds sample_interval, const Readings& wanted);
   // The answer to ask(), or absent() when there is none until the deadline or nothing was asked.
   DeviceSample answer(std::chrono::steady_clock::time_point deadline, Calls& calls);
 

@@ -22,25 +22,44 @@ constexpr Wanted kParts[] = {
     {kGpmSm, Activity::kSm},     {kGpmOccupancy, Activity::kOccupancy}, {kGpmAnyTensor, Activity::kTensor},
     {kGpmDram, Activity::kDram}, {kGpmFp64, Activity::kFp64},           {kGpmFp32, Activity::kFp32},
 };
-static_assert(std::size(kParts) == Activity::kParts && std::size(kParts) + 1 <= kMostGpmMetrics);
+struct WantedTraffic {
+  GpmMetricId id;
+  std::optional<double> Traffic::*rate;
+};
+constexpr WantedTraffic kTraffic[] = {
+    {kGpmPcieSent, &Traffic::pcie_sent},
+    {kGpmPcieReceived, &Traffic::pcie_received},
+    {kGpmNvlinkSent, &Traffic::nvlink_sent},
+    {kGpmNvlinkReceived, &Traffic::nvlink_received},
+};
+constexpr unsigned kMetrics = 1 + Activity::kParts + std::size(kTraffic);
+static_assert(std::size(kParts) == Activity::kParts && kMetrics <= kMostGpmMetrics);
 
 std::optional<Ratio> ratio_of(const GpmMetric& metric) {
   if (metric.nvmlReturn != kSuccess || !std::isfinite(metric.value) || metric.value < 0) return std::nullopt;
   return Ratio{std::min(1.0, metric.value / 100)};
 }
 
+std::optional<double> rate_of(const GpmMetric& metric) {
+  if (metric.nvmlReturn != kSuccess || !std::isfinite(metric.value) || metric.value < 0) return std::nullopt;
+  return metric.value * (1 << 20);
+}
+
 Return read_metrics(Session& session, GpmSample from, GpmSample to, Activity& out) {
   GpmMetricsGet request{};
   request.version = kGpmMetricsGetVersion;
-  request.numMetrics = 1 + Activity::kParts;
+  request.numMetrics = kMetrics;
   request.sample1 = from;
   request.sample2 = to;
   request.metrics[0].metricId = kGpmGraphics;
+  GpmMetric* const traffic = request.metrics + 1 + Activity::kParts;
   for (size_t i = 0; i < Activity::kParts; ++i) request.metrics[i + 1].metricId = kParts[i].id;
+  for (size_t i = 0; i < std::size(kTraffic); ++i) traffic[i].metricId = kTraffic[i].id;
   const Return result = session.call(session.fn.nvmlGpmMetricsGet, &request);
   if (result != kSuccess) return result;
   out.graphics = ratio_of(request.metrics[0]);
   for (size_t i = 0; i < Activity::kParts; ++i) out.parts[kParts[i].part] = ratio_of(request.metrics[i + 1]);
+  for (size_t i = 0; i < std::size(kTraffic); ++i) out.traffic.*kTraffic[i].rate = rate_of(traffic[i]);
   return kSuccess;
 }
 

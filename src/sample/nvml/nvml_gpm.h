@@ -17,6 +17,9 @@ class GpmReader {
   // into. Returns kGpuIsLost and the like where the GPU said so, else kSuccess.
   Return read(Session& session, Device device, const std::vector<MigInstance>& instances, DeviceSample& out);
 
+  // Whether the GPU has monitors, as far as it was asked.
+  bool works() const { return supported_.value_or(false); }
+
   // Gives the samples back and forgets what the GPU can do. The library must still be loaded.
   void close(const FunctionTable& functions);
 

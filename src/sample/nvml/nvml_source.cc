@@ -24,6 +24,7 @@ NvmlSource::NvmlSource(NvmlSourceOptions options, LibraryLoader loader, const Cl
     : options_(std::move(options)),
       loader_(std::move(loader)),
       sample_interval_(options_.sample_interval),
+      readings_(options_.readings),
       calls_(clock),
       clock_(clock),
       retry_delay_(kFirstRetry) {}
@@ -184,7 +185,7 @@ bool NvmlSource::sample_devices(bool scan, SampleBatch& batch) {
   for (const auto& device : devices_) {
     if (!device->handle() || device->hanging()) continue;
     all_scanned = all_scanned && (scan || !device->answering());
-    device->ask(driver_, scan, sample_interval_);
+    device->ask(driver_, scan, sample_interval_, readings_);
   }
   const Nanoseconds limit = options_.answer_limit.value_or(std::max(kAnswerLimit, 2 * sample_interval_));
   const auto deadline = std::chrono::steady_clock::now() + limit;

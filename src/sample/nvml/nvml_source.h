@@ -19,6 +19,7 @@ struct NvmlSourceOptions {
   std::string library;                                    // empty: libnvidia-ml.so.1
   std::vector<std::string> gpu_devices;                   // indexes or UUIDs; empty: all
   Nanoseconds sample_interval = std::chrono::seconds(1);  // until change_interval()
+  Readings readings;                                      // until change_readings()
   std::optional<Nanoseconds> answer_limit;  // how long a batch waits for a GPU; empty: 2 s or two intervals
 };
 
@@ -46,6 +47,7 @@ class NvmlSource final : public GpuSource {
 
   SampleBatch sample(bool scan_processes) override;
   void change_interval(Nanoseconds sample_interval) override { sample_interval_ = sample_interval; }
+  void change_readings(const Readings& wanted) override { readings_ = wanted; }
   void release() override;
   void resume() override;
 
@@ -67,6 +69,7 @@ class NvmlSource final : public GpuSource {
   const NvmlSourceOptions options_;
   const LibraryLoader loader_;
   Nanoseconds sample_interval_;
+  Readings readings_;
   Calls calls_;
   const Clock& clock_;
   std::shared_ptr<Driver> driver_;                      // empty: none at the moment

@@ -181,11 +181,10 @@ TEST(Config, RecordAndReplayTakeAFile) {
 
 TEST(Config, SettingsWithoutEffectAreNamedAsTheyWereGiven) {
   const ConfigFile file("dcgm-exporter-file: /x/metrics.prom\n");
-  const Config config = config_of({file.flag(), "--dcgm-library=/x/libdcgm.so", "--collector.dcgm-modern"},
-                                  {{"GPU_LEDGER_DCGM_ADDRESS", "localhost:5555"}});
-  EXPECT_THAT(config.without_effect,
-              testing::UnorderedElementsAre("--dcgm-library", "--collector.dcgm-modern", "GPU_LEDGER_DCGM_ADDRESS",
-                                            file.path() + ":1: dcgm-exporter-file"));
+  const Config config =
+      config_of({file.flag(), "--dcgm-library=/x/libdcgm.so"}, {{"GPU_LEDGER_DCGM_ADDRESS", "localhost:5555"}});
+  EXPECT_THAT(config.without_effect, testing::UnorderedElementsAre("--dcgm-library", "GPU_LEDGER_DCGM_ADDRESS",
+                                                                   file.path() + ":1: dcgm-exporter-file"));
   EXPECT_THAT(config_of({"--no-collector.dcgm"}).without_effect, IsEmpty());
   EXPECT_THAT(config_of({"--attribution=adaptive"}).without_effect, IsEmpty());
 }

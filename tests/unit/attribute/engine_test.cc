@@ -422,6 +422,45 @@ TEST(Engine, XidsAreCounted) {
   EXPECT_EQ(ledger.devices[0].xids.at(48), 1u);
 }
 
+TEST(Engine, TheLastXidIsTheLastOfTheLastBatch) {
+  Engine engine(rules());
+  BatchBuilder builder(7);
+  builder.gpu(0, 0).device().xids = {79, 48, 13};
+  (void)step(engine, builder);
+  BatchBuilder later(9);
+  later.gpu(0, 0).device().xids = {48};
+  const Ledger ledger = step(engine, later);
+  const auto& seen = ledger.devices[0].xid_seen;
+  EXPECT_EQ(seen.at(79), builder.batch().at.wall);
+  EXPECT_GT(seen.at(13), seen.at(79)) << "it came after it";
+  EXPECT_EQ(seen.at(48), later.batch().at.wall);
+}
+
+TEST(Engine, TheHardwareCounterIsWhatWasBeforeAndWhatWasMeasured) {
+  Engine engine(rules());
+  const auto shows = [](const Ledger& ledger) {
+    return *ledger.devices[0].counted_before + ledger.devices[0].measured;
+  };
+  EXPECT_EQ(shows(step(engine, BatchBuilder(0).gpu(0, 5'000'000))), Energy::millijoules(5'000'000));
+  EXPECT_EQ(shows(step(engine, BatchBuilder(1).gpu(0, 5'100'000))), Energy::millijoules(5'100'000));
+  // The driver was reloaded: the hardware begins anew, this goes on.
+  EXPECT_EQ(shows(step(engine, BatchBuilder(2).gpu(0, 50'000))), Energy::millijoules(5'150'000));
+}
+
+TEST(Engine, EveryStepSaysWhoPaidForIt) {
+  Engine engine(rules());
+  (void)step(engine, BatchBuilder(0).gpu(0, 0).process(1, 0.8).process(2, 0.2));
+  for (int i = 1; i < 4; ++i) {
+    const Ledger ledger = step(engine, BatchBuilder(i).gpu(0, i * 100'000).process(1, 0.8).process(2, 0.2));
+    EXPECT_EQ(ledger.devices[0].last_step, Energy::millijoules(100'000));
+    ASSERT_EQ(ledger.processes.size(), 2u);
+    EXPECT_EQ(ledger.processes[0].last_step + ledger.processes[1].last_step, Energy::millijoules(100'000));
+  }
+  const Ledger idle = step(engine, BatchBuilder(4).gpu(0, 400'000));
+  const Ledger gone = step(engine, BatchBuilder(5).gpu(0, 500'000));
+  for (const ProcessAccount& process : gone.processes) EXPECT_EQ(process.last_step, Energy()) << "somebody long gone";
+}
+
 TEST(Engine, NobodyIsCalledIdleBehindAnMpsServerThatWorks) {
   Engine engine{BookingRules{}};
   const auto at = [&](int second, double server) {

@@ -49,6 +49,8 @@ TEST(StateText, ComesBackAsItWas) {
   EXPECT_EQ(device.counter, state.devices[0].counter);
   EXPECT_EQ(device.measured, Energy::millijoules(39 * 400'000));
   EXPECT_EQ(device.xids, (std::map<uint64_t, uint64_t>{{13, 1}, {79, 1}}));
+  EXPECT_EQ(device.xid_seen, state.devices[0].xid_seen);
+  EXPECT_EQ(device.xid_seen.size(), 2u);
   ASSERT_EQ(device.accounts.size(), 3u);
   EXPECT_EQ(device.accounts[0].identity.owner, testing::pod_owner("train"));
   EXPECT_EQ(device.accounts[1].identity.name, state.devices[0].accounts[1].identity.name);

@@ -34,6 +34,30 @@ TEST(DeviceCollector, InfoSaysWhatTheGpuIs) {
   EXPECT_FALSE(out.find("gpu_ledger_device_info", t4)[0]->labels.contains("accounting_mode"));
 }
 
+TEST(DeviceCollector, HealthOfTheGpus) {
+  const Exposition out = expose(node_example());
+  const Labels gpu{{"gpu", "0"}};
+  const auto of = [&](const std::string& name, const std::string& label, const std::string& value) {
+    return out.value(name, {{"gpu", "0"}, {label, value}});
+  };
+  EXPECT_EQ(of("gpu_ledger_xid_last_seen_timestamp_seconds", "xid", "31"), Value("1700000000.25"));
+  EXPECT_EQ(of("gpu_ledger_temperature_celsius", "sensor", "gpu"), Value("61"));
+  EXPECT_EQ(of("gpu_ledger_temperature_celsius", "sensor", "memory"), Value("70"));
+  EXPECT_EQ(of("gpu_ledger_clock_hertz", "domain", "sm"), Value("1755000000"));
+  EXPECT_EQ(of("gpu_ledger_clock_hertz", "domain", "memory"), Value("3201000000"));
+  EXPECT_EQ(out.value("gpu_ledger_fan_speed_ratio", gpu), Value("0.35"));
+  EXPECT_EQ(of("gpu_ledger_throttle_active", "reason", "sw_power_cap"), Value("1"));
+  EXPECT_EQ(of("gpu_ledger_throttle_active", "reason", "hw_thermal"), Value("1"));
+  EXPECT_EQ(of("gpu_ledger_throttle_active", "reason", "hw_slowdown"), Value("0"));
+  EXPECT_EQ(of("gpu_ledger_throttle_seconds_total", "reason", "power"), Value("12.500000001"));
+  EXPECT_EQ(out.value("gpu_ledger_retired_pages_pending", gpu), Value("0"));
+  EXPECT_EQ(of("gpu_ledger_nvlink_bytes_total", "direction", "received"),
+            Value(std::to_string(1024 * (static_cast<int>(Vital::kNvlinkReceived) + 1))));
+  EXPECT_TRUE(out.find("gpu_ledger_temperature_celsius", {{"gpu", "2"}}).empty()) << "lost";
+  EXPECT_EQ(out.value("gpu_ledger_gpus_expected"), Value("5"));
+  EXPECT_EQ(out.value("gpu_ledger_gpus_visible"), Value("3"));
+}
+
 TEST(DeviceCollector, EnergyPowerAndXids) {
   const Exposition out = expose(node_example());
   const Labels h200{{"gpu", "0"}, {"uuid", "GPU-0000"}};

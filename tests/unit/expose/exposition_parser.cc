@@ -69,7 +69,8 @@ class Parser {
     if (kind == "HELP") {
       family.help = rest;
     } else if (kind == "TYPE") {
-      if (rest != "counter" && rest != "gauge" && rest != "histogram") return "unknown type";
+      const std::string_view any = format_ == Format::kOpenMetrics ? "unknown" : "untyped";
+      if (rest != "counter" && rest != "gauge" && rest != "histogram" && rest != any) return "unknown type";
       family.type = rest;
     } else if (kind == "UNIT") {
       if (format_ != Format::kOpenMetrics || !name.ends_with("_" + rest)) return "wrong unit";
@@ -113,6 +114,9 @@ class Parser {
       return name == current_ + "_bucket" || name == current_ + "_sum" || name == current_ + "_count";
     }
     const bool counter = type == "counter";
+    // DCGM's names are older than the rules for names.
+    const bool free = current_.starts_with("dcgm_") || current_.starts_with("DCGM_");
+    if (free && name == current_) return !(counter && format_ == Format::kOpenMetrics);
     if (format_ == Format::kOpenMetrics) {
       if (current_.ends_with("_total")) return false;
       return name == current_ + (counter ? "_total" : "");

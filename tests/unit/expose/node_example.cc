@@ -87,6 +87,18 @@ DeviceAccount& add_device(Cycle& cycle, std::shared_ptr<DeviceDescription> descr
   return cycle.ledger.devices.emplace_back(device);
 }
 
+// A reading of every kind; one GPU would not have both retired pages and remapped rows.
+void add_vitals(DeviceSample& sample) {
+  for (size_t i = 0; i < kVitalCount; ++i) sample.vitals.values[i] = i + 1;
+  sample.vitals[Vital::kMemoryClock] = 3201;
+  sample.vitals[Vital::kMemoryTemperature] = 70;
+  sample.vitals[Vital::kFan] = 35;
+  sample.vitals[Vital::kThrottleReasons] = kThrottleSwPowerCap | kThrottleHwThermal | 1;
+  sample.vitals[Vital::kPowerViolation] = 12'500'000'001;
+  sample.vitals[Vital::kRetiredPagesPending] = 0;
+  sample.sm_clock_mhz = 1755;
+}
+
 void add_h200(Cycle& cycle) {
   auto description = describe(0, "NVIDIA H200");
   description->mig_enabled = false;
@@ -96,6 +108,10 @@ void add_h200(Cycle& cycle) {
   device.unattributed[static_cast<size_t>(Reason::kUnseen)] = Energy::microjoules(500'000'022);
   device.idle_power = Power::watts(75.5);
   device.xids = {{31, 2}, {79, 1}};
+  device.xid_seen = {{31, seconds(1'700'000'000) + milliseconds(250)}, {79, seconds(1'700'000'090)}};
+  device.counted_before = Energy::millijoules(1'000'000);
+  device.last_step = Energy::millijoules(312'500);
+  add_vitals(cycle.batch.devices.back());
 
   ProcessAccount trainer = account(0, 100, "python3", trainer_pod());
   trainer.identity.container_id = "c0ffee";
@@ -190,6 +206,7 @@ Cycle node_example() {
   cycle.cycle_durations.observe(0.9);
   cycle.sources.push_back(cycle.batch.health);
   cycle.sources.push_back({"pod-resources", false, "no socket", {}});
+  cycle.gpus_expected = 5;
   auto identities = std::make_shared<IdentityMap>();
   identities->without_owner = 1;
   identities->allocatable = 8;

@@ -44,6 +44,21 @@ TEST(Routes, ServeTheFormatTheClientWants) {
   EXPECT_EQ(header_of(neither, "Vary"), "Accept, Accept-Encoding");
 }
 
+TEST(Routes, ServeTheGpusUnderDcgmsNames) {
+  EXPECT_EQ(get("/gpu/metrics").status, 404u) << "nobody wants them made";
+  auto snapshot = std::make_shared<Snapshot>(*sample_snapshot(kNow));
+  snapshot->gpu_text = LazyText("dcgm_gpu_temp 33\n");
+  snapshot->gpu_openmetrics = LazyText("dcgm_gpu_temp 33\n# EOF\n");
+  EXPECT_EQ(*get("/gpu/metrics", snapshot).body, "dcgm_gpu_temp 33\n");
+  const Reply open = get("/gpu/metrics", snapshot, "application/openmetrics-text; version=1.0.0");
+  EXPECT_EQ(open.content_type, "application/openmetrics-text; version=1.0.0; charset=utf-8");
+  EXPECT_EQ(*open.body, "dcgm_gpu_temp 33\n# EOF\n");
+  snapshot->gpu_text = LazyText();  // no GPU is no reason for 404
+  snapshot->gpu_openmetrics = LazyText("# EOF\n");
+  EXPECT_EQ(get("/gpu/metrics", snapshot).status, 200u);
+  EXPECT_EQ(get("/gpu/metrics", nullptr).status, 503u);
+}
+
 TEST(Routes, DoNotCopyTheSnapshot) {
   const auto snapshot = sample_snapshot(kNow);
   EXPECT_EQ(get("/metrics", snapshot).body.get(), &snapshot->text.get());

@@ -173,7 +173,7 @@ void add_readings(FunctionTable& t) {
     return answer("nvmlDeviceGetTemperature", d, out, 55u);
   };
   t.nvmlDeviceGetClockInfo.pointer = [](Device d, unsigned type, unsigned* out) -> Return {
-    return type == kClockSm ? answer("nvmlDeviceGetClockInfo", d, out, 1755u) : kInvalidArgument;
+    return answer("nvmlDeviceGetClockInfo", d, out, type == kClockSm ? 1755u : 2619u);
   };
   t.nvmlDeviceGetMaxClockInfo.pointer = [](Device d, unsigned type, unsigned* out) -> Return {
     return type == kClockSm ? answer("nvmlDeviceGetMaxClockInfo", d, out, 1980u) : kInvalidArgument;
@@ -206,6 +206,47 @@ void add_readings(FunctionTable& t) {
   t.nvmlDeviceGetPciInfo_v3.pointer = [](Device d, PciInfo* out) -> Return {
     put_text(out->busId, sizeof(out->busId), "00000000:18:00.0");
     return fake().enter("nvmlDeviceGetPciInfo_v3", gpu_of(d));
+  };
+}
+
+Return field_values(Device device, int count, FieldValue* values) {
+  FakeGpu* gpu = gpu_of(device);
+  if (Return result = fake().enter("nvmlDeviceGetFieldValues", gpu); result != kSuccess) return result;
+  const std::lock_guard lock(fake().mutex);
+  for (int i = 0; i < count; ++i) {
+    ++fake().asked_fields[values[i].fieldId];
+    const auto known = gpu->fields.find(values[i].fieldId);
+    values[i].nvmlReturn = kNotSupported;
+    if (known == gpu->fields.end()) continue;
+    if (known->second.scopeId != values[i].scopeId) {
+      values[i].nvmlReturn = kInvalidArgument;
+      continue;
+    }
+    values[i].valueType = known->second.valueType;
+    values[i].nvmlReturn = known->second.nvmlReturn;
+    values[i].value = known->second.value;
+  }
+  return kSuccess;
+}
+
+void add_vitals(FunctionTable& t) {
+  t.nvmlDeviceGetFieldValues.pointer = field_values;
+  FAKE_VALUE(nvmlDeviceGetCurrentClocksEventReasons, unsigned long long, gpu_of(d)->clock_reasons);
+  FAKE_VALUE(nvmlDeviceGetCurrentClocksThrottleReasons, unsigned long long, gpu_of(d)->clock_reasons);
+  t.nvmlDeviceGetFanSpeed.pointer = [](Device d, unsigned* out) -> Return {
+    if (!gpu_of(d)->fan_percent) return fake().enter("nvmlDeviceGetFanSpeed", gpu_of(d)), kNotSupported;
+    return answer("nvmlDeviceGetFanSpeed", d, out, *gpu_of(d)->fan_percent);
+  };
+  t.nvmlDeviceGetPcieThroughput.pointer = [](Device d, unsigned counter, unsigned* out) -> Return {
+    return answer("nvmlDeviceGetPcieThroughput", d, out, gpu_of(d)->pcie_kilobytes * (counter + 1));
+  };
+  t.nvmlDeviceGetEncoderUtilization.pointer = [](Device d, unsigned* out, unsigned* period) -> Return {
+    *period = 100'000;
+    return answer("nvmlDeviceGetEncoderUtilization", d, out, 12u);
+  };
+  t.nvmlDeviceGetDecoderUtilization.pointer = [](Device d, unsigned* out, unsigned* period) -> Return {
+    *period = 100'000;
+    return answer("nvmlDeviceGetDecoderUtilization", d, out, 101u);
   };
 }
 
@@ -318,6 +359,7 @@ FunctionTable FakeNvml::table() const {
   FunctionTable t;
   add_system_calls(t);
   add_readings(t);
+  add_vitals(t);
   add_processes(t);
   add_gpm(t);
   add_accounting(t);

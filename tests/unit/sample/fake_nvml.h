@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -60,6 +61,10 @@ struct FakeGpu {
 
   bool gpm = true;
   std::map<unsigned, double> activity = {{1, 90}, {2, 80}, {3, 40}, {5, 30}, {10, 20}, {11, 0}, {12, 10}};
+  std::map<unsigned, FieldValue> fields;  // type, return code and value by id; others are not supported
+  unsigned pcie_kilobytes = 5000;
+  std::optional<unsigned> fan_percent;
+  unsigned long long clock_reasons = 0;
   bool accounting_on = true;
   std::map<unsigned, AccountingStats> accounting;  // by pid
 };
@@ -97,7 +102,8 @@ class FakeNvml {
   int initialized = 0;
   int event_sets = 0;
   bool loadable = true;
-  std::vector<int64_t> asked_since;  // of the utilisation calls
+  std::vector<int64_t> asked_since;      // of the utilisation calls
+  std::map<unsigned, int> asked_fields;  // by id
   std::set<FakeGpmSample*> gpm_samples;
   Nanoseconds gpm_refresh = std::chrono::milliseconds(100);
   const FakeClock* clock = nullptr;

@@ -114,6 +114,7 @@ TEST_F(SourceTest, MemoryFallsBackToTheOlderCall) {
 }
 
 TEST_F(SourceTest, SlowChangingThingsAreReadAtScansOnly) {
+  options_.readings.vitals = false;  // nvml_vitals_test.cc
   gpu();
   sample(true);
   nvml_.calls.clear();

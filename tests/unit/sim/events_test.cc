@@ -31,6 +31,31 @@ events:
   EXPECT_EQ(nv.nvmlDeviceGetTotalEnergyConsumption(first, &mj), kSuccess);
 }
 
+TEST_F(EventsTest, AFieldTakesItsValueIfTheGpuHasIt) {
+  open(R"(
+gpus: [{model: A100-80GB, temperature: 40}, {model: RTX-4090}]
+events:
+  - {at: 5, do: field, gpu: 0, field: 4, value: 2}
+  - {at: 5, do: field, gpu: 1, field: 4, value: 2}
+)");
+  const auto read = [&](unsigned index, unsigned id, unsigned scope = 0) {
+    FieldValue field{};
+    field.fieldId = id;
+    field.scopeId = scope;
+    EXPECT_EQ(nv.nvmlDeviceGetFieldValues(gpu(index), 1, &field), kSuccess);
+    return field;
+  };
+  EXPECT_EQ(read(0, kFieldEccUncorrectedVolatile).value.ullVal, 0u);
+  at(5);
+  EXPECT_EQ(read(0, kFieldEccUncorrectedVolatile).value.ullVal, 2u);
+  EXPECT_EQ(read(1, kFieldEccUncorrectedVolatile).nvmlReturn, kNotSupported);
+  EXPECT_EQ(read(0, kFieldRetiredPending).nvmlReturn, kNotSupported) << "from Ampere on rows are remapped instead";
+  EXPECT_EQ(read(0, kFieldRemapPending).nvmlReturn, kSuccess);
+  EXPECT_EQ(read(0, kFieldMemoryTemperature).value.uiVal, 46u);
+  EXPECT_EQ(read(0, kFieldNvlinkSent).nvmlReturn, kInvalidArgument) << "of which link?";
+  EXPECT_EQ(read(0, kFieldNvlinkSent, kScopeAllLinks).nvmlReturn, kSuccess);
+}
+
 TEST_F(EventsTest, AReloadNeedsANewBeginningAndTheCounterStartsAtZero) {
   open(R"(
 gpus: [{model: T4, counter_start_joules: 5000}]

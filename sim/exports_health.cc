@@ -1,0 +1,127 @@
+#include <cmath>
+
+#include "node.h"
+
+// Field values: limits, temperatures, errors, throttling.
+using namespace gpuledger::sim;
+
+namespace gpuledger::nvml {
+namespace {
+
+enum OtherField : unsigned {
+  kFieldEnergy = 83,
+  kFieldPowerAverage = 185,
+  kFieldPowerInstant = 186,
+  kFieldPowerMinLimit = 187,
+  kFieldPowerMaxLimit = 188,
+  kFieldPowerDefaultLimit = 189,
+  kFieldPowerCurrentLimit = 190,
+  kFieldEnergyAlias = 191,
+  kFieldPowerRequestedLimit = 192,
+};
+constexpr unsigned kTuring = 6;
+constexpr unsigned kGeForce = 5;
+
+Return small(FieldValue* field, double value) {
+  field->valueType = kValueUnsignedInt;
+  field->value.uiVal = static_cast<unsigned>(std::lround(value));
+  return kSuccess;
+}
+
+Return large(FieldValue* field, uint64_t value) {
+  field->valueType = kValueUnsignedLongLong;
+  field->value.ullVal = value;
+  return kSuccess;
+}
+
+Return if_there(bool there, FieldValue* field) {
+  return there ? large(field, 0) : kNotSupported;
+}
+
+Return read_power(const Gpu& gpu, FieldValue* field) {
+  const double limit_mw = gpu.spec().model.limit_watts * 1000;
+  switch (field->fieldId) {
+    case kFieldEnergy:
+    case kFieldEnergyAlias:
+      return gpu.spec().model.energy_counter ? large(field, gpu.state().counter_mj) : kNotSupported;
+    case kFieldPowerAverage:
+      return gpu.spec().model.averages_power ? small(field, gpu.state().average_mw) : kNotSupported;
+    case kFieldPowerInstant: return small(field, gpu.state().instant_mw);
+    case kFieldPowerMinLimit: return small(field, limit_mw / 2);
+    case kFieldPowerMaxLimit:
+    case kFieldPowerDefaultLimit:
+    case kFieldPowerCurrentLimit:
+    case kFieldPowerRequestedLimit: return small(field, limit_mw);
+    default: return kNotSupported;
+  }
+}
+
+// What a healthy GPU of its kind says: pages are retired up to Turing, rows remapped from Ampere on.
+Return read_healthy(const Gpu& gpu, FieldValue* field) {
+  const GpuModel& model = gpu.spec().model;
+  const unsigned id = field->fieldId;
+  const bool has_ecc = model.brand != kGeForce;
+  switch (id) {
+    case kFieldMemoryTemperature: return model.hbm ? small(field, shown_temperature(gpu) + 6) : kNotSupported;
+    case kFieldPowerViolation: return large(field, gpu.state().capped_ns);
+    case kFieldPcieReplays: return small(field, 0);
+    case kFieldEccCorrectedVolatile:
+    case kFieldEccUncorrectedVolatile:
+    case kFieldEccCorrectedAggregate:
+    case kFieldEccUncorrectedAggregate: return if_there(has_ecc, field);
+    case kFieldRetiredSingleBit:
+    case kFieldRetiredDoubleBit:
+    case kFieldRetiredPending: return if_there(has_ecc && model.architecture <= kTuring, field);
+    case kFieldRemappedCorrectable:
+    case kFieldRemappedUncorrectable:
+    case kFieldRemapPending:
+    case kFieldRemapFailed: return if_there(has_ecc && model.architecture > kTuring, field);
+    case kFieldNvlinkFlitErrors:
+    case kFieldNvlinkDataErrors:
+    case kFieldNvlinkReplayErrors:
+    case kFieldNvlinkRecoveryErrors: return if_there(model.nvlink, field);
+    case kFieldNvlinkSent:
+    case kFieldNvlinkReceived:
+      if (field->scopeId != kScopeAllLinks) return kInvalidArgument;
+      return if_there(model.nvlink, field);
+    default:
+      if (id >= kFieldPowerViolation && id <= kFieldAppClockViolation) return large(field, 0);
+      return read_power(gpu, field);
+  }
+}
+
+// A scenario's word wins over what is healthy, but gives no GPU what it does not have.
+Return read_field(Node& node, const Gpu& gpu, unsigned index, FieldValue* field) {
+  const Return result = read_healthy(gpu, field);
+  if (result != kSuccess) return result;
+  for (const FieldChange& change : node.scenario().field_changes) {
+    if (change.gpu != index || change.field != field->fieldId || change.at > node.now()) continue;
+    if (field->valueType == kValueUnsignedInt) {
+      field->value.uiVal = static_cast<unsigned>(change.value);
+    } else {
+      field->value.ullVal = change.value;
+    }
+  }
+  return kSuccess;
+}
+
+}  // namespace
+
+extern "C" {
+
+Return nvmlDeviceGetFieldValues(Device device, int count, FieldValue* values) {
+  return on_device(__func__, device, [&](Node& node, Target& target) {
+    if (target.instance) return kNotSupported;
+    if (!values || count < 0) return kInvalidArgument;
+    for (int i = 0; i < count; ++i) {
+      values[i].timestamp = static_cast<long long>(node.wall_micros(node.now()));
+      values[i].latencyUsec = 0;
+      values[i].nvmlReturn = read_field(node, *target.gpu, target.index, &values[i]);
+    }
+    return kSuccess;
+  });
+}
+
+}  // extern "C"
+
+}  // namespace gpuledger::nvml

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <variant>
+
+#include "expose/dcgm_seats.h"
+#include "expose/text_writer.h"
+
+namespace gpuledger::expose {
+
+using DcgmNumber = std::variant<uint64_t, double, Power>;
+
+// A metric of /gpu/metrics. Names, units and meaning are those of DCGM's exporters, old and new; which types differ
+// from theirs and why is written in docs/decisions/0011-dcgm-names.md.
+struct DcgmFamily {
+  std::string_view name;
+  MetricType type;
+  std::string_view help;
+  std::optional<DcgmNumber> (*read)(const Seat& seat);  // null: the energy, which is kept apart
+  bool adds_up = false;                                 // the seats' values have the device's as their sum
+};
+
+// Both by name.
+std::span<const DcgmFamily> legacy_families();  // dcgm_*
+std::span<const DcgmFamily> modern_families();  // DCGM_FI_*
+
+}  // namespace gpuledger::expose

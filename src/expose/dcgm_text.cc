@@ -1,0 +1,107 @@
+#include <string>
+#include <vector>
+
+#include "expose/dcgm_families.h"
+#include "expose/dcgm_seats.h"
+#include "expose/expose.h"
+
+// /gpu/metrics: the device view under the names of DCGM's exporters.
+namespace gpuledger::expose {
+namespace {
+
+const ConstantLabels kNone;
+
+// In the order of the alphabet, as the older exporter wrote them.
+std::string legacy_labels(const View& view, const DeviceSeries& device, const PodPlace& pod) {
+  const DeviceDescription& description = *device.account->description;
+  return LabelText(kNone)
+      .add("container_name", pod.container)
+      .add("gpu", description.index)
+      .add("node", view.options.node)
+      .add("pod_name", pod.pod)
+      .add("pod_namespace", pod.name_space)
+      .add("uuid", description.uuid.text)
+      .take();
+}
+
+std::string modern_labels(const View& view, const DeviceSeries& device, const MigInstance* instance,
+                          const PodPlace& pod) {
+  const DeviceDescription& description = *device.account->description;
+  LabelText labels(kNone);
+  labels.add("gpu", description.index)
+      .add("UUID", description.uuid.text)
+      .add("pci_bus_id", description.pci_bus_id)
+      .add("device", "nvidia" + std::to_string(description.index))
+      .add("modelName", description.model);
+  if (instance) labels.add("GPU_I_PROFILE", instance->profile).add("GPU_I_ID", instance->id.gpu_instance);
+  return labels.add("Hostname", view.options.host_name)
+      .add("DCGM_FI_DRIVER_VERSION", description.driver)
+      .add("container", pod.container)
+      .add("namespace", pod.name_space)
+      .add("pod", pod.pod)
+      .take();
+}
+
+struct SeatLine {
+  Seat seat;
+  std::string labels;
+};
+struct EnergyLine {
+  Thousandths millijoules;
+  std::string labels;
+};
+
+void write_family(const DcgmFamily& family, const std::vector<SeatLine>& seats, const std::vector<EnergyLine>& energy,
+                  TextWriter& out) {
+  out.begin_family(std::string(family.name), family.type, {}, family.help);
+  if (family.read == nullptr) {
+    for (const EnergyLine& line : energy) out.add(line.labels, line.millijoules);
+    return;
+  }
+  for (const SeatLine& line : seats) {
+    if (line.seat.rest && !family.adds_up) continue;
+    const auto value = family.read(line.seat);
+    if (value) std::visit([&](auto number) { out.add(line.labels, number); }, *value);
+  }
+}
+
+void write_families(const View& view, bool modern, TextWriter& out) {
+  std::vector<SeatLine> seats;
+  std::vector<EnergyLine> energy;
+  const auto labels_of = [&](const auto& one) {
+    return modern ? modern_labels(view, *one.device, one.instance, one.pod) : legacy_labels(view, *one.device, one.pod);
+  };
+  for (const DeviceSeries& device : view.devices) {
+    const Seating seating = seat_pods(view, device, modern);
+    for (const Seat& seat : seating.seats) seats.push_back({seat, labels_of(seat)});
+    for (const EnergyPart& part : seating.energy)
+      energy.push_back({Thousandths{part.energy.microjoules()}, labels_of(part)});
+  }
+  for (const DcgmFamily& family : modern ? modern_families() : legacy_families()) {
+    write_family(family, seats, energy, out);
+  }
+}
+
+std::string write(const Cycle& cycle, const ExposeOptions& options, Format format) {
+  const bool legacy = options.collectors.contains("dcgm");
+  const bool modern = options.collectors.contains("dcgm-modern");
+  if (!legacy && !modern) return {};
+  const View view = View::of_devices(cycle, options);
+  constexpr size_t kBytesPerGpu = 32 * 1024;
+  TextWriter out(format, kBytesPerGpu * (1 + view.devices.size()));
+  if (modern) write_families(view, true, out);
+  if (legacy) write_families(view, false, out);
+  return out.take();
+}
+
+}  // namespace
+
+std::string write_gpu_text(const Cycle& cycle, const ExposeOptions& options) {
+  return write(cycle, options, Format::kText);
+}
+
+std::string write_gpu_openmetrics(const Cycle& cycle, const ExposeOptions& options) {
+  return write(cycle, options, Format::kOpenMetrics);
+}
+
+}  // namespace gpuledger::expose

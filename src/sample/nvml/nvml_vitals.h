@@ -1,0 +1,47 @@
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+
+#include "model/sample.h"
+#include "sample/nvml/nvml_calls.h"
+
+namespace gpuledger::nvml {
+
+// How one GPU is doing: clocks, temperatures, errors, throttling, traffic. What costs next to nothing is read with
+// every sample, the rest at scans and kept until the next. What the GPU does not have is asked for once.
+class VitalsReader {
+ public:
+  // Fills vitals and traffic; after the activity, which tells the traffic for free. monitored: it does, or will the
+  // next time. Returns kGpuIsLost and the like where the GPU said so, else kSuccess.
+  Return read(Session& session, Device device, const Readings& wanted, bool scan, bool monitored, DeviceSample& out);
+
+  // Forgets what the GPU can do, and what it said.
+  void reset() { *this = VitalsReader(); }
+
+ private:
+  struct NvlinkCount {
+    Nanoseconds at;  // steady
+    uint64_t sent;   // KiB
+    uint64_t received;
+  };
+
+  template <typename Signature, typename... Arguments>
+  bool call(Session& session, const Function<Signature>& function, Device device, Arguments... arguments);
+  void read_gauges(Session& session, Device device, Vitals& out);
+  void read_fan(Session& session, Device device);
+  void read_fields(Session& session, Device device, bool slow, Vitals& out);
+  void read_pcie_traffic(Session& session, Device device);
+  void step_nvlink_traffic(Nanoseconds now);
+  Traffic traffic(const std::optional<Activity>& activity) const;
+
+  std::set<std::string> unsupported_calls_;
+  std::set<unsigned> unsupported_fields_;
+  Return lost_ = kSuccess;  // this time
+  Vitals slow_;             // as of the last scan
+  Traffic slow_traffic_;    // likewise
+  std::optional<NvlinkCount> nvlink_;
+};
+
+}  // namespace gpuledger::nvml
