@@ -71,6 +71,15 @@ Status check_together(const GivenSettings& given, Config& config) {
   if (!config.sim_scenario.empty() && config.backend != Backend::kSim) {
     return wrong(origin_of("sim-scenario", given) + ": needs --backend=sim");
   }
+  const std::pair<const char*, bool> for_dcgm[] = {{"dcgm-library", !config.dcgm_library.empty()},
+                                                   {"dcgm-address", !config.dcgm_address.empty()},
+                                                   {"dcgm-embedded", config.dcgm_embedded}};
+  for (const auto& [name, is_set] : for_dcgm) {
+    if (is_set && config.backend != Backend::kDcgm) return wrong(origin_of(name, given) + ": needs --backend=dcgm");
+  }
+  if (config.dcgm_embedded && !config.dcgm_address.empty()) {
+    return wrong(origin_of("dcgm-embedded", given) + ": not together with " + origin_of("dcgm-address", given));
+  }
   if (config.record_for && config.command != Command::kRecord) {
     return wrong(origin_of("for", given) + ": needs the command record");
   }
@@ -168,6 +177,9 @@ std::vector<std::string> changes_needing_restart(const Config& old, const Config
       {"static-power", old.static_power == fresh.static_power},
       {"backend", old.backend == fresh.backend},
       {"nvml-library", old.nvml_library == fresh.nvml_library},
+      {"dcgm-library", old.dcgm_library == fresh.dcgm_library},
+      {"dcgm-address", old.dcgm_address == fresh.dcgm_address},
+      {"dcgm-embedded", old.dcgm_embedded == fresh.dcgm_embedded},
       {"sim-scenario", old.sim_scenario == fresh.sim_scenario},
       {"gpu-devices", old.gpu_devices == fresh.gpu_devices},
       {"proc-root", old.proc_root == fresh.proc_root},

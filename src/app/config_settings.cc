@@ -77,20 +77,9 @@ using Words = std::span<const std::string_view>;
 constexpr std::array<std::string_view, 3> kAttributions = {"adaptive", "utilization", "measured-only"};
 constexpr std::array<std::string_view, 3> kStaticPowers = {"proportional", "equal", "separate"};
 constexpr std::array<std::string_view, 6> kPodSources = {"auto", "pods-api", "apiserver", "kubelet", "cri", "none"};
+constexpr std::array<std::string_view, 4> kBackends = {"auto", "nvml", "dcgm", "sim"};
 constexpr std::array<std::string_view, 4> kLogLevels = {"debug", "info", "warn", "error"};
 constexpr std::array<std::string_view, 2> kLogFormats = {"text", "json"};
-
-Status set_backend(const Values& values, Config& config) {
-  if (values.front() == "dcgm") {
-    return Error{Code::kNotSupported, "this version has no DCGM backend; use --backend=nvml"};
-  }
-  constexpr std::array<std::string_view, 3> kWords = {"auto", "nvml", "sim"};
-  constexpr std::array<Backend, 3> kBackends = {Backend::kAuto, Backend::kNvml, Backend::kSim};
-  const Result<size_t> place = parse_choice(values.front(), kWords);
-  if (!place.ok()) return place.error();
-  config.backend = kBackends[*place];
-  return ok_status();
-}
 
 Status set_listen_addresses(const Values& values, Config& config) {
   std::vector<std::string> addresses;
@@ -218,7 +207,9 @@ const Setting kSettings[] = {
     {"state-file", G::kLedger, F::kValue, "FILE", "", "the ledger's memory across restarts; FILE.recent beside it",
      set_text<&Config::state_file>},
 
-    {"backend", G::kSource, F::kValue, "NAME", "auto", "auto, nvml or sim (a simulated node)", set_backend},
+    {"backend", G::kSource, F::kValue, "NAME", "auto",
+     "auto, nvml, dcgm (NVML, and a running nv-hostengine for what NVML cannot say) or sim (a simulated node)",
+     set_choice<&Config::backend, kBackends>},
     {"nvml-library", G::kSource, F::kValue, "FILE", "",
      "the driver's library, where it is not the loader's libnvidia-ml.so.1", set_text<&Config::nvml_library>},
     {"sim-scenario", G::kSource, F::kValue, "FILE", "",
@@ -228,8 +219,15 @@ const Setting kSettings[] = {
      set_gpu_devices},
     {"proc-root", G::kSource, F::kValue, "DIR", "/proc", "where the processes of the host are seen",
      set_path<&Config::proc_root>},
-    {"dcgm-library", G::kSource, F::kValue, "FILE", "", "DCGM's library", check_nothing, false},
-    {"dcgm-address", G::kSource, F::kValue, "ADDRESS", "", "a running nv-hostengine", check_nothing, false},
+    {"dcgm-library", G::kSource, F::kValue, "FILE", "",
+     "with --backend=dcgm: DCGM's library, where it is not the loader's libdcgm.so.4 or libdcgm.so.3",
+     set_text<&Config::dcgm_library>},
+    {"dcgm-address", G::kSource, F::kValue, "ADDRESS", "",
+     "with --backend=dcgm: where nv-hostengine listens: HOST, HOST:PORT or unix:/PATH; else 127.0.0.1:5555",
+     set_text<&Config::dcgm_address>},
+    {"dcgm-embedded", G::kSource, F::kSwitch, "", "false",
+     "with --backend=dcgm: an engine of our own, in this process; not on a node where nv-hostengine runs",
+     set_parsed<&Config::dcgm_embedded, parse_bool>},
     {"dcgm-exporter-url", G::kSource, F::kValue, "URL", "",
      "serve the metrics of this dcgm-exporter on /gpu/metrics with pod labels", check_url, false},
     {"dcgm-exporter-file", G::kSource, F::kValue, "FILE", "", "the same from a file that dcgm-exporter writes",

@@ -76,6 +76,7 @@ std::shared_ptr<const Snapshot> Pipeline::run_cycle() {
   cycle->gpus_expected = gpus_expected_;
 
   cycle->sources.push_back(cycle->batch.health);
+  for (const SourceHealth& health : cycle->batch.more_health) cycle->sources.push_back(health);
   for (SourceHealth& health : resolver_->health()) cycle->sources.push_back(std::move(health));
   if (textfile_) cycle->sources.push_back(textfile_->health());
   if (state_keeper_) cycle->sources.push_back(state_keeper_->health());

@@ -7,6 +7,7 @@
 
 #include "app/directory.h"
 #include "base/version.h"
+#include "sample/dcgm/dcgm_source.h"
 
 namespace gpuledger::app {
 namespace {
@@ -15,17 +16,20 @@ constexpr const char* kGpusFolder = "/driver/nvidia/gpus";  // below --proc-root
 
 // The first cycle comes without names rather than late.
 constexpr Nanoseconds kPatienceWithNames = std::chrono::seconds(3);
+constexpr Nanoseconds kPatienceWithEngine = std::chrono::seconds(10);
 
-std::string summarise(const nvml::NvmlProbe& probe) {
+// Of GPUs with a model, whoever named them.
+template <typename Gpus>
+std::string summarise(const Gpus& gpus, const std::string& driver) {
   std::map<std::string, int> models;
-  for (const auto& gpu : probe.gpus) ++models[gpu.model];
-  std::string summary = std::to_string(probe.gpus.size()) + (probe.gpus.size() == 1 ? " GPU (" : " GPUs (");
+  for (const auto& gpu : gpus) ++models[gpu.model];
+  std::string summary = std::to_string(gpus.size()) + (gpus.size() == 1 ? " GPU (" : " GPUs (");
   const char* separator = "";
   for (const auto& [model, count] : models) {
     summary += separator + (count > 1 ? std::to_string(count) + " x " : std::string()) + model;
     separator = ", ";
   }
-  return summary + "), driver " + probe.driver;
+  return summary + "), driver " + driver;
 }
 
 Error driver_error(const Config& config, const SimNode* sim, Error error) {
@@ -36,6 +40,47 @@ Error driver_error(const Config& config, const SimNode* sim, Error error) {
     error.message += "; without a GPU, try --backend=sim";
   }
   return error;
+}
+
+struct OpenSource {
+  std::unique_ptr<SimNode> sim;
+  std::unique_ptr<GpuSource> source;
+  std::string summary;
+};
+
+// An engine that does not answer is waited for only where nobody else knows the GPUs.
+Result<OpenSource> open_dcgm(const Config& config, Result<OpenDriver> driver, const Clock& clock) {
+  dcgm::DcgmSourceOptions options;
+  options.library = config.dcgm_library;
+  options.where.address = config.dcgm_address;
+  options.where.embedded = config.dcgm_embedded;
+  options.gpu_devices = config.gpu_devices;
+  options.sample_interval = config.sample_interval;
+  std::unique_ptr<GpuSource> nvml;
+  if (driver.ok()) nvml = std::move(driver->source);
+  auto source = dcgm::DcgmSource::open(options, std::move(nvml), clock);
+  if (!source.ok()) return source.error();
+  OpenSource open;
+  if (driver.ok()) {
+    open.summary = summarise(driver->probe.gpus, driver->probe.driver);
+  } else {
+    const auto gpus = (*source)->wait_for_gpus(kPatienceWithEngine);
+    if (!gpus.ok()) {
+      return Error{gpus.error().code, "no GPU, neither by DCGM (" + gpus.error().message + ") nor by NVML (" +
+                                          driver.error().message + ")"};
+    }
+    open.summary = summarise(*gpus, gpus->front().driver) + ", by DCGM alone";
+  }
+  open.source = std::move(*source);
+  return open;
+}
+
+Result<OpenSource> open_source(const Config& config, const Clock& clock) {
+  auto driver = open_driver(config, clock);
+  if (config.backend == Backend::kDcgm) return open_dcgm(config, std::move(driver), clock);
+  if (!driver.ok()) return driver.error();
+  return OpenSource{std::move(driver->sim), std::move(driver->source),
+                    summarise(driver->probe.gpus, driver->probe.driver)};
 }
 
 Readings readings_for(const std::set<std::string>& collectors) {
@@ -104,11 +149,11 @@ Result<OpenDriver> open_driver(const Config& config, const Clock& clock) {
 }
 
 Result<Node> open_node(const Config& config, const Clock& clock) {
-  auto driver = open_driver(config, clock);
-  if (!driver.ok()) return driver.error();
+  auto hardware = open_source(config, clock);
+  if (!hardware.ok()) return hardware.error();
   Node node;
-  node.sim = std::move(driver->sim);
-  node.summary = summarise(driver->probe);
+  node.sim = std::move(hardware->sim);
+  node.summary = std::move(hardware->summary);
   std::string proc_root = config.proc_root;
   // A simulated process has no entry in the real /proc; a scenario with real pids names /proc itself.
   if (node.sim && proc_root == Config{}.proc_root) proc_root = node.sim->proc_root();
@@ -118,7 +163,7 @@ Result<Node> open_node(const Config& config, const Clock& clock) {
   if (!directory.ok()) return directory.error();
   auto resolver = std::make_unique<identity::Resolver>(std::move(proc), std::move(*directory));
   resolver->wait_for_names(kPatienceWithNames);
-  node.pipeline = std::make_unique<Pipeline>(std::move(driver->source), std::move(resolver), booking_rules(config),
+  node.pipeline = std::make_unique<Pipeline>(std::move(hardware->source), std::move(resolver), booking_rules(config),
                                              pipeline_options(config), clock);
   // Who watches some of the GPUs misses none of the others.
   if (config.gpu_devices.empty()) node.pipeline->count_gpus_in(proc_root + kGpusFolder);

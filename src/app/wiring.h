@@ -28,7 +28,7 @@ struct OpenDriver {
   nvml::NvmlProbe probe;  // of the GPUs that --gpu-devices names; never none
 };
 
-// What is missing is one line that says what to do.
+// What is missing is one line that says what to do. NVML alone, whatever --backend says of DCGM.
 Result<OpenDriver> open_driver(const Config& config, const Clock& clock);
 Result<Node> open_node(const Config& config, const Clock& clock);
 

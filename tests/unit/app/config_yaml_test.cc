@@ -66,7 +66,7 @@ TEST(ConfigFileText, ErrorsNameFileAndLine) {
       {"- a\n- b\n", ":1: must be settings, one \"name: value\" a line"},
       {"just words\n", ":1: must be settings, one \"name: value\" a line"},
       {"[a]: b\n", ":1: a setting's name must be a plain word"},
-      {"backend: dcgm\n", ":1: backend: this version has no DCGM backend; use --backend=nvml"},
+      {"backend: cuda\n", ":1: backend: \"cuda\" is not one of auto, nvml, dcgm or sim"},
       {"sample-interval: 3s\nidle-interval: 2s\n", ":2: idle-interval: 2s is shorter than "},
   };
   for (const auto& [text, message] : cases) {
