@@ -48,9 +48,9 @@ Number memory_free(const Seat& seat) {
   std::optional<Bytes> free = sample_of(seat).memory_free;
   if (seat.instance) {
     free.reset();
-    if (seat.instance->memory_total && seat.instance->memory_used) {
-      free = Bytes{seat.instance->memory_total->count - seat.instance->memory_used->count};
-    }
+    const auto& total = seat.instance->memory_total;
+    const auto& used = seat.instance->memory_used;
+    if (total && used && *used <= *total) free = Bytes{total->count - used->count};
   }
   return free ? Number(free->count >> kMiBShift) : std::nullopt;
 }
