@@ -134,7 +134,7 @@ struct SampleBatch {
   bool processes_scanned = false;  // the process lists were read anew for this batch
   std::vector<DeviceSample> devices;
   SourceHealth health;
-  std::vector<SourceHealth> more_health;  // of who only adds to it
+  std::vector<SourceHealth> more_health;                    // of who only adds to it
   std::map<std::string, DurationHistogram> call_durations;  // by driver call, since start
 };
 
