@@ -41,9 +41,9 @@ struct Config {
   StaticPower static_power = StaticPower::kProportional;
   std::optional<Power> gpu_idle_power;
   Backend backend = Backend::kAuto;
-  std::string nvml_library;              // empty: libnvidia-ml.so.1 as the loader finds it
-  std::string dcgm_library;              // empty: libdcgm.so.4, else libdcgm.so.3
-  std::string dcgm_address;              // empty: 127.0.0.1:5555
+  std::string nvml_library;  // empty: libnvidia-ml.so.1 as the loader finds it
+  std::string dcgm_library;  // empty: libdcgm.so.4, else libdcgm.so.3
+  std::string dcgm_address;  // empty: 127.0.0.1:5555
   bool dcgm_embedded = false;
   std::string sim_scenario;              // empty: the built-in mixed node
   std::vector<std::string> gpu_devices;  // indexes or UUIDs; empty: all
