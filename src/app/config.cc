@@ -89,6 +89,15 @@ Status check_together(const GivenSettings& given, Config& config) {
   if (config.top_batch && config.command != Command::kTop) {
     return wrong(origin_of("batch", given) + ": needs the command top");
   }
+  if (config.dcgm_exporter_url && !config.dcgm_exporter_file.empty()) {
+    return wrong(origin_of("dcgm-exporter-file", given) + ": not together with " +
+                 origin_of("dcgm-exporter-url", given));
+  }
+  // The other exporter's metrics take the place of ours, so nobody needs to read them.
+  if (config.dcgm_exporter_url || !config.dcgm_exporter_file.empty()) {
+    config.collectors.erase("dcgm");
+    config.collectors.erase("dcgm-modern");
+  }
   return reconcile_intervals(given, config);
 }
 
@@ -183,6 +192,8 @@ std::vector<std::string> changes_needing_restart(const Config& old, const Config
       {"sim-scenario", old.sim_scenario == fresh.sim_scenario},
       {"gpu-devices", old.gpu_devices == fresh.gpu_devices},
       {"proc-root", old.proc_root == fresh.proc_root},
+      {"dcgm-exporter-url", old.dcgm_exporter_url == fresh.dcgm_exporter_url},
+      {"dcgm-exporter-file", old.dcgm_exporter_file == fresh.dcgm_exporter_file},
       {"kubernetes-enabled", old.kubernetes == fresh.kubernetes},
       {"pod-source", old.pod_source == fresh.pod_source},
       {"pod-labels", old.pod_labels == fresh.pod_labels},

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/http_url.h"
 #include "base/result.h"
 #include "base/units.h"
 #include "model/policy.h"
@@ -60,6 +61,8 @@ struct Config {
   std::string cri_socket;  // empty: the first of the usual ones
   std::string docker_socket = "/var/run/docker.sock";
   std::string podman_socket = "/run/podman/podman.sock";
+  std::optional<HttpUrl> dcgm_exporter_url;  // at most one of the two
+  std::string dcgm_exporter_file;
   std::string textfile;
   std::string state_file;
   std::string node_name;

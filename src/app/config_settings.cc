@@ -105,6 +105,13 @@ Status set_gpu_devices(const Values& values, Config& config) {
   return ok_status();
 }
 
+Status set_exporter_url(const Values& values, Config& config) {
+  Result<HttpUrl> url = parse_http_url(values.front());
+  if (!url.ok()) return url.error();
+  config.dcgm_exporter_url = std::move(url).value();
+  return ok_status();
+}
+
 Status set_kubernetes(const Values& values, Config& config) {
   const Result<bool> on = parse_bool(values.front());
   if (!on.ok() && values.front() != "auto") {
@@ -132,16 +139,6 @@ Status set_collector(std::string_view name, const Values& values, Config& config
     config.collectors.erase(std::string(name));
   }
   return ok_status();
-}
-
-// Settings without effect yet: the value is checked all the same, so that a file that is right stays right.
-Status check_nothing(const Values&, Config&) {
-  return ok_status();
-}
-Status check_url(const Values& values, Config&) {
-  const std::string& url = values.front();
-  if (url.starts_with("http://") || url.starts_with("https://")) return ok_status();
-  return Error{Code::kMalformed, in_quotes(url) + " is not a URL (write http://127.0.0.1:9400/metrics)"};
 }
 
 #define GL_COLLECTOR(NAME, DEFAULT, ACTS, HELP)                                                        \
@@ -229,9 +226,11 @@ const Setting kSettings[] = {
      "with --backend=dcgm: an engine of our own, in this process; not on a node where nv-hostengine runs",
      set_parsed<&Config::dcgm_embedded, parse_bool>},
     {"dcgm-exporter-url", G::kSource, F::kValue, "URL", "",
-     "serve the metrics of this dcgm-exporter on /gpu/metrics with pod labels", check_url, false},
-    {"dcgm-exporter-file", G::kSource, F::kValue, "FILE", "", "the same from a file that dcgm-exporter writes",
-     check_nothing, false},
+     "add-on mode: serve the metrics of this dcgm-exporter on /gpu/metrics, with pod labels, in place of our own",
+     set_exporter_url},
+    {"dcgm-exporter-file", G::kSource, F::kValue, "FILE", "",
+     "the same from the file that the first dcgm-exporter writes, /run/prometheus/dcgm.prom",
+     set_path<&Config::dcgm_exporter_file>},
 
     {"kubernetes-enabled", G::kKubernetes, F::kSwitch, "", "auto",
      "find pods: true, false or auto (where a kubelet or a cluster is to be seen)", set_kubernetes},

@@ -5,6 +5,7 @@
 
 #include "app/self_stats.h"
 #include "base/file.h"
+#include "expose/upstream_write.h"
 
 namespace gpuledger::app {
 namespace {
@@ -80,6 +81,7 @@ std::shared_ptr<const Snapshot> Pipeline::run_cycle() {
   for (SourceHealth& health : resolver_->health()) cycle->sources.push_back(std::move(health));
   if (textfile_) cycle->sources.push_back(textfile_->health());
   if (state_keeper_) cycle->sources.push_back(state_keeper_->health());
+  if (upstream_) cycle->sources.push_back(upstream_->health());
   // The cycle that is being shown cannot hold its own duration: that is in the next one.
   cycle->cycle_durations = cycle_durations_;
   log_changes(*cycle);
@@ -95,9 +97,22 @@ std::shared_ptr<const Snapshot> Pipeline::run_cycle() {
   snapshot->json = deferred(expose::write_json);
   snapshot->gpu_text = deferred(expose::write_gpu_text);
   snapshot->gpu_openmetrics = deferred(expose::write_gpu_openmetrics);
+  if (upstream_) show_upstream(cycle, *snapshot);
   snapshot->cycle = std::move(cycle);
   cycle_durations_.observe(std::chrono::duration<double>(clock_.now().steady - began).count());
   return snapshot;
+}
+
+void Pipeline::show_upstream(const std::shared_ptr<const Cycle>& cycle, Snapshot& snapshot) const {
+  static const auto kNothing = std::make_shared<const expose::UpstreamText>();
+  const auto fresh = upstream_->view(cycle->batch.at);
+  const auto deferred = [&](expose::Format format) {
+    return LazyText([cycle, text = fresh ? fresh : kNothing, options = shown_, format] {
+      return expose::write_upstream(*text, *cycle, *options, format);
+    });
+  };
+  snapshot.gpu_text = deferred(expose::Format::kText);
+  snapshot.gpu_openmetrics = deferred(expose::Format::kOpenMetrics);
 }
 
 void Pipeline::post_textfile(const Cycle& cycle, Nanoseconds now) {

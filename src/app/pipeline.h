@@ -5,6 +5,7 @@
 
 #include "app/file_writer.h"
 #include "app/state_keeper.h"
+#include "app/upstream.h"
 #include "attribute/engine.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -41,6 +42,9 @@ class Pipeline {
   // Where the driver lists the GPUs it found, one folder each.
   void count_gpus_in(std::string folder) { gpus_folder_ = std::move(folder); }
 
+  // Before the first cycle: /gpu/metrics is another exporter's.
+  void serve_upstream(std::unique_ptr<Upstream> upstream) { upstream_ = std::move(upstream); }
+
   std::shared_ptr<const Snapshot> run_cycle();
 
   void change(const BookingRules& rules, PipelineOptions options);
@@ -56,6 +60,7 @@ class Pipeline {
   bool scan_interval_is_over(const std::optional<Nanoseconds>& since, Nanoseconds now) const;
   void post_textfile(const Cycle& cycle, Nanoseconds now);
   void log_changes(const Cycle& cycle);
+  void show_upstream(const std::shared_ptr<const Cycle>& cycle, Snapshot& snapshot) const;
 
   std::unique_ptr<GpuSource> source_;
   std::unique_ptr<identity::Resolver> resolver_;
@@ -70,6 +75,7 @@ class Pipeline {
   std::unique_ptr<FileWriter> textfile_;
   std::optional<Nanoseconds> last_textfile_;
   std::unique_ptr<StateKeeper> state_keeper_;
+  std::unique_ptr<Upstream> upstream_;
   StateLog states_;
   std::string gpus_folder_;  // empty: not to be looked at
   std::optional<uint64_t> gpus_expected_;

@@ -21,6 +21,7 @@ constexpr int kSignals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
 // SIGTERM promises two seconds; the HTTP server takes up to half of one.
 constexpr Nanoseconds kPatienceWithDriver = std::chrono::milliseconds(1000);
 constexpr Nanoseconds kPatienceWithDisk = std::chrono::milliseconds(300);
+constexpr Nanoseconds kPatienceWithUpstream = std::chrono::milliseconds(500);
 
 // Blocked in every thread that follows, so that only wait_for_signal sees them.
 sigset_t block_signals() {
@@ -134,6 +135,14 @@ Status check_state(const StateKeeper* keeper) {
   return Error{Code::kPermission, "--state-file: " + health.reason};
 }
 
+// Empty: no add-on to another exporter.
+std::optional<UpstreamOptions> upstream_options(const Config& config) {
+  UpstreamOptions options;
+  options.url = config.dcgm_exporter_url;
+  options.file = config.dcgm_exporter_file;
+  return options.url || !options.file.empty() ? std::optional(std::move(options)) : std::nullopt;
+}
+
 void announce(const Config& config, const Node& node, const http::Server& server) {
   log_info(node.sim ? "watching a SIMULATED node" : "watching", {{"gpus", node.summary}, {"version", version()}});
   for (const std::string& address : server.addresses()) {
@@ -151,6 +160,11 @@ Status serve(const Config& given, const ConfigSources& sources) {
   StartWatch start;
   auto node = open_node(config, clock);
   if (!node.ok()) return node.error();
+  if (auto options = upstream_options(config)) {
+    auto upstream = std::make_unique<Upstream>(std::move(*options), clock);
+    upstream->wait(kPatienceWithUpstream);
+    node->pipeline->serve_upstream(std::move(upstream));
+  }
   auto server = http::Server::start(server_options(config), snapshots, clock);
   if (!server.ok()) return server.error();
   // The first look happens here, so that a file that cannot be written is said before anything is served.

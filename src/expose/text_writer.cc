@@ -11,6 +11,7 @@ std::string_view type_name(MetricType type) {
     case MetricType::kCounter: return "counter";
     case MetricType::kGauge: return "gauge";
     case MetricType::kHistogram: return "histogram";
+    case MetricType::kUntyped: return "untyped";
   }
   return "gauge";
 }
@@ -29,6 +30,7 @@ void TextWriter::write_header() {
   // their names must stay: there they are of unknown type.
   std::string_view family = name_;
   std::string_view type = type_name(type_);
+  if (format_ == Format::kOpenMetrics && type_ == MetricType::kUntyped) type = "unknown";
   if (format_ == Format::kOpenMetrics && type_ == MetricType::kCounter) {
     if (family.ends_with("_total")) {
       family.remove_suffix(std::string_view("_total").size());

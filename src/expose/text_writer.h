@@ -10,7 +10,7 @@
 namespace gpuledger::expose {
 
 enum class Format { kText, kOpenMetrics };
-enum class MetricType { kCounter, kGauge, kHistogram };
+enum class MetricType { kCounter, kGauge, kHistogram, kUntyped };
 
 // Appends families to one string, in either format. A family's HELP and TYPE come with its first sample,
 // so one without samples leaves no trace. Labels are given as LabelText made them.

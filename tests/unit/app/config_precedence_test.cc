@@ -189,11 +189,15 @@ TEST(Config, Dcgm) {
   EXPECT_THAT(changes_needing_restart(config, config_of({file.flag()})), testing::ElementsAre("dcgm-address"));
 }
 
-TEST(Config, SettingsWithoutEffectAreNamedAsTheyWereGiven) {
-  const ConfigFile file("dcgm-exporter-file: /x/metrics.prom\n");
-  EXPECT_THAT(config_of({file.flag()}).without_effect, testing::ElementsAre(file.path() + ":1: dcgm-exporter-file"));
-  EXPECT_THAT(config_of({"--no-collector.dcgm"}).without_effect, IsEmpty());
-  EXPECT_THAT(config_of({"--attribution=adaptive"}).without_effect, IsEmpty());
+TEST(Config, AddOnMode) {
+  const Config url = config_of({"--dcgm-exporter-url=http://127.0.0.1:9401/metrics"});
+  ASSERT_TRUE(url.dcgm_exporter_url.has_value());
+  EXPECT_EQ(url.dcgm_exporter_url->port, 9401);
+  EXPECT_EQ(config_of({"--dcgm-exporter-file=/run/prometheus/dcgm.prom"}).dcgm_exporter_file,
+            "/run/prometheus/dcgm.prom");
+  EXPECT_THAT(url.without_effect, IsEmpty());
+  EXPECT_FALSE(url.collectors.contains("dcgm"));
+  EXPECT_THAT(changes_needing_restart(url, Config{}), testing::ElementsAre("dcgm-exporter-url"));
 }
 
 TEST(Config, AccountingSaysWhatToDo) {
