@@ -38,7 +38,9 @@ class BadInputTest(harness.Case):
         self.refuse(2, "--sample-interval=-1s", says=["--sample-interval"])
         self.refuse(2, "--log-level=loud", says=["--log-level", "loud", "debug"])
         self.refuse(2, "--backend=magic", says=["--backend", "magic", "nvml"])
-        self.refuse(2, "--backend=dcgm", says=["DCGM"])
+        self.refuse(2, "--dcgm-address=localhost", says=["--dcgm-address", "--backend=dcgm"])
+        self.refuse(2, "--dcgm-exporter-url=localhost:9400", says=["--dcgm-exporter-url", "http://"])
+        self.refuse(2, "--dcgm-exporter-url=http://a/", "--dcgm-exporter-file=/b", says=["not together"])
         self.refuse(2, "--metrics-path=metrics", says=["--metrics-path"])
         self.refuse(2, "--metric-prefix=1x", says=["--metric-prefix"])
         self.refuse(2, "--listen-address=nonsense", says=["--listen-address", "nonsense"], commands=["serve"])
@@ -60,13 +62,11 @@ class BadInputTest(harness.Case):
         self.refuse(2, f"--config={fifo}", says=["--config", fifo, "not a regular file"])
         self.refuse(1, SIM, f"--sim-scenario={fifo}", says=["--sim-scenario", fifo, "not a regular file"])
 
-    def test_settings_without_effect_are_said(self):
-        done = subprocess.run([harness.BINARY, "once", SIM, "--dcgm-address=localhost"], capture_output=True, text=True,
-                              timeout=20 * harness.SLOW,
+    def test_variables_that_are_no_setting_are_said(self):
+        done = subprocess.run([harness.BINARY, "once", SIM], capture_output=True, text=True, timeout=20 * harness.SLOW,
                               env=harness.clean_environment({"GPU_LEDGER_SAMPEL_INTERVAL": "1s"}))
         self.assertEqual(done.returncode, 0, done.stderr)
-        for name in ("--dcgm-address", "GPU_LEDGER_SAMPEL_INTERVAL"):
-            self.assertIn(name, done.stderr)
+        self.assertIn("GPU_LEDGER_SAMPEL_INTERVAL", done.stderr)
 
     def test_port_in_use(self):
         with socket.socket() as taken:
