@@ -153,8 +153,6 @@ void add_signature(const Json& json, DeviceState& device) {
     for (size_t i = 0; i < memory.revised_level.size(); ++i) memory.revised_level[i] = number(revised->at(i));
   }
   if (json.contains("missed")) memory.missed = std::max(0.0, number(json["missed"]));
-  if (json.contains("lingering")) memory.lingering = std::clamp(number(json["lingering"]), 0.0, 1.0);
-  if (json.contains("fading")) memory.fading = std::clamp(number(json["fading"]), 0.0, 1.0);
   if (json.contains("ceiling")) memory.ceiling = std::clamp(number(json["ceiling"]), 0.0, 1.0);
   device.signatures[process_key(json)] = memory;
 }

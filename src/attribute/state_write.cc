@@ -182,8 +182,6 @@ void write_signature(JsonText& json, const ProcKey& key, const Signature::Memory
   json.close(']');
   json.field("missed", memory.missed);
   json.field("ceiling", memory.ceiling);
-  json.field("lingering", memory.lingering);
-  json.field("fading", memory.fading);
   json.close('}');
   json.line();
 }
