@@ -87,7 +87,7 @@ bool Mixture::meet(const Observed& step) {
     Member& member = company_->who[i];
     member.hits = member.hits * kept + step.who[i].busy * drawn;
     if (step.quiet) continue;
-    member.shape->note_samples(drawn, step.who[i].busy, step.seconds);
+    member.shape->note_samples(drawn, step.who[i].busy > 0);
     if (!step.mps) member.shape->note_ceiling(step.shown[0].value_or(1), step.who[i].busy, step.seconds);
   }
   // The first samples change the picture with every step, later ones slowly.
@@ -109,7 +109,6 @@ void Mixture::advance(const Observed& step) {
     record.company = company_;
     for (const Member& member : company_->who) {
       record.missed.push_back(!step.mps && member.shape->samples_missed() >= kSamplesToCallPassive);
-      record.lingering.push_back(member.shape->lingering());
     }
     record.parts = estimate(record);
     for (size_t i = 0; i < step.who.size(); ++i) claims_[step.who[i].account].last = record.parts[i].joules;
@@ -161,20 +160,10 @@ Mixture::Roles Mixture::roles_of(const Record& record) const {
   return roles;
 }
 
-// Somebody was caught at work not long ago and may be so still: whoever else is there need not be alone.
-bool Mixture::somebody_lingers(const Record& record) {
-  constexpr double kMaterial = 0.25;  // of somebody unknown: until half of its chance has faded
-  for (size_t i = 0; i < record.missed.size(); ++i) {
-    if (record.missed[i] && record.lingering[i] > kMaterial) return true;
-  }
-  return false;
-}
-
 void Mixture::learn(const Record& record, const std::vector<Claimant>& who) {
   const Scene& step = record.step;
   const Roles roles = roles_of(record);
   const size_t active = roles.known.size() + roles.unknown.size();
-  if (who.size() > 1 && active == 1 && somebody_lingers(record)) return;
   if (who.size() == 1 || active == 1) {
     const size_t only = who.size() == 1 ? 0 : roles.known.empty() ? roles.unknown[0] : roles.known[0];
     // Hardly caught: it warms up or waits, and that is not what it will do.

@@ -95,7 +95,6 @@ class Mixture {
     Scene step;
     std::shared_ptr<const Company> company;  // goes on learning after the step
     std::vector<bool> missed;                // by member: no sample had caught it for long
-    std::vector<double> lingering;           // by member: the share of time that it may have all the same
     std::vector<Part> parts;
     bool stale = false;  // more is known now than when it was estimated
   };
@@ -117,8 +116,6 @@ class Mixture {
   std::vector<Part> estimate(const Record& record) const;
   Roles with_changed_one(const Record& record, const Roles& roles, Fit& best) const;
   void divide_rest(const Record& record, const Roles& roles, double rest, std::vector<Part>& parts) const;
-  static bool somebody_lingers(const Record& record);
-  void doubt_the_passive(const Record& record, const Roles& roles, std::vector<Part>& parts) const;
   void book(const Record& record, double sign);
   void revise(const ProcKey& process);
   void revise_company();

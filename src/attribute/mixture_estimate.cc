@@ -140,25 +140,6 @@ void Mixture::divide_rest(const Record& record, const Roles& roles, double rest,
   }
 }
 
-// Whoever samples no longer catch is charged nothing, which holds for those who stopped; others they only miss.
-void Mixture::doubt_the_passive(const Record& record, const Roles& roles, std::vector<Part>& parts) const {
-  const double joules = record.step.dynamic_joules;
-  std::vector<bool> passive(parts.size(), true);
-  for (size_t i : roles.known) passive[i] = false;
-  for (size_t i : roles.unknown) passive[i] = false;
-  double all = 0;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (!passive[i]) continue;
-    const double share = std::min(0.5, record.lingering[i]);
-    parts[i].doubt = joules * std::sqrt(share * (1 - share));
-    all += parts[i].doubt;
-  }
-  all = std::min(all, joules);
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (!passive[i]) parts[i].doubt += all * parts[i].joules / joules;
-  }
-}
-
 std::vector<Mixture::Part> Mixture::estimate(const Record& record) const {
   const Scene& step = record.step;
   const Company& company = *record.company;
@@ -194,8 +175,7 @@ std::vector<Mixture::Part> Mixture::estimate(const Record& record) const {
   const double known = explained * ratio;
   const double rest = std::max(0.0, joules - known);
   // What is left over carries the whole error of what was taken away, however little it is.
-  const double doubt_of_rest = std::min(
-      joules, kDoubtOfUnknown * std::min(known, rest) + (roles.unknown.empty() ? 0 : kPowerErrorOfValue * known));
+  const double doubt_of_rest = std::hypot(kDoubtOfUnknown * std::min(known, rest), kPowerErrorOfValue * known);
   if (!roles.unknown.empty()) divide_rest(record, roles, rest, parts);
   for (size_t k : roles.known) {
     parts[k].joules *= ratio;
@@ -206,7 +186,6 @@ std::vector<Mixture::Part> Mixture::estimate(const Record& record) const {
   if (!roles.known.empty() && rest > 0) {
     for (size_t u : roles.unknown) parts[u].doubt += doubt_of_rest * parts[u].joules / rest;
   }
-  doubt_the_passive(record, roles, parts);
   const double calm = kDoubtOfStatic * step.full_watts * step.seconds;
   for (size_t i : roles.known) parts[i].doubt += calm;
   for (size_t i : roles.unknown) parts[i].doubt += calm;

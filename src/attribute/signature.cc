@@ -39,13 +39,6 @@ double Signature::highest_share() const {
   return std::clamp(peak_ / all, 1.0, kHighest);
 }
 
-void Signature::note_samples(double drawn, double busy, double seconds) {
-  missed_ = busy > 0 ? 0 : missed_ + drawn;
-  const double kept = std::exp2(-seconds / kMemory);
-  lingering_ = std::max(busy, lingering_ * kept);
-  fading_ = busy > 0 ? 1 : fading_ * kept;
-}
-
 void Signature::note_ceiling(double power, double busy, double seconds) {
   constexpr double kCaughtEnough = 0.3;  // fewer samples say too little about its time
   ceiling_ = std::min(1.0, ceiling_ * std::exp2(seconds / kMemory));

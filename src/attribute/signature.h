@@ -25,8 +25,6 @@ class Signature {
     std::array<double, kFeatures> revised_level{};
     double missed = 0;
     double ceiling = 1;
-    double lingering = 0;
-    double fading = 0;
   };
 
   Signature() = default;
@@ -38,12 +36,8 @@ class Signature {
         seen_alone_(memory.seen_alone),
         revised_level_(memory.revised_level),
         missed_(memory.missed),
-        ceiling_(memory.ceiling),
-        lingering_(memory.lingering),
-        fading_(memory.fading) {}
-  Memory memory() const {
-    return {level_, busy_, peak_, trust_, seen_alone_, revised_level_, missed_, ceiling_, lingering_, fading_};
-  }
+        ceiling_(memory.ceiling) {}
+  Memory memory() const { return {level_, busy_, peak_, trust_, seen_alone_, revised_level_, missed_, ceiling_}; }
 
   void learn_alone(const Features& shown, double busy, double seconds);
   // From what known neighbours left unexplained: worth a fifth, and of little weight after the first sight of it alone.
@@ -54,11 +48,8 @@ class Signature {
   // True once when what is known has moved so far that old estimates are worth another look.
   bool worth_revising();
   // Caught by a sample or not: many in a row that miss it make it passive.
-  void note_samples(double drawn, double busy, double seconds);
+  void note_samples(double drawn, bool caught) { missed_ = caught ? 0 : missed_ + drawn; }
   double samples_missed() const { return missed_; }
-  // The share of time that it may have though samples miss it, fading since it was last caught: they can fall in step
-  // with a workload and miss it for many seconds. Of somebody unknown nothing better is known than an even chance.
-  double lingering() const { return known() ? lingering_ : 0.5 * fading_; }
   // While it was on the GPU for this part of a step, all of them together showed no more power than this: so a
   // second of its own costs no more than the quotient. Forgotten with time, as processes change.
   void note_ceiling(double power, double busy, double seconds);
@@ -84,9 +75,7 @@ class Signature {
   bool seen_alone_ = false;
   std::array<double, kFeatures> revised_level_{};
   double missed_ = 0;
-  double ceiling_ = 1;    // power of a whole second, over the limit
-  double lingering_ = 0;  // the share it was last caught with, fading
-  double fading_ = 0;     // 1 when it was caught last
+  double ceiling_ = 1;  // power of a whole second, over the limit
 };
 
 }  // namespace gpuledger::attribute

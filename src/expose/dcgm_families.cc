@@ -45,13 +45,12 @@ Number memory_used(const Seat& seat) {
 }
 
 Number memory_free(const Seat& seat) {
-  std::optional<Bytes> free = sample_of(seat).memory_free;
   if (seat.instance) {
-    free.reset();
     const auto& total = seat.instance->memory_total;
     const auto& used = seat.instance->memory_used;
-    if (total && used && *used <= *total) free = Bytes{total->count - used->count};
+    return total && used && *used <= *total ? Number((total->count - used->count) >> kMiBShift) : std::nullopt;
   }
+  const auto& free = sample_of(seat).memory_free;
   return free ? Number(free->count >> kMiBShift) : std::nullopt;
 }
 
