@@ -63,7 +63,7 @@ class ReplayTest(harness.Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(os.listdir(self.folder), ["gpu.jsonl.gz"])
         kinds = {json.loads(line)["k"] for line in gzip.open(trace)}
-        self.assertEqual(kinds, {"device", "energy", "util", "procs", "state", "gpm", "power"})
+        self.assertEqual(kinds, {"device", "energy", "util", "procs", "mps", "state", "gpm", "power"})
         result = self.replay(trace)
         self.assert_exact(result)
         self.assertGreater(result["device"]["measured_joules"], 100)
