@@ -67,8 +67,8 @@ Result<Mode> set_mode(Session& session, nvml::Device device, Mode wanted) {
   if (nvml::means_unsupported(result)) return Mode::kUnsupported;
   if (result == nvml::kNoPermission) {
     return Error{Code::kPermission, nvml::describe("nvmlDeviceSetAccountingMode", result) +
-                                        ": only root may change accounting mode; in a container run as user 0 and "
-                                        "privileged"};
+                                        ": only root may change accounting mode; in a container run as user 0 with "
+                                        "the capability SYS_ADMIN"};
   }
   if (result != nvml::kSuccess) return failure("nvmlDeviceSetAccountingMode", result);
   const Result<Mode> after = read_mode(session, device);
