@@ -26,18 +26,10 @@ std::string origin_of(std::string_view name, const GivenSettings& given) {
   return found == given.end() ? std::string() : found->second.origin;
 }
 
-bool asks_for_nothing(const Setting& setting, const Given& given) {
-  if (given.values.empty()) return true;
-  const std::string& value = given.values.front();
-  if (setting.form == SettingForm::kSwitch) return !parse_bool(value).value_or(true);
-  return value == setting.off_value;
-}
-
 Status apply_one(const Setting& setting, const Given& given, Config& config) {
   if (Status status = setting.apply(given.values, config); !status.ok()) {
     return Error{status.error().code, given.origin + ": " + status.error().message};
   }
-  if (!setting.acts && !asks_for_nothing(setting, given)) config.without_effect.push_back(given.origin);
   return ok_status();
 }
 

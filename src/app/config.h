@@ -72,9 +72,6 @@ struct Config {
   std::string config_file;
   std::string log_level = "info";
   std::string log_format = "text";
-  // Settings given that this version reads but does not act on yet; each gets one warning at start. As the user
-  // wrote them: "--pod-labels", "GPU_LEDGER_POD_LABELS", "/etc/gpu-ledger.yaml:3: pod-labels".
-  std::vector<std::string> without_effect;
   // Variables named GPU_LEDGER_... that are no setting: probably misspelt, so each gets a warning, but never an
   // error, because Kubernetes invents such variables for a Service called gpu-ledger.
   std::vector<std::string> unknown_environment;

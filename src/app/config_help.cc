@@ -104,7 +104,6 @@ void append_entry(std::string& out, std::string_view left, std::string_view righ
 std::string help_with_default(const Setting& setting) {
   std::string text(setting.help);
   if (!setting.default_text.empty()) text += " (default " + default_of(setting) + ")";
-  if (!setting.acts) text += " [no effect in this version]";
   return text;
 }
 
@@ -185,8 +184,7 @@ std::string write_settings_doc() {
       if (setting.group != group) continue;
       out += "| " + code_cell(flag_text(setting)) + " | " + code_cell(environment_name(setting.name)) + " | " +
              code_cell(default_of(setting)) + " | " + code_cell(older_names_of(setting)) + " | " +
-             markdown_cell(setting.help) + (setting.acts ? "" : " (read and checked, no effect in this version)") +
-             " |\n";
+             markdown_cell(setting.help) + " |\n";
     }
   }
   out += "\n## Signals\n\n";

@@ -141,10 +141,10 @@ Status set_collector(std::string_view name, const Values& values, Config& config
   return ok_status();
 }
 
-#define GL_COLLECTOR(NAME, DEFAULT, ACTS, HELP)                                                        \
-  {                                                                                                    \
-    "collector." NAME, SettingGroup::kCollectors, SettingForm::kSwitch, "", DEFAULT, HELP,             \
-        [](const Values& values, Config& config) { return set_collector(NAME, values, config); }, ACTS \
+#define GL_COLLECTOR(NAME, DEFAULT, HELP)                                                        \
+  {                                                                                              \
+    "collector." NAME, SettingGroup::kCollectors, SettingForm::kSwitch, "", DEFAULT, HELP,       \
+        [](const Values& values, Config& config) { return set_collector(NAME, values, config); } \
   }
 
 using G = SettingGroup;
@@ -260,14 +260,14 @@ const Setting kSettings[] = {
     {"podman-socket", G::kContainers, F::kValue, "FILE", "/run/podman/podman.sock", "the same for podman",
      set_text<&Config::podman_socket>},
 
-    GL_COLLECTOR("process", "true", true, "energy, time, utilisation and memory of each process"),
-    GL_COLLECTOR("idle", "true", true, "gpu_idle_*: who holds memory without working"),
-    GL_COLLECTOR("processlist", "true", true, "gpu_process_*: the list of processes"),
-    GL_COLLECTOR("device", "true", true, "gpu_ledger_device_*: the GPUs and the books' other side"),
-    GL_COLLECTOR("dcgm", "true", true, "dcgm_* on /gpu/metrics"),
-    GL_COLLECTOR("pod", "true", true, "gpu_ledger_pod_* and the other owners"),
-    GL_COLLECTOR("self", "true", true, "gpu_ledger_build_info and the program's own state"),
-    GL_COLLECTOR("dcgm-modern", "false", true, "DCGM_FI_* on /gpu/metrics"),
+    GL_COLLECTOR("process", "true", "energy, time, utilisation and memory of each process"),
+    GL_COLLECTOR("idle", "true", "gpu_idle_*: who holds memory without working"),
+    GL_COLLECTOR("processlist", "true", "gpu_process_*: the list of processes"),
+    GL_COLLECTOR("device", "true", "gpu_ledger_device_*: the GPUs and the books' other side"),
+    GL_COLLECTOR("dcgm", "true", "dcgm_* on /gpu/metrics"),
+    GL_COLLECTOR("pod", "true", "gpu_ledger_pod_* and the other owners"),
+    GL_COLLECTOR("self", "true", "gpu_ledger_build_info and the program's own state"),
+    GL_COLLECTOR("dcgm-modern", "false", "DCGM_FI_* on /gpu/metrics"),
 
     {"config", G::kProgram, F::kValue, "FILE", "", "YAML with the same names; SIGHUP reads it again",
      set_text<&Config::config_file>},

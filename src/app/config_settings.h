@@ -29,8 +29,6 @@ struct Setting {
   std::string_view help;
   // Checks the value and puts it into the Config. One element, but for lists.
   Status (*apply)(const std::vector<std::string>& values, Config& config);
-  bool acts = true;  // false: read and checked, but this version does nothing with it yet, which gets a warning
-  std::string_view off_value = {};  // asks for nothing, so needs no warning; a switch that is off never does
 };
 std::span<const Setting> settings();
 

@@ -16,10 +16,7 @@ int fail(const std::string& message, int code) {
   return code;
 }
 
-void warn_of_settings_without_effect(const gpuledger::app::Config& config) {
-  for (const std::string& setting : config.without_effect) {
-    gpuledger::log_warn("this version accepts the setting but does not act on it", {{"setting", setting}});
-  }
+void warn_of_unknown_variables(const gpuledger::app::Config& config) {
   for (const std::string& variable : config.unknown_environment) {
     gpuledger::log_warn("environment variable is no setting of gpu-ledger", {{"variable", variable}});
   }
@@ -55,7 +52,7 @@ int run(int argc, char** argv) {
   if (const Status log = configure_log(config.log_level, config.log_format); !log.ok()) {
     return fail(log.error().message, kWrongUse);
   }
-  warn_of_settings_without_effect(config);
+  warn_of_unknown_variables(config);
   const Status done = run_command(config, sources);
   return done.ok() ? 0 : fail(done.error().message, kWorkFailed);
 }

@@ -34,7 +34,6 @@ TEST(Config, NothingGivenIsTheDefault) {
   const Config config = config_of({});
   EXPECT_EQ(config.command, Command::kServe);
   EXPECT_THAT(config.listen_addresses, ElementsAre(":9400"));
-  EXPECT_THAT(config.without_effect, IsEmpty());
   EXPECT_THAT(config.unknown_environment, IsEmpty());
 }
 
@@ -103,7 +102,6 @@ TEST(OlderNames, FlagsOfTheProcessExporter) {
   EXPECT_EQ(config.attribution, Attribution::kMeasuredOnly);
   EXPECT_FALSE(config.gpu_idle_power.has_value());
   EXPECT_EQ(config.kubernetes, true);
-  EXPECT_THAT(config.without_effect, IsEmpty());
   EXPECT_EQ(config_of({"--enable-energy-estimation=true"}).attribution, Attribution::kAdaptive);
   EXPECT_EQ(config_of({"--enable-energy-estimation"}).attribution, Attribution::kAdaptive);
   EXPECT_THAT(config_of({"--gpu.devices=0,1"}).gpu_devices, ElementsAre("0", "1"));
@@ -195,7 +193,6 @@ TEST(Config, AddOnMode) {
   EXPECT_EQ(url.dcgm_exporter_url->port, 9401);
   EXPECT_EQ(config_of({"--dcgm-exporter-file=/run/prometheus/dcgm.prom"}).dcgm_exporter_file,
             "/run/prometheus/dcgm.prom");
-  EXPECT_THAT(url.without_effect, IsEmpty());
   EXPECT_FALSE(url.collectors.contains("dcgm"));
   EXPECT_THAT(changes_needing_restart(url, Config{}), testing::ElementsAre("dcgm-exporter-url"));
 }
