@@ -161,7 +161,9 @@ class ClusterTest(unittest.TestCase):
         scene.reload(*names)
         for name in names:
             self.assert_named(name, [first])
-        time.sleep(2)
+        for name in names:
+            parts.wait_for(lambda: scene.metrics(name).total(POD_ENERGY, pod="job", pod_uid=first.pod_uids[0]) > 0, 30,
+                           f"energy of the first pod by {name}")
         self.end_pod("team-a", "job")
         scene.api.create(job)
         second = scene.work_in(scene.api.running_pod("team-a", "job"), "main")

@@ -67,7 +67,7 @@ class StaticPodsTest(unittest.TestCase):
                         parts.wait_for(is_named, 15, f"{pid} as {expected}")
                     except parts.Failure as error:
                         self.fail(f"{error}\n{ledger.log()}")
-            up = harness.Metrics(harness.get(port).text).value("gpu_ledger_source_up", source=source.replace("-", "_"))
+            up = harness.Metrics(harness.get(port).text).value("gpu_ledger_source_up", source=source)
             self.assertEqual(up, 1)
 
     def test_1_the_kubelet_names_them(self):
