@@ -189,7 +189,7 @@ TEST_F(VitalsTest, MonitorsOfLinksThatAreNotThereSayNothing) {
 
 TEST_F(VitalsTest, MemoryIsUsedFreeOrReserved) {
   gpu();
-  const DeviceSample& device = sample(true).devices[0];
+  const DeviceSample device = sample(true).devices[0];
   EXPECT_EQ(device.memory_used, Bytes{300});
   EXPECT_EQ(device.memory_free, Bytes{600});
   EXPECT_EQ(device.memory_reserved, Bytes{100});
