@@ -5,6 +5,8 @@
 #include <mutex>
 #include <utility>
 
+#include "base/borrowed_clock.h"
+
 namespace gpuledger::dcgm {
 
 namespace {
@@ -15,24 +17,6 @@ constexpr Nanoseconds kFirstRetry = std::chrono::seconds(1);
 constexpr Nanoseconds kLastRetry = std::chrono::seconds(30);
 constexpr Nanoseconds kAnswerLimit = std::chrono::seconds(3);
 constexpr size_t kMostEvents = 4096;
-
-// The source's clock, as long as the source is there to vouch for it: a call that hangs may outlive both.
-class BorrowedClock final : public Clock {
- public:
-  explicit BorrowedClock(const Clock& clock) : clock_(&clock) {}
-  Timestamp now() const override {
-    const std::lock_guard lock(mutex_);
-    return clock_ ? clock_->now() : Timestamp{};
-  }
-  void give_back() {
-    const std::lock_guard lock(mutex_);
-    clock_ = nullptr;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  const Clock* clock_;
-};
 
 template <typename T>
 void append(std::vector<T>& events, const std::vector<T>& fresh) {

@@ -5,27 +5,11 @@
 #include <optional>
 #include <utility>
 
+#include "base/borrowed_clock.h"
+
 namespace gpuledger::nvml {
 
 namespace {
-
-// The source's clock, as long as the source is there to vouch for it: a call that hangs may outlive both.
-class BorrowedClock final : public Clock {
- public:
-  explicit BorrowedClock(const Clock& clock) : clock_(&clock) {}
-  Timestamp now() const override {
-    const std::lock_guard lock(mutex_);
-    return clock_ ? clock_->now() : Timestamp{};
-  }
-  void give_back() {
-    const std::lock_guard lock(mutex_);
-    clock_ = nullptr;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  const Clock* clock_;
-};
 
 struct Question {
   std::shared_ptr<Driver> driver;
