@@ -8,8 +8,8 @@
 
 #include "model/sample.h"
 #include "sample/nvml/nvml_accounting.h"
-#include "sample/nvml/nvml_calm.h"
 #include "sample/nvml/nvml_calls.h"
+#include "sample/nvml/nvml_calm.h"
 #include "sample/nvml/nvml_gpm.h"
 #include "sample/nvml/nvml_mig.h"
 #include "sample/nvml/nvml_utilization.h"

@@ -99,9 +99,7 @@ class DcgmTest : public ::testing::Test {
     auto open = parse_exposition(write_gpu_openmetrics(cycle_, options_), Format::kOpenMetrics);
     EXPECT_TRUE(open.ok()) << open.error().message;
     if (!text.ok()) return {};
-    if (open.ok()) {
-      EXPECT_EQ(open->samples.size(), text->samples.size());
-    }
+    if (open.ok()) { EXPECT_EQ(open->samples.size(), text->samples.size()); }
     return *text;
   }
   // The device's reading, whoever has its parts.
@@ -178,9 +176,7 @@ TEST_F(DcgmTest, SeveralPodsShareWhatAddsUpAndRepeatTheRest) {
   EXPECT_EQ(shown.value("dcgm_total_energy_consumption", {{"pod_name", "b"}}), "200000");
   expect_legacy_sums(shown);
   for (const ParsedSample* sample : shown.find("dcgm_power_usage")) {
-    if (!sample->labels.contains("pod_name")) {
-      EXPECT_EQ(sample->value, "20");
-    }
+    if (!sample->labels.contains("pod_name")) { EXPECT_EQ(sample->value, "20"); }
   }
 }
 

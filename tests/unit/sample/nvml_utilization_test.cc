@@ -135,9 +135,7 @@ TEST_F(UtilizationTest, AWallClockSetBackMakesNobodyIdle) {
     for (int i = 0; i < 20; ++i) {
       work(10, 40);
       batch = sample();
-      if (state(batch) == UtilizationState::kKnown) {
-        EXPECT_GT(sm(batch, 10), 0) << i << " s after " << step.count();
-      }
+      if (state(batch) == UtilizationState::kKnown) { EXPECT_GT(sm(batch, 10), 0) << i << " s after " << step.count(); }
       if (state(batch) == UtilizationState::kFailed) ++blind;
     }
     EXPECT_LE(blind, 15);
