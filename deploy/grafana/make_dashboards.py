@@ -196,10 +196,26 @@ def health_now():
 def health_gpus():
     xids = by("node, instance, gpu, uuid, xid", on_node("gpu_ledger_xid_errors_total"), "max")
     nobody = by("reason", rate(on_node("gpu_ledger_device_unattributed_joules_total")))
+    one = "node, instance, gpu, uuid"
+    # Rows from Ampere on, pages before.
+    pending = f"{on_node('gpu_ledger_row_remap_pending')} or {on_node('gpu_ledger_retired_pages_pending')}"
+    replaced = f"{on_node('gpu_ledger_remapped_rows')} or {on_node('gpu_ledger_retired_pages')}"
+    errors = on_node("gpu_ledger_ecc_errors_total").replace("}", ',type="uncorrected",scope="aggregate"}')
+    links = by("node, gpu, kind", rate(on_node("gpu_ledger_nvlink_errors_total")))
+    held_back = by("reason", on_node("gpu_ledger_throttle_active"))
+    hottest = by("node, gpu, sensor", on_node("gpu_ledger_temperature_celsius"), "max")
     return "GPUs", [
         table("Xid errors", ("Count", "none", xids), width=12),
         lines("Energy by reason that belongs to nobody", (nobody, "{{reason}}"), unit="watt", height=9,
               about="unseen, exporter_down and anomaly should be 0."),
+        table("Memory", ("Errors not corrected, in its life", "none", by(one, errors)),
+              ("Rows or pages replaced", "none", by(one, replaced)),
+              ("Waits for a reset", "none", by(one, pending, "max")), width=12,
+              about="A GPU that could not replace a row sends the alert GpuLedgerMemoryWorn."),
+        lines("GPUs that are held back", (held_back, "{{reason}}"), height=9,
+              about="sw_power_cap is a GPU at its power limit. Heat and hw_ reasons want a look at the machine."),
+        lines("The 10 hottest", (f"topk(10, {hottest})", "{{node}} GPU {{gpu}} {{sensor}}"), unit="celsius"),
+        lines("NVLink errors", (links, "{{node}} GPU {{gpu}} {{kind}}"), unit="cps"),
     ]
 
 

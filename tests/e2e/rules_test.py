@@ -38,6 +38,9 @@ MISTAKES = [
     ("alerts.yml", "|container|host)_energy", "|container)_energy"),
     ("alerts.yml", "or 0 * sum by", "or sum by"),
     ("alerts.yml", "gpu_ledger_device_up == 1", "gpu_ledger_device_up == 0"),
+    ("alerts.yml", "unless on (instance, node) gpu_ledger_source_up", "and on (instance, node) gpu_ledger_source_up"),
+    ("alerts.yml", "> 0 unless on (instance, node) gpu_ledger_device_up == 0", "> 0"),
+    ("alerts.yml", "or gpu_ledger_retired_pages_pending == 1\n        for: 1h", "or gpu_ledger_retired_pages_pending == 1"),
     ("alerts.yml", "timestamp_seconds > 180", "timestamp_seconds > 30"),
 ]
 
