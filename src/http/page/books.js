@@ -1,0 +1,159 @@
+'use strict';
+// The first part of page.js, which is served as one file: books, gpus, table, page. What the page knows, and how numbers
+// and owners are written. It keeps the last minutes itself: the server knows nothing of who watches. Watts are
+// differences of joules, as everywhere else in the ledger. Names come from strangers: text only.
+
+const kPollMs = 2000;
+const kWindowSeconds = 300;
+const kColours = 8;
+const kLeastUnusedSeconds = 10;
+
+const byId = (id) => document.getElementById(id);
+const state = {
+  last: null,         // the snapshot before, for differences
+  rates: new Map(),   // process key -> {watts, error}
+  history: new Map(), // GPU -> [{from, to, pod: Map(label -> watts), process: Map, rest}]
+  colours: new Map(), // "GPU by" -> Map(label -> number)
+  cards: new Map(),
+  rows: new Map(),
+  by: 'pod',
+  sort: {column: 'watts', down: true},
+  changedAt: Date.now(),
+  step: 1,
+};
+
+function make(tag, className, text) {
+  const node = document.createElement(tag);
+  if (className) node.className = className;
+  if (text !== undefined) node.textContent = text;
+  return node;
+}
+
+function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+// Forms of numbers. Absent is empty, never 0.
+
+function scaled(value, step, units) {
+  let i = 0;
+  while (Math.abs(value) >= step && i + 1 < units.length) {
+    value /= step;
+    ++i;
+  }
+  return value.toFixed(i === 0 || Math.abs(value) >= 100 ? 0 : 1) + ' ' + units[i];
+}
+const bytes = (value) => value === undefined ? '' : scaled(value, 1024, ['B', 'KiB', 'MiB', 'GiB', 'TiB']);
+const joules = (value) => value === undefined ? '' : scaled(value, 1000, ['J', 'kJ', 'MJ', 'GJ', 'TJ']);
+const percent = (value) => value === undefined ? '' : (100 * value).toFixed(0) + ' %';
+const watts = (value) => value === undefined ? '' : value.toFixed(value < 9.95 ? 1 : 0) + ' W';
+
+function duration(seconds) {
+  if (seconds === undefined) return '';
+  const s = Math.floor(seconds);
+  if (s < 60) return s + ' s';
+  if (s < 3600) return Math.floor(s / 60) + ' min ' + (s % 60) + ' s';
+  if (s < 86400) return Math.floor(s / 3600) + ' h ' + Math.floor(s % 3600 / 60) + ' min';
+  return Math.floor(s / 86400) + ' d ' + Math.floor(s % 86400 / 3600) + ' h';
+}
+
+// Who is who.
+
+function ownerLabel(owner) {
+  if (owner.pod) return (owner.namespace ? owner.namespace + '/' : '') + owner.pod;
+  if (owner.owner === 'pod') return 'pod ' + (owner.pod_uid || '');
+  if (owner.job) return 'Slurm job ' + owner.job + (owner.step ? '.' + owner.step : '');
+  if (owner.owner === 'container') {
+    return (owner.runtime || 'container') + ' ' + (owner.container || (owner.container_id || '').slice(0, 12));
+  }
+  return owner.unit || (owner.user ? 'host, uid ' + owner.user : 'host');
+}
+const processLabel = (process) => process.name + ' (' + process.pid + ')';
+const processKey = (process) =>
+  [process.gpu_uuid, process.mig ? process.mig.uuid : '', process.pid, process.start_time_seconds].join(' ');
+const ownerKey = (owner) => JSON.stringify([owner.gpu_uuid, owner.owner, owner.namespace, owner.pod, owner.pod_uid,
+  owner.container, owner.container_id, owner.job, owner.step, owner.unit, owner.user]);
+
+// From two snapshots to watts.
+
+function differences(before, after, keyOf) {
+  const old = new Map(before.map((item) => [keyOf(item), item.energy_joules]));
+  const nothing = {total: 0, shared: 0};
+  return after.map((item) => {
+    const then = old.get(keyOf(item)) || nothing;
+    return {item, total: Math.max(0, item.energy_joules.total - then.total),
+            shared: Math.max(0, item.energy_joules.shared - then.shared)};
+  });
+}
+
+function add(map, key, value) {
+  if (value > 0) map.set(key, (map.get(key) || 0) + value);
+}
+
+// False: nothing to compare, for these are other books than before (the program was started again).
+function comparable(before, now) {
+  const energy = new Map(before.gpus.map((gpu) => [gpu.uuid, gpu.energy_joules]));
+  return now.at > before.at && now.cycle > before.cycle &&
+      now.gpus.every((gpu) => gpu.energy_joules >= (energy.get(gpu.uuid) || 0));
+}
+
+function learn(now) {
+  const before = state.last;
+  state.last = now;
+  if (!before || !comparable(before, now)) {
+    state.rates.clear();
+    return;
+  }
+  const seconds = state.step = now.at - before.at;
+  const entries = new Map();
+  const energy = new Map(before.gpus.map((gpu) => [gpu.uuid, gpu.energy_joules]));
+  for (const gpu of now.gpus) {
+    const spent = energy.has(gpu.uuid) ? gpu.energy_joules - energy.get(gpu.uuid) : 0;
+    entries.set(gpu.uuid, {from: before.at, to: now.at, pod: new Map(), process: new Map(), total: spent / seconds});
+  }
+  for (const {item, total} of differences(before.owners, now.owners, ownerKey)) {
+    const entry = entries.get(item.gpu_uuid);
+    if (entry) add(entry.pod, ownerLabel(item), total / seconds);
+  }
+  state.rates.clear();
+  for (const {item, total, shared} of differences(before.processes, now.processes, processKey)) {
+    const entry = entries.get(item.gpu_uuid);
+    if (entry) add(entry.process, processLabel(item), total / seconds);
+    const estimated = item.energy_joules.shared;
+    const part = estimated > 0 ? (item.energy_standard_error_joules || 0) / estimated : 0;
+    if (item.active) state.rates.set(processKey(item), {watts: total / seconds, error: part * shared / seconds});
+  }
+  for (const [uuid, entry] of entries) {
+    const list = state.history.get(uuid) || [];
+    list.push(entry);
+    while (list[0].to < now.at - kWindowSeconds) list.shift();
+    state.history.set(uuid, list);
+  }
+  for (const uuid of [...state.history.keys()]) if (!entries.has(uuid)) state.history.delete(uuid);
+}
+
+// The most expensive of the window have colours of their own and keep them while they are shown.
+function coloured(uuid, list) {
+  const sums = new Map();
+  for (const entry of list) {
+    for (const [label, value] of entry[state.by]) add(sums, label, value * (entry.to - entry.from));
+  }
+  for (const process of state.last.processes) {
+    const label = state.by === 'pod' ? ownerLabel(process) : processLabel(process);
+    if (process.gpu_uuid === uuid && process.active && !sums.has(label)) sums.set(label, 0);
+  }
+  const top = [...sums.keys()].sort((a, b) => sums.get(b) - sums.get(a)).slice(0, kColours);
+  const kept = new Map();
+  const known = state.colours.get(uuid + state.by) || new Map();
+  for (const label of top) if (known.has(label)) kept.set(label, known.get(label));
+  const used = new Set(kept.values());
+  for (const label of top) {
+    if (kept.has(label)) continue;
+    let colour = 0;
+    while (used.has(colour)) ++colour;
+    used.add(colour);
+    kept.set(label, colour);
+  }
+  state.colours.set(uuid + state.by, kept);
+  return top.map((label) => ({label, colour: 'c' + kept.get(label)}));
+}

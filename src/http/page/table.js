@@ -1,0 +1,88 @@
+// The table of processes.
+
+const rateOf = (process) => state.rates.get(processKey(process)) || {};
+const columns = [
+  {id: 'process', title: 'Process', value: (p) => p.name, wide: true},
+  {id: 'pid', title: 'PID', value: (p) => p.pid, number: true},
+  {id: 'gpu', title: 'GPU', value: (p) => p.gpu + (p.mig ? (p.mig.gi_id + 1) / 1000 : 0), number: true,
+   text: (p) => p.gpu + (p.mig ? ' MIG ' + (p.mig.profile || p.mig.gi_id) : '')},
+  {id: 'pod', title: 'Pod or owner', value: (p) => p.pod || ownerLabel(p), wide: true},
+  {id: 'namespace', title: 'Namespace', value: (p) => p.namespace},
+  {id: 'container', title: 'Container', value: (p) => p.container},
+  {id: 'watts', title: 'Power', value: (p) => rateOf(p).watts, number: true,
+   text: (p) => watts(rateOf(p).watts) + (rateOf(p).error > 0.05 ? ' ± ' + rateOf(p).error.toFixed(1) : '')},
+  {id: 'energy', title: 'Energy', value: (p) => p.energy_joules.total, number: true,
+   text: (p) => joules(p.energy_joules.total)},
+  {id: 'share', title: 'GPU share', value: (p) => p.sm_utilization_ratio, number: true,
+   text: (p) => percent(p.sm_utilization_ratio)},
+  {id: 'memory', title: 'Memory', value: (p) => p.memory_used_bytes, number: true,
+   text: (p) => bytes(p.memory_used_bytes)},
+  {id: 'idle', title: 'Idle', value: (p) => p.active ? p.idle_seconds : undefined, number: true,
+   text: (p) => p.active ? (p.idle ? duration(p.idle_seconds) : '') : 'ended'},
+];
+
+function makeHead() {
+  for (const column of columns) {
+    const cell = make('th', column.number ? 'n' : '');
+    cell.scope = 'col';
+    cell.setAttribute('role', 'columnheader');
+    const button = make('button', '', column.title);
+    button.type = 'button';
+    button.dataset.column = column.id;
+    button.addEventListener('click', () => {
+      const same = state.sort.column === column.id;
+      state.sort = {column: column.id, down: same ? !state.sort.down : !!column.number};
+      drawTable();
+    });
+    cell.append(button);
+    byId('processes').tHead.rows[0].append(cell);
+    column.head = cell;
+  }
+}
+
+function inOrder(processes) {
+  const column = columns.find((each) => each.id === state.sort.column);
+  const sign = state.sort.down ? -1 : 1;
+  const keyed = processes.map((process) => ({process, key: processKey(process), value: column.value(process)}));
+  return keyed.sort((a, b) => {
+    const absent = (a.value === undefined) - (b.value === undefined);
+    if (absent) return absent;
+    if (a.value !== b.value) return sign * (a.value < b.value ? -1 : 1);
+    return a.key < b.key ? -1 : 1;
+  });
+}
+
+function makeRow() {
+  const row = make('tr');
+  row.setAttribute('role', 'row');
+  for (const column of columns) {
+    const cell = make('td', (column.number ? 'n' : '') + (column.wide ? ' wide' : ''));
+    cell.setAttribute('role', 'cell');
+    cell.dataset.label = column.title;
+    row.append(cell);
+  }
+  return row;
+}
+
+function drawTable() {
+  if (!state.last) return;
+  for (const column of columns) {
+    const order = state.sort.down ? 'descending' : 'ascending';
+    if (column.id === state.sort.column) column.head.setAttribute('aria-sort', order);
+    else column.head.removeAttribute('aria-sort');
+  }
+  const body = byId('processes').tBodies[0];
+  const rows = new Map();
+  inOrder(state.last.processes).forEach(({process, key}, place) => {
+    const row = state.rows.get(key) || makeRow();
+    rows.set(key, row);
+    row.className = !process.active ? 'gone' : process.idle ? 'idle' : '';
+    columns.forEach((column, i) => {
+      const value = (column.text || column.value)(process);
+      setText(row.cells[i], value === undefined ? '' : String(value));
+    });
+    if (body.rows[place] !== row) body.insertBefore(row, body.rows[place] || null);
+  });
+  state.rows = rows;
+  while (body.rows.length > rows.size) body.lastElementChild.remove();
+}
