@@ -88,10 +88,13 @@ class PageTest(harness.Case):
         self.assertRegex(self.text("#summary"), r"6 GPUs · \d+ W · \d+ processes")
         self.assertEqual(page.run("document.querySelectorAll('.gpu').length"), 6)
         card = self.text(".gpu")
-        for words in ("GPU 0", "H200", "ml-team/llm-train-0", "limit 700 W", "Memory", "GiB of", " W"):
+        for words in ("GPU 0", "H200", "ml-team/llm-train-0", "limit 700 W", "Memory", "GiB of", " W", "1 min ago"):
             self.assertIn(words, card)
         self.assertGreater(page.run("document.querySelectorAll('.gpu path.c0').length"), 4)
         self.assertGreater(page.run("document.querySelector('.gpu path.c0').getTotalLength()"), 100)
+        drawn = page.run("document.querySelector('.gpu path.c0').getBBox().x")
+        self.assertGreaterEqual(drawn, 0, "bars stay in the picture")
+        self.assertLess(drawn, 280)
         table = self.text("#processes tbody")
         for words in ("llm-train-0", "trainer", "docker ocr-worker", "Slurm job 70411.0", "nvidia-mps.service", "±",
                       "MIG 3g.20gb", "kJ"):

@@ -1,6 +1,6 @@
 'use strict';
-// The first part of page.js, which is served as one file: books, gpus, table, page. What the page knows, and how numbers
-// and owners are written. It keeps the last minutes itself: the server knows nothing of who watches. Watts are
+// The first part of page.js, which is served as one file: books, gpus, table, page. What the page knows, and how
+// numbers and owners are written. It keeps the last minutes itself: the server knows nothing of who watches. Watts are
 // differences of joules, as everywhere else in the ledger. Names come from strangers: text only.
 
 const kPollMs = 2000;

@@ -11,8 +11,9 @@ function makeCard(uuid) {
   const scale = make('span');
   chart.append(svg, scale);
   const axis = make('p', 'axis');
-  axis.append(make('span', '', '5 min ago'), make('span', '', 'now'));
-  const parts = {card, name: make('span'), power: make('b'), facts: make('p', 'facts'), svg, scale,
+  const begin = make('span');
+  axis.append(begin, make('span', '', 'now'));
+  const parts = {card, begin, name: make('span'), power: make('b'), facts: make('p', 'facts'), svg, scale,
                  memory: make('p', 'facts'), track: make('div', 'track'), legend: make('ul', 'legend')};
   title.append(parts.name, parts.power);
   card.append(title, parts.facts, chart, axis, parts.memory, parts.track, parts.legend);
@@ -24,7 +25,10 @@ function makeCard(uuid) {
 function drawChart(parts, list, shown, description) {
   const top = Math.max(10, ...list.map((entry) => entry.total));
   const end = state.last.at;
-  const x = (time) => 300 * (1 - (end - time) / kWindowSeconds);
+  // As many whole minutes as have been seen: a page just opened is not an empty one.
+  const minutes = Math.max(1, Math.ceil((end - (list.length ? list[0].from : end)) / 60));
+  const span = Math.min(kWindowSeconds, 60 * minutes);
+  const x = (time) => 300 * (1 - (end - time) / span);
   const paths = new Map([...shown.map(({colour}) => [colour, '']), ['rest', '']]);
   for (const entry of list) {
     const left = Math.max(0, x(entry.from));
@@ -48,6 +52,7 @@ function drawChart(parts, list, shown, description) {
   }));
   parts.svg.setAttribute('aria-label', description);
   setText(parts.scale, watts(top));
+  setText(parts.begin, span / 60 + ' min ago');
 }
 
 function legendLine(colour, label, numbers) {
