@@ -129,10 +129,6 @@ Value description(Driver& driver, Device device, unsigned gpu, FieldId field) {
       const nvml::Return result = fn.nvmlDeviceGetMigMode.pointer(device, &value, &pending);
       return plain(driver, result, value);
     }
-    case 113: {
-      const nvml::Return result = fn.nvmlDeviceGetMaxClockInfo.pointer(device, nvml::kClockSm, &value);
-      return plain(driver, result, value);
-    }
     default: {
       const nvml::Return result = fn.nvmlDeviceGetEnforcedPowerLimit.pointer(device, &value);
       return result == nvml::kSuccess ? number(value / 1000.0) : refusal('d', driver.translate(result));
@@ -183,7 +179,7 @@ std::vector<Value> read_field(Driver& driver, int kind, unsigned id, FieldId fie
   const Device device = driver.device(gpu);
   if (field >= 1001 && field <= 1010) return {profiling(driver, device, instance, field)};
   if (field >= 50 && field < 100) return {description(driver, device, gpu, field)};
-  if (field == 113 || field == 164) return {description(driver, device, gpu, field)};
+  if (field == 164) return {description(driver, device, gpu, field)};
   if (field >= 250 && field <= 253) return {memory_of(driver, device, field)};
   if (field == 205) return accounting(driver, device);
   if (field == 220 || field == 221) return running(driver, device, field == 220);

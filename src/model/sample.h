@@ -42,7 +42,6 @@ struct DeviceDescription {
   std::optional<bool> mig_enabled;  // empty: a GPU that has no MIG
   std::optional<bool> accounting_enabled;
   std::optional<Power> power_limit;
-  std::optional<double> highest_sm_clock_mhz;
   std::vector<MigInstance> mig;
 };
 

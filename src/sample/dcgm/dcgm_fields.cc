@@ -63,7 +63,6 @@ const Row<DeviceDescription> kDescription[] = {
      [](const Reading& r, DeviceDescription& out) {
        if (const auto mode = r.count()) out.mig_enabled = *mode != 0;
      }},
-    {113, [](const Reading& r, DeviceDescription& out) { out.highest_sm_clock_mhz = megahertz(r); }},
     {164, [](const Reading& r, DeviceDescription& out) { out.power_limit = watts(r); }},
 };
 

@@ -147,11 +147,6 @@ std::vector<MigDevice> NvmlDevice::describe_state(Session& session, const Device
   } else if (!can(fn.nvmlDeviceGetEnforcedPowerLimit)) {
     description->power_limit.reset();
   }
-  if (read(session, fn.nvmlDeviceGetMaxClockInfo, kClockSm, &value)) {
-    description->highest_sm_clock_mhz = value;
-  } else if (!can(fn.nvmlDeviceGetMaxClockInfo)) {
-    description->highest_sm_clock_mhz.reset();
-  }
   if (read(session, fn.nvmlDeviceGetAccountingMode, &value)) {
     description->accounting_enabled = value == kFeatureEnabled;
   } else if (!can(fn.nvmlDeviceGetAccountingMode)) {

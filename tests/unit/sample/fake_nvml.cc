@@ -175,9 +175,6 @@ void add_readings(FunctionTable& t) {
   t.nvmlDeviceGetClockInfo.pointer = [](Device d, unsigned type, unsigned* out) -> Return {
     return answer("nvmlDeviceGetClockInfo", d, out, type == kClockSm ? 1755u : 2619u);
   };
-  t.nvmlDeviceGetMaxClockInfo.pointer = [](Device d, unsigned type, unsigned* out) -> Return {
-    return type == kClockSm ? answer("nvmlDeviceGetMaxClockInfo", d, out, 1980u) : kInvalidArgument;
-  };
   t.nvmlDeviceGetMemoryInfo.pointer = [](Device d, Memory* out) -> Return {
     const Memory_v2& m = gpu_of(d)->memory;
     return answer("nvmlDeviceGetMemoryInfo", d, out, Memory{m.total, m.free, m.used + m.reserved});

@@ -25,7 +25,6 @@ TEST_F(SourceTest, ReadsEveryGauge) {
   EXPECT_EQ(d.memory_total, Bytes{1000});
   EXPECT_EQ(d.temperature_celsius, 55);
   EXPECT_EQ(d.sm_clock_mhz, 1755);
-  EXPECT_EQ(d.description->highest_sm_clock_mhz, 1980);
   EXPECT_EQ(d.description->model, "NVIDIA Fake");
   EXPECT_EQ(d.description->pci_bus_id, "00000000:18:00.0");
   EXPECT_EQ(d.description->driver, "580.1");
@@ -47,7 +46,7 @@ TEST_F(SourceTest, WorksWithRequiredSymbolsOnly) {
   const DeviceSample& d = batch.devices.at(0);
   EXPECT_TRUE(d.up);
   EXPECT_FALSE(d.energy_counter || d.power || d.memory_used || d.memory_total || d.temperature_celsius ||
-               d.sm_clock_mhz || d.description->highest_sm_clock_mhz || d.activity);
+               d.sm_clock_mhz || d.activity);
   EXPECT_EQ(d.utilization, UtilizationState::kUnsupported);
   EXPECT_EQ(d.description->energy_source, EnergySource::kPowerIntegral);
 }
