@@ -198,7 +198,7 @@ Findings EngineThread::take() {
 
 void EngineThread::change_interval(Nanoseconds interval) {
   const std::lock_guard lock(shared_->mutex);
-  shared_->renew = interval != shared_->options.interval;
+  if (interval != shared_->options.interval) shared_->renew = true;
   shared_->options.interval = interval;
 }
 

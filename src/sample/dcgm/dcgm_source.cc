@@ -115,6 +115,10 @@ void DcgmSource::add_activity(const View& view, SampleBatch& batch) const {
     if (!device.up || found == view.activity.end()) continue;
     if (!device.activity) device.activity = found->second.whole;
     if (device.instance_activity.empty()) device.instance_activity = found->second.instances;
+    if (!device.activity) continue;
+    const Traffic& traffic = device.activity->traffic;
+    if (!device.traffic.pcie_sent) device.traffic.pcie_sent = traffic.pcie_sent;
+    if (!device.traffic.pcie_received) device.traffic.pcie_received = traffic.pcie_received;
   }
 }
 

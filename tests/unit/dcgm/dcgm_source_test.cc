@@ -51,6 +51,9 @@ TEST_F(DcgmSourceTest, AddsTheMonitorsThatNvmlLacks) {
   const auto source = open(true);
   const SampleBatch batch = sample_until(
       *source, [](const SampleBatch& b) { return b.devices.size() == 2 && b.devices[0].activity; }, "activity");
+  EXPECT_TRUE(batch.devices[0].activity->traffic.pcie_sent);
+  EXPECT_EQ(batch.devices[0].traffic.pcie_sent, batch.devices[0].activity->traffic.pcie_sent);
+  EXPECT_EQ(batch.devices[0].traffic.pcie_received, batch.devices[0].activity->traffic.pcie_received);
   EXPECT_EQ(batch.health.source, "nvml");
   EXPECT_TRUE(batch.health.up);
   ASSERT_EQ(batch.more_health.size(), 1u);
