@@ -2,6 +2,7 @@
 
 #include "expose/expose.h"
 #include "expose/json_text.h"
+#include "expose/troubles.h"
 #include "expose/view.h"
 #include "expose/words.h"
 
@@ -43,7 +44,7 @@ void write_device_counts(JsonText& json, const DeviceAccount& account) {
   json.close('}');
 }
 
-void write_device(JsonText& json, const DeviceSeries& device) {
+void write_device(JsonText& json, const DeviceSeries& device, Nanoseconds now) {
   const DeviceAccount& account = *device.account;
   const DeviceDescription& description = *account.description;
   static const DeviceSample nothing_said;
@@ -54,6 +55,12 @@ void write_device(JsonText& json, const DeviceSeries& device) {
   json.field_if_any("driver", description.driver);
   json.field("energy_joules", account.measured);
   json.field("energy_source", energy_source_name(description.energy_source));
+  if (const auto troubles = list_troubles(device, now); !troubles.empty()) {
+    json.name("health");
+    json.open('[');
+    for (const std::string& trouble : troubles) json.value(trouble);
+    json.close(']');
+  }
   if (here && account.idle_power) json.field("idle_power_watts", account.idle_power->watts());
   json.field("index", description.index);
   if (sample.memory_total) json.field("memory_total_bytes", sample.memory_total->count);
@@ -190,7 +197,8 @@ std::string write_json(const Cycle& cycle, const ExposeOptions& options) {
              [&](const auto& account) { write_allocation(json, account); });
   json.field("at", seconds_of(cycle.batch.at.wall));
   json.field("cycle", cycle.number);
-  write_list(json, "gpus", view.devices, [&](const DeviceSeries& device) { write_device(json, device); });
+  write_list(json, "gpus", view.devices,
+             [&](const DeviceSeries& device) { write_device(json, device, cycle.batch.at.wall); });
   json.field_if_any("node", options.node);
   write_list(json, "owners", cycle.ledger.owners, [&](const auto& account) { write_owner(json, view, account); });
   write_list(json, "processes", cycle.ledger.processes, [&](const auto& account) { write_process(json, account); });

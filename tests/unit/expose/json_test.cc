@@ -41,6 +41,35 @@ TEST(Json, Gpus) {
   EXPECT_FALSE(gpus[3].contains("temperature_celsius"));
 }
 
+TEST(Json, WhatIsWrongWithAGpuIsSaidInWords) {
+  Cycle cycle = node_example();
+  cycle.batch.devices[0].vitals = Vitals();
+  EXPECT_EQ(snapshot(cycle)["gpus"][0]["health"],
+            (json{"Xid 31, 2 times, last 1m40s ago", "Xid 79, once, last 10s ago"}));
+  EXPECT_FALSE(snapshot(cycle)["gpus"][1].contains("health")) << "all is well";
+  EXPECT_EQ(snapshot(cycle)["gpus"][2]["health"], (json{"does not answer"}));
+
+  Vitals& vitals = cycle.batch.devices[1].vitals;
+  vitals[Vital::kRemapFailed] = 1;
+  vitals[Vital::kRemapPending] = 0;
+  vitals[Vital::kEccUncorrectedVolatile] = 7;
+  vitals[Vital::kEccCorrectedVolatile] = 99;
+  vitals[Vital::kRetiredPagesPending] = 1;
+  vitals[Vital::kThrottleReasons] = kThrottleSwPowerCap | kThrottleHwSlowdown | kThrottleHwThermal;
+  EXPECT_EQ(snapshot(cycle)["gpus"][1]["health"],
+            (json{"a memory row could not be remapped: the GPU needs to be replaced",
+                  "7 uncorrected ECC errors since the driver was loaded",
+                  "memory pages wait to be retired: reset the GPU", "slowed down by heat, in hardware"}));
+  vitals = Vitals();
+  vitals[Vital::kThrottleReasons] = kThrottleSwPowerCap;
+  EXPECT_FALSE(snapshot(cycle)["gpus"][1].contains("health")) << "at its power limit, as it should be";
+  vitals[Vital::kThrottleReasons] = kThrottleHwSlowdown;
+  EXPECT_EQ(snapshot(cycle)["gpus"][1]["health"], (json{"slowed down by its hardware"}));
+
+  cycle.batch.at.wall += std::chrono::hours(24);
+  EXPECT_FALSE(snapshot(cycle)["gpus"][0].contains("health")) << "Xids of yesterday";
+}
+
 TEST(Json, Processes) {
   const json processes = snapshot(node_example())["processes"];
   ASSERT_EQ(processes.size(), 5u);
