@@ -87,6 +87,10 @@ Status check_together(const GivenSettings& given, Config& config) {
   }
   // The other exporter's metrics take the place of ours, so nobody needs to read them.
   if (config.dcgm_exporter_url || !config.dcgm_exporter_file.empty()) {
+    if (config.textfile_dcgm) {
+      return wrong(origin_of("textfile-dcgm", given) +
+                   ": not in add-on mode, where /gpu/metrics is another exporter's");
+    }
     config.collectors.erase("dcgm");
     config.collectors.erase("dcgm-modern");
   }
@@ -169,6 +173,7 @@ std::vector<std::string> changes_needing_restart(const Config& old, const Config
       {"metrics-path", old.metrics_path == fresh.metrics_path},
       {"metric-prefix", old.metric_prefix == fresh.metric_prefix},
       {"textfile", old.textfile == fresh.textfile},
+      {"textfile-dcgm", old.textfile_dcgm == fresh.textfile_dcgm},
       {"state-file", old.state_file == fresh.state_file},
       {"web-config-file", old.web_config_file == fresh.web_config_file},
       {"node-name", old.node_name == fresh.node_name},
@@ -186,6 +191,7 @@ std::vector<std::string> changes_needing_restart(const Config& old, const Config
       {"proc-root", old.proc_root == fresh.proc_root},
       {"dcgm-exporter-url", old.dcgm_exporter_url == fresh.dcgm_exporter_url},
       {"dcgm-exporter-file", old.dcgm_exporter_file == fresh.dcgm_exporter_file},
+      {"dcgm-pcie-throughput", old.dcgm_pcie_throughput == fresh.dcgm_pcie_throughput},
       {"kubernetes-enabled", old.kubernetes == fresh.kubernetes},
       {"pod-source", old.pod_source == fresh.pod_source},
       {"pod-labels", old.pod_labels == fresh.pod_labels},

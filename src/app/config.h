@@ -63,7 +63,9 @@ struct Config {
   std::string podman_socket = "/run/podman/podman.sock";
   std::optional<HttpUrl> dcgm_exporter_url;  // at most one of the two
   std::string dcgm_exporter_file;
+  bool dcgm_pcie_throughput = false;
   std::string textfile;
+  bool textfile_dcgm = false;
   std::string state_file;
   std::string node_name;
   std::string pod_name;       // the exporter's own, for gpu_idle_* only

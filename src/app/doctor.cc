@@ -32,6 +32,10 @@ class Report {
 };
 
 Findings check_driver(const Config& config, const Result<OpenDriver>& driver) {
+  if (!driver.ok() && config.backend == Backend::kDcgm) {
+    return {{Finding::Level::kWarn, "driver",
+             driver.error().message + "; by DCGM alone nobody can say which of several processes works"}};
+  }
   if (!driver.ok()) return {{Finding::Level::kFail, "driver", driver.error().message}};
   const nvml::NvmlProbe& probe = driver->probe;
   return {{Finding::Level::kOk, "driver",
@@ -71,10 +75,14 @@ Status doctor(const Config& config) {
     if (const Status looked = check_hardware(*driver, proc, report); !looked.ok()) return looked;
   }
   if (const Status written = report.add(check_proc(proc)); !written.ok()) return written;
+  std::vector<GpuUuid> gpus;
+  if (driver.ok()) {
+    for (const auto& gpu : driver->probe.gpus) gpus.push_back(gpu.uuid);
+  }
   const Findings names =
       simulated ? Findings{{Finding::Level::kOk, "names", "those of the simulated node"}} : check_names(config);
-  for (const Findings& findings :
-       {names, check_textfile(config), check_state_file(config), check_listen_addresses(config)}) {
+  for (const Findings& findings : {check_dcgm(config), check_dcgm_exporter(config, gpus, clock), names,
+                                   check_textfile(config), check_state_file(config), check_listen_addresses(config)}) {
     if (const Status written = report.add(findings); !written.ok()) return written;
   }
   if (report.failed() == 0) return ok_status();

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "app/config.h"
+#include "base/clock.h"
 #include "identity/proc_reader.h"
 #include "model/sample.h"
 #include "sample/nvml/nvml_source.h"
@@ -36,6 +37,12 @@ Findings check_processes(const SampleBatch& batch, const identity::ProcReader& p
 
 // Every socket and server that tells names. Takes as long as the slowest answer, a few seconds at most.
 Findings check_names(const Config& config);
+
+// DCGM's engine and another exporter, where the settings name them. gpus: this node's UUIDs, as the driver tells them.
+// The engine is asked for its version and its GPUs, and for nothing that would make it watch something or switch
+// accounting on.
+Findings check_dcgm(const Config& config);
+Findings check_dcgm_exporter(const Config& config, const std::vector<GpuUuid>& gpus, const Clock& clock);
 
 Findings check_textfile(const Config& config);
 Findings check_state_file(const Config& config);

@@ -31,8 +31,8 @@ Status once(const Config& config) {
   if (!snapshot->cycle->batch.health.up) return Error{Code::kUnavailable, snapshot->cycle->batch.health.reason};
 
   if (!config.textfile.empty())
-    return write_textfile(config.textfile, textfile_text(*snapshot->cycle, pipeline_options(config).expose));
-  return write_to_stdout(snapshot->text.get());
+    return write_textfile(config.textfile, textfile_text(*snapshot->cycle, pipeline_options(config)));
+  return write_to_stdout(snapshot->text.get() + (config.textfile_dcgm ? snapshot->gpu_text.get() : ""));
 }
 
 }  // namespace gpuledger::app

@@ -24,9 +24,12 @@ std::optional<uint64_t> count_folders(const std::string& folder) {
 
 }  // namespace
 
-std::string textfile_text(const Cycle& cycle, expose::ExposeOptions options) {
-  options.own_process_metrics = false;
-  return expose::write_text(cycle, options);
+std::string textfile_text(const Cycle& cycle, const PipelineOptions& options) {
+  expose::ExposeOptions shown = options.expose;
+  shown.own_process_metrics = false;
+  std::string text = expose::write_text(cycle, shown);
+  if (options.textfile_dcgm) text += expose::write_gpu_text(cycle, shown);
+  return text;
 }
 
 Status write_textfile(const std::string& path, std::string_view text) {
@@ -97,6 +100,7 @@ std::shared_ptr<const Snapshot> Pipeline::run_cycle() {
   snapshot->json = deferred(expose::write_json);
   snapshot->gpu_text = deferred(expose::write_gpu_text);
   snapshot->gpu_openmetrics = deferred(expose::write_gpu_openmetrics);
+  snapshot->serves_gpu = upstream_ || shown_->collectors.contains("dcgm") || shown_->collectors.contains("dcgm-modern");
   if (upstream_) show_upstream(cycle, *snapshot);
   snapshot->cycle = std::move(cycle);
   cycle_durations_.observe(std::chrono::duration<double>(clock_.now().steady - began).count());
@@ -119,7 +123,7 @@ void Pipeline::post_textfile(const Cycle& cycle, Nanoseconds now) {
   // While the driver is away a scan is due in every cycle, and none is done.
   if (!cycle.batch.processes_scanned && !scan_interval_is_over(last_textfile_, now)) return;
   last_textfile_ = now;
-  textfile_->post(std::make_shared<const std::string>(textfile_text(cycle, options_.expose)));
+  textfile_->post(std::make_shared<const std::string>(textfile_text(cycle, options_)));
   // The first one is waited for, so that serve() can end over a file that cannot be written.
   if (cycle.number == 1) (void)textfile_->wait(kPatienceAtStart);
 }

@@ -135,14 +135,6 @@ Status check_state(const StateKeeper* keeper) {
   return Error{Code::kPermission, "--state-file: " + health.reason};
 }
 
-// Empty: no add-on to another exporter.
-std::optional<UpstreamOptions> upstream_options(const Config& config) {
-  UpstreamOptions options;
-  options.url = config.dcgm_exporter_url;
-  options.file = config.dcgm_exporter_file;
-  return options.url || !options.file.empty() ? std::optional(std::move(options)) : std::nullopt;
-}
-
 void announce(const Config& config, const Node& node, const http::Server& server) {
   log_info(node.sim ? "watching a SIMULATED node" : "watching", {{"gpus", node.summary}, {"version", version()}});
   for (const std::string& address : server.addresses()) {

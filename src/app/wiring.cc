@@ -7,7 +7,6 @@
 
 #include "app/directory.h"
 #include "base/version.h"
-#include "sample/dcgm/dcgm_source.h"
 
 namespace gpuledger::app {
 namespace {
@@ -50,15 +49,9 @@ struct OpenSource {
 
 // An engine that does not answer is waited for only where nobody else knows the GPUs.
 Result<OpenSource> open_dcgm(const Config& config, Result<OpenDriver> driver, const Clock& clock) {
-  dcgm::DcgmSourceOptions options;
-  options.library = config.dcgm_library;
-  options.where.address = config.dcgm_address;
-  options.where.embedded = config.dcgm_embedded;
-  options.gpu_devices = config.gpu_devices;
-  options.sample_interval = config.sample_interval;
   std::unique_ptr<GpuSource> nvml;
   if (driver.ok()) nvml = std::move(driver->source);
-  auto source = dcgm::DcgmSource::open(options, std::move(nvml), clock);
+  auto source = dcgm::DcgmSource::open(dcgm_options(config), std::move(nvml), clock);
   if (!source.ok()) return source.error();
   OpenSource open;
   if (driver.ok()) {
@@ -83,10 +76,11 @@ Result<OpenSource> open_source(const Config& config, const Clock& clock) {
                     summarise(driver->probe.gpus, driver->probe.driver)};
 }
 
-Readings readings_for(const std::set<std::string>& collectors) {
+Readings readings_for(const Config& config) {
+  const auto shown = [&](const char* collector) { return config.collectors.contains(collector); };
   Readings readings;
-  readings.pcie_traffic = collectors.contains("dcgm");
-  readings.vitals = readings.pcie_traffic || collectors.contains("device") || collectors.contains("dcgm-modern");
+  readings.vitals = shown("device") || shown("dcgm") || shown("dcgm-modern");
+  readings.pcie_traffic = config.dcgm_pcie_throughput && shown("dcgm");
   return readings;
 }
 
@@ -116,7 +110,8 @@ PipelineOptions pipeline_options(const Config& config) {
   options.process_scan_interval = config.process_scan_interval;
   options.simulated = config.backend == Backend::kSim;
   options.textfile = config.textfile;
-  options.readings = readings_for(config.collectors);
+  options.textfile_dcgm = config.textfile_dcgm;
+  options.readings = readings_for(config);
   options.expose.process_prefix = config.metric_prefix;
   options.expose.collectors = config.collectors;
   options.expose.node = config.node_name;
@@ -124,6 +119,23 @@ PipelineOptions pipeline_options(const Config& config) {
   options.expose.pod = config.pod_name;
   options.expose.name_space = config.pod_namespace;
   options.expose.version = version();
+  return options;
+}
+
+std::optional<UpstreamOptions> upstream_options(const Config& config) {
+  UpstreamOptions options;
+  options.url = config.dcgm_exporter_url;
+  options.file = config.dcgm_exporter_file;
+  return options.url || !options.file.empty() ? std::optional(std::move(options)) : std::nullopt;
+}
+
+dcgm::DcgmSourceOptions dcgm_options(const Config& config) {
+  dcgm::DcgmSourceOptions options;
+  options.library = config.dcgm_library;
+  options.where.address = config.dcgm_address;
+  options.where.embedded = config.dcgm_embedded;
+  options.gpu_devices = config.gpu_devices;
+  options.sample_interval = config.sample_interval;
   return options;
 }
 
@@ -140,7 +152,7 @@ Result<OpenDriver> open_driver(const Config& config, const Clock& clock) {
   options.library = driver.library;
   options.gpu_devices = config.gpu_devices;
   options.sample_interval = config.sample_interval;
-  options.readings = readings_for(config.collectors);
+  options.readings = readings_for(config);
   driver.source = nvml::make_nvml_source(std::move(options), clock);
   auto probe = driver.source->probe();
   if (!probe.ok()) return driver_error(config, driver.sim.get(), probe.error());

@@ -8,6 +8,7 @@
 #include "app/sim_node.h"
 #include "base/clock.h"
 #include "base/result.h"
+#include "sample/dcgm/dcgm_source.h"
 #include "sample/nvml/nvml_source.h"
 
 namespace gpuledger::app {
@@ -34,5 +35,8 @@ Result<Node> open_node(const Config& config, const Clock& clock);
 
 BookingRules booking_rules(const Config& config);
 PipelineOptions pipeline_options(const Config& config);
+// Empty: no add-on to another exporter.
+std::optional<UpstreamOptions> upstream_options(const Config& config);
+dcgm::DcgmSourceOptions dcgm_options(const Config& config);
 
 }  // namespace gpuledger::app

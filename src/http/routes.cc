@@ -124,9 +124,7 @@ Reply metrics(const RequestFacts& request, const std::shared_ptr<const Snapshot>
 
 Reply gpu_metrics(const RequestFacts& request, const std::shared_ptr<const Snapshot>& snapshot,
                   PackedSnapshot& packed) {
-  // OpenMetrics has a last line even when there is no GPU.
-  if (snapshot && snapshot->gpu_openmetrics.get().empty())
-    return text_reply(404, "the collectors dcgm and dcgm-modern are off");
+  if (snapshot && !snapshot->serves_gpu) return text_reply(404, "the collectors dcgm and dcgm-modern are off");
   return metrics(request, snapshot, &Snapshot::gpu_text, &Snapshot::gpu_openmetrics, packed);
 }
 

@@ -43,8 +43,9 @@ struct Snapshot {
   LazyText text;         // text format 0.0.4
   LazyText openmetrics;  // OpenMetrics 1.0
   LazyText json;         // /api/v1/snapshot
-  LazyText gpu_text;     // /gpu/metrics; both empty: nobody wants them made
+  LazyText gpu_text;     // /gpu/metrics
   LazyText gpu_openmetrics;
+  bool serves_gpu = false;  // false: what /gpu/metrics shows is switched off
 };
 
 // One writer, many readers. A mutex and not std::atomic<std::shared_ptr>: g++ 12's has a race inside

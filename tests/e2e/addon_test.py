@@ -184,6 +184,33 @@ class AddOnTest(harness.Case):
             self.gpu_metrics(ledger)
         self.assertLessEqual(self.exporter.asked, asked + 1)
 
+    def doctor(self, *arguments):
+        done = subprocess.run([harness.BINARY, "doctor", "--backend=sim", f"--sim-scenario={self.scenario}",
+                               f"--listen-address=127.0.0.1:{harness.free_port()}", *arguments], text=True,
+                              env=harness.clean_environment(), capture_output=True, timeout=60 * harness.SLOW)
+        said = [line for line in done.stdout.splitlines() if line[6:].startswith("dcgm-exporter: ")]
+        self.assertEqual(len(said), 1, done.stdout)
+        self.assertEqual(done.returncode, 1 if said[0].startswith("FAIL") else 0, done.stdout)
+        return said[0]
+
+    def test_doctor(self):
+        by_url = f"--dcgm-exporter-url={self.exporter.url}"
+        self.exporter.body = OLDER.encode()
+        self.assertTrue(self.doctor(by_url).startswith("ok    dcgm-exporter: answers with 3 metrics"))
+        self.exporter.body = OLDER.replace("GPU-", "GPU-f").encode()
+        self.assertRegex(self.doctor(by_url), "^warn .*about a GPU of this node.*name the exporter of this node")
+        self.exporter.body = (OLDER + "x 1 2 3\n").encode()
+        self.assertRegex(self.doctor(by_url), "^warn .*1 of its lines.*left out")
+        self.exporter.status = 404
+        self.assertRegex(self.doctor(by_url), "^FAIL .*answers 404; is it running, and is this the path")
+        self.assertRegex(self.doctor(f"--dcgm-exporter-url=http://127.0.0.1:{harness.free_port()}/"),
+                         "^FAIL .*is it running")
+        path = self.replace(OLDER)
+        self.assertTrue(self.doctor(f"--dcgm-exporter-file={path}").startswith("ok  "))
+        os.utime(path, (time.time() - 120, time.time() - 120))
+        self.assertRegex(self.doctor(f"--dcgm-exporter-file={path}"), "^FAIL .*written 12. s ago; is it running")
+        self.assertRegex(self.doctor(f"--dcgm-exporter-file={self.folder}/none"), "^FAIL .*is its folder mounted")
+
     @unittest.skipUnless(prometheus_test.PROMETHEUS, "needs Prometheus")
     def test_prometheus_reads_it(self):
         self.exporter.body = OLDER.encode()

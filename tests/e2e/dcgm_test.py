@@ -1,6 +1,7 @@
 """--backend=dcgm: the real program with a simulated libdcgm over the simulated driver."""
 
 import pathlib
+import subprocess
 import time
 import unittest
 
@@ -120,6 +121,37 @@ class DcgmTest(harness.Case):
             ledger.tell(dead=0)
             harness.wait_until(lambda: ledger.metrics().value("gpu_ledger_device_up", gpu="0") == 1, 15, "them back")
             self.watch(ledger, 1)
+
+    def doctor(self, *arguments, nvml="libnvidia-ml.so.1", **control):
+        (self.folder / "control").write_text("".join(f"{key} {value}\n" for key, value in control.items()))
+        (self.folder / "scenario.yaml").write_text(SCENARIO)
+        environment = {"NVML_SIM_SCENARIO": str(self.folder / "scenario.yaml"),
+                       "DCGM_SIM_CONTROL": str(self.folder / "control")}
+        done = subprocess.run([
+            harness.BINARY, "doctor", "--backend=dcgm", f"--listen-address=127.0.0.1:{harness.free_port()}",
+            f"--nvml-library={harness.SIM / nvml}", "--kubernetes-enabled=false", "--docker-socket=",
+            "--podman-socket=", *(arguments or [f"--dcgm-library={harness.SIM / 'dcgm/libdcgm.so.4'}"])],
+            env=harness.clean_environment(environment), capture_output=True, text=True, timeout=60 * harness.SLOW)
+        lines = dict(line[6:].split(": ", 1) for line in done.stdout.splitlines())
+        levels = {line[6:].split(": ", 1)[0]: line[:4].strip() for line in done.stdout.splitlines()}
+        self.assertIn("dcgm", lines, done.stdout)
+        return done.returncode, levels, lines
+
+    def test_doctor(self):
+        _, levels, lines = self.doctor()
+        self.assertEqual(levels["dcgm"], "ok", lines)
+        self.assertIn("2 GPUs", lines["dcgm"])
+        for wrong, says in (({"dead": 1}, "is nv-hostengine running?"), ({"no_nvml": 1}, "nvidia-smi must work"),
+                            ({"library_major": 5}, "DCGM 5"), ({"hang": 1}, "restart nv-hostengine")):
+            with self.subTest(wrong=wrong):
+                code, levels, lines = self.doctor(**wrong)
+                self.assertEqual((code, levels["dcgm"]), (1, "FAIL"), lines)
+                self.assertIn(says, lines["dcgm"])
+        code, levels, lines = self.doctor("--dcgm-library=/nowhere/libdcgm.so.4")
+        self.assertEqual((code, levels["dcgm"]), (1, "FAIL"), lines)
+        code, levels, lines = self.doctor(nvml="nowhere.so")
+        self.assertEqual((levels["driver"], levels["dcgm"]), ("warn", "ok"), "DCGM alone will do")
+        self.assertIn("nobody can say which", lines["driver"])
 
     def test_nobody_there(self):
         (self.folder / "control").write_text("dead 1\n", encoding="utf-8")

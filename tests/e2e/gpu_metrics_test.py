@@ -48,6 +48,38 @@ class GpuMetricsTest(harness.Case):
             self.assertEqual(answer.status, 404)
             self.assertIn("dcgm-modern", answer.text)
 
+    def test_slow_readings_only_for_who_asks(self):
+        scenario = self.write("older.yaml", "gpus: [{model: A100-80GB}, {model: H200}]\n")
+        call = lambda ledger: ledger.metrics().find("gpu_ledger_driver_call_duration_seconds_count",
+                                                    call="nvmlDeviceGetPcieThroughput")
+        rates = lambda ledger: {labels["gpu"] for labels, _ in self.shown(ledger).find("dcgm_pcie_tx_throughput")}
+        with harness.Ledger(*harness.FAST, scenario=scenario) as ledger:
+            harness.wait_until(lambda: rates(ledger), 10, "what costs nothing")
+            self.assertEqual(rates(ledger), {"1"}, "the monitors of the newer GPU tell it")
+            self.assertEqual(call(ledger), [])
+        with harness.Ledger(*harness.FAST, "--dcgm-pcie-throughput", scenario=scenario) as ledger:
+            harness.wait_until(lambda: rates(ledger) == {"0", "1"}, 10, "both GPUs")
+            self.assertGreater(call(ledger)[0][1], 0)
+
+    def test_textfile_has_them_on_request(self):
+        path = self.folder / "gpu.prom"
+        once = lambda *more: subprocess.run([harness.BINARY, "once", "--backend=sim", *more], check=True, text=True,
+                                            env=harness.clean_environment(), timeout=20 * harness.SLOW,
+                                            capture_output=True).stdout
+        once(f"--textfile={path}")
+        self.assertNotIn("dcgm_", path.read_text())
+        once(f"--textfile={path}", "--textfile-dcgm", "--collector.dcgm-modern")
+        written = harness.Metrics(path.read_text())
+        self.assertTrue(written.find("dcgm_gpu_temp") and written.find("DCGM_FI_DEV_GPU_TEMP"))
+        self.assert_balanced(written)
+        done = subprocess.run([PROMTOOL, "check", "metrics"], input=path.read_bytes(), capture_output=True,
+                              timeout=30 * harness.SLOW)
+        self.assertIn(done.returncode, (0, 3), done.stderr.decode())
+        self.assertNotIn("dcgm_gpu_temp", once())
+        self.assertIn("dcgm_gpu_temp", once("--textfile-dcgm"))
+        with harness.Ledger(*harness.FAST, f"--textfile={path}", "--textfile-dcgm"):
+            self.assertIn("\ndcgm_gpu_temp{", path.read_text())
+
     def test_parts_add_up_and_energy_never_falls(self):
         with harness.Ledger(*harness.FAST, *BOTH) as ledger:
             before = None

@@ -126,6 +126,8 @@ TEST(WrongUse, OtherValues) {
       {{"--dcgm-exporter-url=http://a/", "--dcgm-exporter-file=/b"},
        "--dcgm-exporter-file: not together with --dcgm-exporter-url"},
       {{"--dcgm-exporter-file="}, "--dcgm-exporter-file: needs a path"},
+      {{"--dcgm-exporter-file=/b", "--textfile-dcgm"},
+       "--textfile-dcgm: not in add-on mode, where /gpu/metrics is another exporter's"},
       {{"accounting"}, "accounting: needs what to do (gpu-ledger accounting status, on or off)"},
       {{"accounting", "maybe"}, "accounting: \"maybe\" is not one of status, on or off"},
       {{"accounting", "on", "off"}, "unexpected argument \"off\""},

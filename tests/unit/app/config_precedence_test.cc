@@ -197,6 +197,15 @@ TEST(Config, AddOnMode) {
   EXPECT_THAT(changes_needing_restart(url, Config{}), testing::ElementsAre("dcgm-exporter-url"));
 }
 
+TEST(Config, SlowReadingsAndTheTextfilesDcgmNamesAreThereOnRequestOnly) {
+  EXPECT_FALSE(config_of({}).dcgm_pcie_throughput);
+  EXPECT_FALSE(config_of({}).textfile_dcgm);
+  const Config both = config_of({"--dcgm-pcie-throughput", "--textfile-dcgm"});
+  EXPECT_TRUE(both.dcgm_pcie_throughput);
+  EXPECT_TRUE(both.textfile_dcgm);
+  EXPECT_THAT(changes_needing_restart(both, Config{}), testing::ElementsAre("textfile-dcgm", "dcgm-pcie-throughput"));
+}
+
 TEST(Config, AccountingSaysWhatToDo) {
   EXPECT_EQ(config_of({"accounting", "status"}).command, Command::kAccounting);
   EXPECT_EQ(config_of({"accounting", "status"}).accounting, AccountingAction::kStatus);

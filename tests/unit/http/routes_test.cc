@@ -47,6 +47,7 @@ TEST(Routes, ServeTheFormatTheClientWants) {
 TEST(Routes, ServeTheGpusUnderDcgmsNames) {
   EXPECT_EQ(get("/gpu/metrics").status, 404u) << "nobody wants them made";
   auto snapshot = std::make_shared<Snapshot>(*sample_snapshot(kNow));
+  snapshot->serves_gpu = true;
   snapshot->gpu_text = LazyText("dcgm_gpu_temp 33\n");
   snapshot->gpu_openmetrics = LazyText("dcgm_gpu_temp 33\n# EOF\n");
   EXPECT_EQ(*get("/gpu/metrics", snapshot).body, "dcgm_gpu_temp 33\n");
@@ -57,6 +58,10 @@ TEST(Routes, ServeTheGpusUnderDcgmsNames) {
   snapshot->gpu_openmetrics = LazyText("# EOF\n");
   EXPECT_EQ(get("/gpu/metrics", snapshot).status, 200u);
   EXPECT_EQ(get("/gpu/metrics", nullptr).status, 503u);
+  bool made = false;
+  snapshot->gpu_openmetrics = LazyText([&] { return made = true, std::string("# EOF\n"); });
+  EXPECT_EQ(get("/gpu/metrics", snapshot).status, 200u);
+  EXPECT_FALSE(made) << "a format nobody asked for";
 }
 
 TEST(Routes, DoNotCopyTheSnapshot) {
