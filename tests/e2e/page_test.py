@@ -172,6 +172,15 @@ class PageTest(harness.Case):
         self.assertEqual(page.run("document.scripts.length"), 1)
         self.assert_clean()
 
+    def test_a_gpu_that_ails(self):
+        self.show(scenario=self.write("sick.yaml", "gpus: [{model: H200}, {model: H200}]\n"
+                                      "processes: [{pid: 7, gpus: 0, memory: 1GiB, load: gemm}]\n"
+                                      "events: [{at: 1, do: xid, gpu: 1, xid: 94}, {at: 4, do: gpu_lost, gpu: 0}]\n"))
+        self.browser.wait("document.querySelectorAll('.troubles')[1].innerText.includes('Xid 94, once')", "the Xid")
+        self.browser.wait("document.querySelectorAll('.troubles')[0].innerText.includes('does not answer')", "the loss")
+        self.assertIn("does not answer", self.text(".gpu.gone h3"))
+        self.assert_clean()
+
     def test_policy(self):
         ledger = self.show()
         policy = ledger.get("/").headers["Content-Security-Policy"]

@@ -13,10 +13,11 @@ function makeCard(uuid) {
   const axis = make('p', 'axis');
   const begin = make('span');
   axis.append(begin, make('span', '', 'now'));
-  const parts = {card, begin, name: make('span'), power: make('b'), facts: make('p', 'facts'), svg, scale,
-                 memory: make('p', 'facts'), track: make('div', 'track'), legend: make('ul', 'legend')};
+  const parts = {card, begin, name: make('span'), power: make('b'), facts: make('p', 'facts'),
+                 troubles: make('ul', 'troubles'), svg, scale, memory: make('p', 'facts'),
+                 track: make('div', 'track'), legend: make('ul', 'legend')};
   title.append(parts.name, parts.power);
-  card.append(title, parts.facts, chart, axis, parts.memory, parts.track, parts.legend);
+  card.append(title, parts.facts, parts.troubles, chart, axis, parts.memory, parts.track, parts.legend);
   card.dataset.uuid = uuid;
   return parts;
 }
@@ -78,7 +79,8 @@ function drawGpu(gpu) {
     gpu.temperature_celsius !== undefined && gpu.temperature_celsius + ' °C',
     gpu.mig && gpu.mig.length + ' MIG instances',
     joules(gpu.energy_joules) + ' since start',
-    xids.length > 0 && 'Xid ' + xids.join(', ')].filter(Boolean).join(' · '));
+    xids.length > 0 && !gpu.health && 'Xid ' + xids.join(', ')].filter(Boolean).join(' · '));
+  parts.troubles.replaceChildren(...(gpu.health || []).map((trouble) => make('li', '', trouble)));
 
   const memory = new Map();
   const idle = new Map();
