@@ -136,8 +136,8 @@ TEST(TextWriter, HistogramIsCumulative) {
   out.begin_family("took_seconds", MetricType::kHistogram, "seconds", "Took.");
   out.add("call=\"x\"", histogram);
   const std::string text = out.take();
-  EXPECT_NE(text.find("took_seconds_bucket{call=\"x\",le=\"0.0001\"} 1\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("took_seconds_bucket{call=\"x\",le=\"0.3\"} 1\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("took_seconds_bucket{call=\"x\",le=\"0.001\"} 1\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("took_seconds_bucket{call=\"x\",le=\"0.1\"} 1\n"), std::string::npos) << text;
   EXPECT_NE(text.find("took_seconds_bucket{call=\"x\",le=\"1.0\"} 2\n"), std::string::npos) << text;
   EXPECT_NE(text.find("took_seconds_bucket{call=\"x\",le=\"+Inf\"} 3\n"), std::string::npos) << text;
   EXPECT_NE(text.find("took_seconds_sum{call=\"x\"} 3.50005\ntook_seconds_count{call=\"x\"} 3\n"), std::string::npos);
