@@ -65,6 +65,29 @@ TEST_F(DcgmSourceTest, AddsTheMonitorsThatNvmlLacks) {
   EXPECT_TRUE(batch.call_durations.contains("nvmlDeviceGetTotalEnergyConsumption"));
 }
 
+// Every counter has a number of its own, so that no two can be taken for each other.
+TEST_F(DcgmSourceTest, OfAGpusHealthBothSayTheSame) {
+  std::string scenario = "noise: 0\ngpus: [{model: A100-80GB}, {model: V100}]\nevents:\n";
+  for (const int field : {3, 4, 5, 6, 29, 30, 38, 45, 52, 59, 74, 75, 76, 77, 78, 79, 80, 94, 142, 143}) {
+    for (const int gpu : {0, 1}) {
+      scenario += "  - {at: 0, do: field, gpu: " + std::to_string(gpu) + ", field: " + std::to_string(field) +
+                  ", value: " + std::to_string(1000 + field) + "}\n";
+    }
+  }
+  node(scenario + "  - {at: 0, do: field, gpu: 0, field: 144, value: 1}\n");
+  const auto both = [](const SampleBatch& batch) { return batch.devices.size() == 2 && batch.devices[0].up; };
+  const SampleBatch by_nvml = sample_until(*open(true), both, "the GPUs");
+  const SampleBatch by_dcgm = sample_until(*open(false), both, "the GPUs, by DCGM alone");
+  for (auto i = static_cast<uint8_t>(Vital::kPowerViolation); i <= static_cast<uint8_t>(Vital::kNvlinkRecoveryErrors);
+       ++i) {
+    const auto vital = static_cast<Vital>(i);
+    for (const size_t gpu : {0, 1}) {
+      EXPECT_EQ(by_dcgm.devices[gpu].vitals[vital], by_nvml.devices[gpu].vitals[vital]) << int{i} << " of GPU " << gpu;
+    }
+    EXPECT_TRUE(by_nvml.devices[0].vitals[vital] || by_nvml.devices[1].vitals[vital]) << int{i} << " was not tried";
+  }
+}
+
 TEST_F(DcgmSourceTest, AnAbsentEngineDoesNotHoldUpASample) {
   set("dead", 1);
   const auto source = open(true, 5000);
