@@ -75,16 +75,11 @@ Findings check_dcgm(const Config& config) {
 Findings check_dcgm_exporter(const Config& config, const std::vector<GpuUuid>& gpus, const Clock& clock) {
   auto options = upstream_options(config);
   if (!options) return {};
-  const bool by_url = options->url.has_value();
   const Upstream upstream(std::move(*options), clock);
   upstream.wait(kPatience);
   const SourceHealth health = upstream.health();
   const auto text = upstream.view(clock.now());
-  if (!health.up || !text) {
-    return {{Level::kFail, kExporter,
-             health.reason + (by_url ? "; is it running, and is this the path of its metrics?"
-                                     : "; is it running, and is its folder mounted here?")}};
-  }
+  if (!health.up || !text) return {{Level::kFail, kExporter, health.reason}};
   uint64_t faults = 0;
   for (const uint64_t count : text->faults) faults += count;
   if (faults > 0) {

@@ -62,7 +62,9 @@ identity::PollThread::Next Upstream::look(const std::stop_token& stop) {
   health_.up = done.ok();
   health_.reason.clear();
   if (done.ok()) return {options_.url ? options_.url_period : options_.file_period};
-  health_.reason = (options_.url ? options_.url->text + ": " : std::string()) + done.error().message;
+  health_.reason = options_.url ? options_.url->text + ": " + done.error().message +
+                                      "; is it running, and is this the path of its metrics?"
+                                : done.error().message + "; is it running, and is its folder mounted here?";
   ++health_.errors[code_.empty() ? code_name(done.error().code) : code_];
   return {options_.after_failure};
 }

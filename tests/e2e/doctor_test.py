@@ -226,7 +226,7 @@ class DoctorTest(harness.Case):
         self.assert_said(self.on_real_names(*flags, "--pod-source=none"), "pods", "warn", "--pod-source=none")
         address = f"--kubelet-address=127.0.0.1:{harness.free_port()}"
         kubelet = self.on_real_names(*flags, "--pod-source=kubelet", address)
-        self.assert_said(kubelet, "kubelet", "FAIL")
+        self.assert_said(kubelet, "kubelet", "FAIL", "mount the service account's token")
         self.assert_said(self.on_real_names("--kubernetes-enabled=false"), "kubernetes", "ok", "as the settings say")
 
     def test_docker_that_answers_or_refuses(self):
@@ -267,7 +267,7 @@ class DoctorTest(harness.Case):
             self.assert_said(look(), "apiserver", "FAIL", "does not accept the token")
             replies["now"] = (200, json.dumps(listing).encode())
             self.assert_said(look(), "apiserver", "ok", "this node's pods")
-        self.assert_said(look(), "apiserver", "FAIL", f"127.0.0.1:{server.server_port}")
+        self.assert_said(look(), "apiserver", "FAIL", f"127.0.0.1:{server.server_port}", "network policies")
 
     def test_textfile(self):
         proc = self.fake_proc()

@@ -172,6 +172,24 @@ class PageTest(harness.Case):
         self.assertEqual(page.run("document.scripts.length"), 1)
         self.assert_clean()
 
+    def test_a_source_that_fails_and_its_fix(self):
+        port = harness.free_port()
+        self.show(f"--dcgm-exporter-url=http://127.0.0.1:{port}/metrics")
+        self.browser.wait("document.querySelector('#sources').innerText.includes('fails')", "the source that fails")
+        self.assertRegex(self.text("#sources"), rf"fails\s+dcgm-exporter: .*{port}.*; is it running")
+        self.assertIn("1 source fails", self.text("#summary"))
+        self.assertFalse(self.browser.run("document.querySelector('#simulated').hidden"))
+
+    def test_no_banner_for_a_driver_of_this_machine(self):
+        ledger = harness.Program(
+            [harness.BINARY, "serve", "--backend=nvml", f"--nvml-library={harness.SIM}/libnvidia-ml.so.1",
+             f"--listen-address=127.0.0.1:{(port := harness.free_port())}"])
+        with ledger:
+            harness.wait_until(lambda: answers(port), 15, "an answer")
+            self.browser.open(f"http://127.0.0.1:{port}/")
+            self.browser.wait("document.querySelectorAll('.gpu').length > 0", "GPUs")
+            self.assertTrue(self.browser.run("document.querySelector('#simulated').hidden"))
+
     def test_a_gpu_that_ails(self):
         self.show(scenario=self.write("sick.yaml", "gpus: [{model: H200}, {model: H200}]\n"
                                       "processes: [{pid: 7, gpus: 0, memory: 1GiB, load: gemm}]\n"
@@ -217,6 +235,13 @@ class PageTest(harness.Case):
         self.assertEqual(self.column("pid"), ["5001", "5002"])
         height = self.browser.run("document.querySelector('th button').getBoundingClientRect().height")
         self.assertGreater(height, 24, "a finger hits it")
+
+
+def answers(port):
+    try:
+        return harness.get(port, "/readyz").status == 200
+    except OSError:
+        return False
 
 
 def make_screenshot(path):

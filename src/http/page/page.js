@@ -35,7 +35,7 @@ function draw(now) {
   setText(byId('node'), now.node || '');
   setText(byId('summary'), `${now.gpus.length} GPUs · ${watts(power)} · ${active} processes` +
     (now.processes_without_owner ? ` · ${now.processes_without_owner} without a name` : '') +
-    (failing ? ` · ${failing} sources fail` : ''));
+    (failing ? ` · ${failing} ${failing === 1 ? 'source fails' : 'sources fail'}` : ''));
   setText(byId('version'), now.version ? 'gpu-ledger ' + now.version : '');
   byId('simulated').hidden = !now.simulated;
   document.title = (now.node ? now.node + ' · ' : '') + watts(power) + ' · gpu-ledger';

@@ -96,7 +96,11 @@ class ApiServerPods::Session {
     if (!interrupt_.raised()) owner_.health_.fails(code, "API server " + client_.peer().text() + ": " + reason);
     return back_off();
   }
-  Duration failed(const Error& error) { return failed(code_name(error.code), error.message); }
+  Duration failed(const Error& error) {
+    const bool away = error.code == Code::kUnavailable || error.code == Code::kTimeout;
+    return failed(code_name(error.code),
+                  error.message + (away ? "; may this program reach it? see network policies and firewalls" : ""));
+  }
   // The next request is a list. The old view stays until it is there.
   Duration start_over() {
     version_.clear();

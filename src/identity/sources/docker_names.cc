@@ -37,6 +37,8 @@ const char* advice(Code code) {
   switch (code) {
     case Code::kPermission: return "; run as root or as a member of the socket's group";
     case Code::kNotFound: return "; mount the directory of the socket";
+    case Code::kUnavailable:
+    case Code::kTimeout: return "; does its daemon run?";
     default: return "";
   }
 }

@@ -62,7 +62,7 @@ std::string failure_reason(const GrpcOutcome& outcome, const std::string& socket
     return "nobody answers on " + socket + " (" + outcome.message +
            "); where the socket itself was mounted, mount the folder " + folder + " instead";
   }
-  if (outcome.code == "deadline_exceeded") return socket + " took too long to answer";
+  if (outcome.code == "deadline_exceeded") return socket + " took too long to answer; see the log of who serves it";
   return outcome.message.empty() ? outcome.code : outcome.code + ": " + outcome.message;
 }
 

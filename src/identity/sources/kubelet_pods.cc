@@ -52,8 +52,8 @@ PollThread::Next KubeletPods::look(const std::stop_token& stop) {
   });
   if (interrupt.raised()) return {options_.period};
   if (!reply && reply.error().code == Code::kMalformed && !options_.skip_verify)
-    return failed(reply.error(), "; for a kubelet that signed its own certificate, turn its verification off");
-  if (!reply) return failed(reply.error());
+    return failed(reply.error(), "; for a kubelet that signed its own certificate, set --kubelet-insecure");
+  if (!reply) return failed(reply.error(), "; is --kubelet-address right, and may this program reach it?");
   if (reply->status != 200) return refused(reply->status);
   if (!fed) return failed(fed.error());
   auto pods = list.finish();
