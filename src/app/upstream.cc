@@ -25,6 +25,8 @@ std::string system_authorities() {
   return kPlaces.front();
 }
 
+constexpr const char* kWrongPath = "; is this the path of its metrics?";
+
 std::string seconds_text(Nanoseconds time) {
   return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(time).count()) + " s";
 }
@@ -62,9 +64,7 @@ identity::PollThread::Next Upstream::look(const std::stop_token& stop) {
   health_.up = done.ok();
   health_.reason.clear();
   if (done.ok()) return {options_.url ? options_.url_period : options_.file_period};
-  health_.reason = options_.url ? options_.url->text + ": " + done.error().message +
-                                      "; is it running, and is this the path of its metrics?"
-                                : done.error().message + "; is it running, and is its folder mounted here?";
+  health_.reason = (options_.url ? options_.url->text + ": " : std::string()) + done.error().message;
   ++health_.errors[code_.empty() ? code_name(done.error().code) : code_];
   return {options_.after_failure};
 }
@@ -83,12 +83,13 @@ Status Upstream::read_url(const std::stop_token& stop) {
   const identity::Interrupt interrupt(stop);
   const Nanoseconds asked = clock_.now().steady;
   auto reply = identity::HttpClient(std::move(peer), identity::user_agent(), interrupt).get(request);
-  if (!reply) return reply.error();
+  if (!reply) return Error{reply.error().code, reply.error().message + "; is it running?"};
   if (reply->status != 200) {
     code_ = "http_" + std::to_string(reply->status);
-    return Error{Code::kUnavailable, "answers " + std::to_string(reply->status)};
+    return Error{Code::kUnavailable, "answers " + std::to_string(reply->status) + kWrongPath};
   }
-  return take(reply->body, asked);
+  const Status taken = take(reply->body, asked);
+  return taken.ok() ? taken : Error{taken.error().code, taken.error().message + kWrongPath};
 }
 
 Result<Upstream::FileState> Upstream::read_state() const {
@@ -105,13 +106,14 @@ Nanoseconds Upstream::age_of(const FileState& state) const {
 
 Status Upstream::read_file_again() {
   const auto state = read_state();
-  if (!state) return state.error();
+  if (!state) return Error{state.error().code, state.error().message + "; is its folder mounted here?"};
   // A clock that was set back leaves a time to come, which would never grow old.
   const Nanoseconds age = age_of(*state);
   if (age > options_.stale_after || -age > options_.stale_after) {
     code_ = "stale";
-    return Error{Code::kUnavailable, options_.file + (age > Nanoseconds(0) ? ": written " + seconds_text(age) + " ago"
-                                                                           : ": written in the future")};
+    return Error{Code::kUnavailable,
+                 options_.file + (age > Nanoseconds(0) ? ": written " + seconds_text(age) + " ago; is it running?"
+                                                       : ": written in the future; check the clocks")};
   }
   if (last_file_ == *state) return ok_status();
   const auto text = read_file(options_.file, expose::kLargestUpstream);

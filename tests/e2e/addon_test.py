@@ -202,7 +202,7 @@ class AddOnTest(harness.Case):
         self.exporter.body = (OLDER + "x 1 2 3\n").encode()
         self.assertRegex(self.doctor(by_url), "^warn .*1 of its lines.*left out")
         self.exporter.status = 404
-        self.assertRegex(self.doctor(by_url), "^FAIL .*answers 404; is it running, and is this the path")
+        self.assertRegex(self.doctor(by_url), "^FAIL .*answers 404; is this the path of its metrics")
         self.assertRegex(self.doctor(f"--dcgm-exporter-url=http://127.0.0.1:{harness.free_port()}/"),
                          "^FAIL .*is it running")
         path = self.replace(OLDER)
