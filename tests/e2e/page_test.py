@@ -95,6 +95,9 @@ class PageTest(harness.Case):
         drawn = page.run("document.querySelector('.gpu path.c0').getBBox().x")
         self.assertGreaterEqual(drawn, 0, "bars stay in the picture")
         self.assertLess(drawn, 280)
+        above = "document.querySelector('.chart {}').getBoundingClientRect().{}"
+        self.assertLessEqual(page.run(above.format("span", "bottom")), page.run(above.format("svg", "top")) + 1,
+                             "no bar runs through the number")
         table = self.text("#processes tbody")
         for words in ("llm-train-0", "trainer", "docker ocr-worker", "Slurm job 70411.0", "nvidia-mps.service", "±",
                       "MIG 3g.20gb", "kJ"):
