@@ -272,6 +272,13 @@ class Release(unittest.TestCase):
         say(f"gpu-ledger in the chart's pod: {memory / 2**20:.1f} MiB resident")
         self.assertLess(memory, 100 * 2**20, "well below the limit of 128 MiB")
 
+    def test_1_the_releases_own_test(self):
+        self.assertRegex(self.helm("test", RELEASE, "--timeout=60s"), r"Phase: +Succeeded")
+        # --logs would ask the API server for a node by a name that nobody here can look up.
+        for line in ("ok    driver: ", "ok    processes: ", "ok    cgroups: ", "ok    pod-resources: ", "ok    pods-api: "):
+            self.assertIn(line, said())
+        self.assertEqual(len(pods_of(f"app.kubernetes.io/instance={RELEASE}")), 1, "nobody takes it for an exporter")
+
     def test_2_the_process_is_as_poor_as_the_chart_says(self):
         container_id = self.pod()["status"]["containerStatuses"][0]["containerID"].removeprefix("containerd://")
         status = pathlib.Path(f"/proc/{stage.main_pids()[container_id]}/status").read_text()

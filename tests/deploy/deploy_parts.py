@@ -36,9 +36,11 @@ def fetch(part):
     return pathlib.Path(done.stdout.strip()) if done.returncode == 0 else None
 
 
-def render(helm, values=None, *arguments, release="gl", namespace="gpu-ledger"):
-    """The objects a release would make."""
+def render(helm, values=None, *arguments, release="gl", namespace="gpu-ledger", tests=False):
+    """The objects a release would make; with tests also the pod of `helm test`."""
     files = ["--values", values] if values else []
+    if not tests:
+        files.append("--skip-tests")
     text = call(helm, "template", release, CHART, "--namespace", namespace, *files, *arguments)
     return [document for document in yaml.safe_load_all(text) if document]
 

@@ -82,6 +82,25 @@ class Chart(unittest.TestCase):
                                  [resources] if resources else [])
                 self.assertEqual(any("containerd" in str(volume) for volume in spec["volumes"]), source == "cri")
 
+    def test_the_test_is_the_exporters_pod(self):
+        for name in SETS:
+            with self.subTest(name):
+                objects = render(HELM, values_of(name), tests=True)
+                pods, (one, *_) = find(objects, "Pod"), find(objects, "DaemonSet") or [None]
+                self.assertEqual(len(pods), 1 if one else 0)
+                if not one:
+                    continue
+                template, spec = one["spec"]["template"], pods[0]["spec"]
+                self.assertEqual(pods[0]["metadata"]["annotations"]["helm.sh/hook"], "test")
+                selector = one["spec"]["selector"]["matchLabels"].items()
+                self.assertFalse(selector <= pods[0]["metadata"]["labels"].items(), "the DaemonSet would adopt it")
+                (tester,), exporter = spec["containers"], template["spec"]["containers"][0]
+                self.assertEqual((tester["args"][0], tester["args"][1:]), ("doctor", exporter["args"][1:]))
+                for key in ("image", "env", "securityContext", "volumeMounts"):
+                    self.assertEqual(tester.get(key), exporter.get(key), key)
+                for key in ("hostPID", "serviceAccountName", "volumes", "affinity", "tolerations", "securityContext"):
+                    self.assertEqual(spec.get(key), template["spec"].get(key), key)
+
     def test_rules_and_dashboards_are_those_of_the_repository(self):
         objects = render(HELM, None, "--set", "prometheusRule.enabled=true", "--set",
                          "prometheusRule.rules={alerts,recording,parameters,compat}", "--set", "dashboards.enabled=true")
@@ -109,7 +128,7 @@ class Hardened(unittest.TestCase):
 
     def objects(self):
         for name in SETS:
-            yield name, render(HELM, values_of(name))
+            yield name, render(HELM, values_of(name), tests=True)
         for path in sorted(KUBERNETES.glob("*/*.yaml")):
             yield path.parent.name, documents(path)
 

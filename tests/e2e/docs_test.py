@@ -14,7 +14,7 @@ PAGES = sorted(
 )
 # What other programs are told on these pages.
 FOREIGN_FLAGS = set(
-    "build build-arg cap-drop collector.textfile.directory create-namespace gpu-reset gpus ignorefile name now pid "
+    "build build-arg cap-drop collector.textfile.directory create-namespace gpu-reset gpus ignorefile logs name now pid "
     "platform preset read-only replicas run security-opt set signal target test test-dir user workflow".split()
 ) | {"no-collector.NAME"}
 # Named on these pages as what they were called before.

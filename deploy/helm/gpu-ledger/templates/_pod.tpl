@@ -1,4 +1,4 @@
-{{/* The pod of the DaemonSet and of the CronJobs: called with a dict of root, cron and a CronJob's node. */}}
+{{/* The pod of the DaemonSet, the CronJobs and the test: called with a dict of root, cron, doctor and a CronJob's node. */}}
 
 {{- define "gpu-ledger.flags" -}}
 {{- $v := .root.Values -}}
@@ -6,7 +6,7 @@
 - once
 - --sample-interval={{ $v.collection.sampleInterval }}
 {{- else -}}
-- serve
+- {{ if .doctor }}doctor{{ else }}serve{{ end }}
 - --listen-address=:{{ $v.port }}
 {{- end }}
 {{- if or .cron $v.textfile.enabled }}
@@ -282,15 +282,17 @@ containers:
     resources:
       {{- toYaml . | nindent 6 }}
     {{- end }}
-    {{- if not .cron }}
+    {{- if not (or .cron .doctor) }}
     {{- include "gpu-ledger.serving" $root | nindent 4 }}
     {{- end }}
     {{- with include "gpu-ledger.mounts" . | trim }}
     volumeMounts:
       {{- . | nindent 6 }}
     {{- end }}
+  {{- if not .doctor }}
   {{- with $v.sidecars }}
   {{- toYaml . | nindent 2 }}
+  {{- end }}
   {{- end }}
 {{- with include "gpu-ledger.volumes" . | trim }}
 volumes:
