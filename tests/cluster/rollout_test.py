@@ -92,7 +92,8 @@ def create_kinds():
     for name in names:
         def served():
             status = stage.api.call("GET", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")["status"]
-            return any(one["type"] == "Established" and one["status"] == "True" for one in status.get("conditions", []))
+            conditions = status.get("conditions") or []  # null in the first moment
+            return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
 
         parts.wait_for(served, 20, f"the kind {name}")
 
