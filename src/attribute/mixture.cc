@@ -20,6 +20,13 @@ constexpr double kMostSamples = 60 * kSamplesPerSecond;
 constexpr double kBusyEnoughToLearn = 0.1;
 // Not caught once in so many samples: less than a ninth of the GPU's time, with 95 % certainty.
 constexpr double kSamplesToCallPassive = 25;
+constexpr double kMostTimeOfPassive = 1.0 / 9;
+// A GPU that looks different by more than this many errors is at other work.
+constexpr double kOtherLook = 4;
+// Phases that are told apart; samples of those not seen for longest are forgotten.
+constexpr size_t kMostLooks = 8;
+// A minute of one-second steps: looks drift as shares do.
+constexpr double kMostStepsOfLook = 60;
 }  // namespace
 
 double Mixture::fair(uint64_t account) const {
@@ -61,24 +68,56 @@ void Mixture::gather(const Observed& step) {
   const bool same_accounts = all([](const Claimant& a, const Member& b) { return a.account == b.account; });
   if (same_accounts && step.mps == company_->mps) return;
   const bool same_processes = all([](const Claimant& a, const Member& b) { return a.process == b.process; });
-  auto company = std::make_shared<Company>();
-  company->mps = step.mps;
-  for (const Claimant& claimant : step.who) {
-    auto& shape = signatures_[claimant.process];
-    if (!shape) shape = std::make_shared<Signature>();
-    company->who.push_back({claimant.account, claimant.process, shape, 0});
-  }
   if (same_processes && step.mps == company_->mps) {
-    company->samples = company_->samples;
-    for (size_t i = 0; i < company->who.size(); ++i) company->who[i].hits = company_->who[i].hits;
+    for (auto& look : looks_) {
+      look = std::make_shared<Company>(*look);  // steps of the past keep the accounts they had
+      for (size_t i = 0; i < step.who.size(); ++i) look->who[i].account = step.who[i].account;
+    }
+  } else {
+    auto company = std::make_shared<Company>();
+    company->mps = step.mps;
+    for (const Claimant& claimant : step.who) {
+      auto& shape = signatures_[claimant.process];
+      if (!shape) shape = std::make_shared<Signature>();
+      company->who.push_back({claimant.account, claimant.process, shape, 0});
+    }
+    looks_ = {std::move(company)};
   }
-  company_ = std::move(company);
+  company_ = looks_.front();
+}
+
+// Finds the look that this step has, or begins one. Under MPS samples name nobody, and alone there is nobody to tell.
+void Mixture::look(const Observed& step) {
+  if (step.quiet || step.mps || step.who.size() < 2) return;
+  if (company_->steps > 0) {
+    const auto far = [&](const std::shared_ptr<Company>& one) { return distance(step.shown, one->look); };
+    const auto nearest =
+        std::min_element(looks_.begin(), looks_.end(), [&](const auto& a, const auto& b) { return far(a) < far(b); });
+    if (far(*nearest) < kOtherLook) {
+      company_ = *nearest;
+      looks_.erase(nearest);
+    } else {
+      auto other = std::make_shared<Company>();
+      other->who = company_->who;
+      for (Member& member : other->who) member.hits = 0;
+      company_ = std::move(other);
+    }
+    looks_.push_front(company_);
+    if (looks_.size() > kMostLooks) looks_.pop_back();
+  }
+  company_->steps = std::min(company_->steps + 1, kMostStepsOfLook);
+  for (size_t f = 0; f < kFeatures; ++f) {
+    if (!step.shown[f]) continue;
+    const double mean = company_->look[f].value_or(*step.shown[f]);
+    company_->look[f] = mean + (*step.shown[f] - mean) / company_->steps;
+  }
 }
 
 // Counts the samples of the present company. True when they have become so many more that what was estimated from
 // the first of them is worth another look.
 bool Mixture::meet(const Observed& step) {
   gather(step);
+  look(step);
   const double before = company_->samples;
   const double drawn = step.seconds * kSamplesPerSecond;
   const double kept = before + drawn > kMostSamples ? std::max(0.0, (kMostSamples - drawn) / before) : 1;
@@ -100,6 +139,7 @@ bool Mixture::meet(const Observed& step) {
 
 void Mixture::advance(const Observed& step) {
   const bool milestone = meet(step);
+  unlearn_false_loneliness();
   for (auto& [account, claim] : claims_) claim.last = 0;
   for (const Claimant& claimant : step.who) claims_[claimant.account].process = claimant.process;
   // Quiet times say nothing of what a process does when it works.
@@ -119,6 +159,22 @@ void Mixture::advance(const Observed& step) {
     if (milestone) revise_company();
   }
   estimate_again();
+}
+
+// The driver can look in step with a workload and miss it for long. Caught at last while the GPU looks as it did, it
+// was at work all along, and nobody was alone.
+void Mixture::unlearn_false_loneliness() {
+  if (!company_->learned_alone) return;
+  const Lesson lesson = *company_->learned_alone;
+  for (size_t i = 0; i < company_->who.size(); ++i) {
+    Member& member = company_->who[i];
+    if (i == lesson.learner || member.shape->seen_alone() || company_->caught(i) <= kMostTimeOfPassive) continue;
+    *company_->who[lesson.learner].shape = lesson.before;
+    *member.shape = Signature();  // what it left over was measured by the wrong lesson
+    company_->learned_alone.reset();
+    revise(member.process);
+    return;
+  }
 }
 
 void Mixture::book(const Record& record, double sign) {
@@ -148,7 +204,7 @@ Mixture::Roles Mixture::roles_of(const Record& record) const {
     if (shape.known() && !shape.seen_alone()) by_rest.push_back(i);
     if (shape.known()) {
       roles.known.push_back(i);
-    } else if (!record.missed[i]) {
+    } else if (!record.missed[i] || record.company->caught(i) > kMostTimeOfPassive) {
       roles.unknown.push_back(i);  // else not caught for long, and not known to show anything: there, but not at work
     }
   }
@@ -169,12 +225,14 @@ void Mixture::learn(const Record& record, const std::vector<Claimant>& who) {
     // Hardly caught: it warms up or waits, and that is not what it will do.
     if (!step.mps && who[only].busy < kBusyEnoughToLearn) return;
     Signature& learned = *company_->who[only].shape;
+    if (who.size() > 1 && !company_->learned_alone) company_->learned_alone = Lesson{only, learned};
     learned.learn_alone(step.shown, who[only].busy, step.seconds);
     if (learned.worth_revising()) revise(who[only].process);
     return;
   }
   if (roles.unknown.size() != 1) return;
   const size_t newcomer = roles.unknown[0];
+  if (!step.mps && who[newcomer].busy < kBusyEnoughToLearn) return;
   const Fit explained = fit(record, roles);
   Features rest = step.shown;
   for (size_t f = 0; f < kFeatures; ++f) {

@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -80,11 +81,19 @@ class Mixture {
     std::shared_ptr<Signature> shape;
     double hits = 0;  // of the driver's samples; discounted with age, as is their number
   };
-  // Who is there together, and how often the driver's samples caught each.
+  struct Lesson {
+    size_t learner = 0;
+    Signature before;
+  };
+  // Who is there together while the GPU looks alike, and how often the driver's samples caught each. Somebody who
+  // begins or stops to work changes the look: samples of before say nothing about now.
   struct Company {
     std::vector<Member> who;
     bool mps = false;
     double samples = 0;
+    Features look;                        // mean of what was shown
+    double steps = 0;                     // in that mean
+    std::optional<Lesson> learned_alone;  // somebody was held to be the only one at work
     double caught(size_t member) const { return samples > 0 ? who[member].hits / samples : 0; }
     // One sample more than were drawn, half for and half against: none drawn is no proof.
     double probable_time(size_t member) const { return (who[member].hits + 0.5) / (samples + 1); }
@@ -94,7 +103,7 @@ class Mixture {
   struct Record {
     Scene step;
     std::shared_ptr<const Company> company;  // goes on learning after the step
-    std::vector<bool> missed;                // by member: no sample had caught it for long
+    std::vector<bool> missed;                // by member: no sample had caught it for long, whatever the look
     std::vector<Part> parts;
     bool stale = false;  // more is known now than when it was estimated
   };
@@ -108,6 +117,8 @@ class Mixture {
   };
 
   void gather(const Observed& step);
+  void look(const Observed& step);
+  void unlearn_false_loneliness();
   bool meet(const Observed& step);
   void keep(const Record& record);
   void learn(const Record& record, const std::vector<Claimant>& who);
@@ -127,6 +138,7 @@ class Mixture {
   size_t parts_kept_ = 0;       // in all records
   size_t next_age_ = 0;         // how old the record is that estimate_again() looks at next; 0: the newest
   std::shared_ptr<Company> company_ = std::make_shared<Company>();
+  std::deque<std::shared_ptr<Company>> looks_;  // of those who are there now, the present one first
 };
 
 }  // namespace gpuledger::attribute

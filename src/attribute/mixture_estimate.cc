@@ -9,17 +9,10 @@
 namespace gpuledger::attribute {
 namespace {
 
-// How far off a clue may be. GPM repeats within some percent. Watts of several processes add up only within about
-// a tenth, because they get in each other's way: on an H200 true joules and the counter agree within 12 %.
-constexpr double kActivityError = 0.02;
-constexpr double kActivityErrorOfValue = 0.03;
-constexpr double kPowerError = 0.03;
-constexpr double kPowerErrorOfValue = 0.12;
 // The driver rounds to percent and samples in step with some workloads.
 constexpr double kSampleError = 0.035;
-// While somebody unknown is there, the known ones need not explain everything. Under MPS no sample says how much of the
-// time was the unknown one's.
-constexpr double kRoomUnderMps = 4;
+// A clue that only says "not more" has no error on the other side.
+constexpr double kNoMatter = 1e3;
 // A company that misses what is shown by more than this many errors has somebody in it who changed.
 constexpr double kMisfitOfChange = 2.5;
 // How many are tried in turn as the one who did: more than usually work at one time, few enough for a crowd.
@@ -28,22 +21,24 @@ constexpr size_t kMostSuspects = 8;
 constexpr double kDoubtOfKnown = 0.06;
 // Somebody known only by what others left over carries their errors too.
 constexpr double kDoubtOfRest = 0.15;
+// The watts of what known ones explained are off by so much, and what they leave over with them.
+constexpr double kDoubtOfExplained = 0.12;
 // The static watts move by a few watts with the temperature: this part of the limit.
 constexpr double kDoubtOfStatic = 0.004;
 // Where the line between the known and the unknown runs is an assumption (the known ones did what they could).
 constexpr double kDoubtOfUnknown = 0.3;
-
-double error_of(size_t feature, double value) {
-  return feature == 0 ? kPowerError + kPowerErrorOfValue * value : kActivityError + kActivityErrorOfValue * value;
-}
 
 }  // namespace
 
 Mixture::Fit Mixture::fit(const Record& record, const Roles& roles) const {
   const Scene& step = record.step;
   const Company& company = *record.company;
+  // Under MPS no sample says whose time it was: all who are there count alike.
   double strangers_time = 0;
-  for (size_t u : roles.unknown) strangers_time += company.probable_time(u);
+  for (size_t u : roles.unknown) {
+    strangers_time +=
+        step.mps ? 1.0 / static_cast<double>(roles.known.size() + roles.unknown.size()) : company.probable_time(u);
+  }
   std::vector<Clue> clues;
   std::vector<Source> sources(roles.known.size());
   for (size_t f = 0; f < kFeatures; ++f) {
@@ -51,8 +46,18 @@ Mixture::Fit Mixture::fit(const Record& record, const Roles& roles) const {
     for (size_t i = 0; i < sources.size(); ++i) sources[i].parts[clues.size()] = company.shape(roles.known[i]).level(f);
     const double error = error_of(f, std::max(0.0, *step.shown[f]));
     // Of a stranger's second is expected what a second of this GPU shows on average, give or take all of it.
-    const double room = step.mps ? error * kRoomUnderMps : std::hypot(error, strangers_time * *step.shown[f]);
-    clues.push_back({*step.shown[f], error, roles.unknown.empty() ? error : room});
+    clues.push_back({*step.shown[f], error, std::hypot(error, strangers_time * *step.shown[f])});
+  }
+  constexpr size_t kSm = 1 + Activity::kSm;
+  constexpr size_t kWarps = 1 + Activity::kOccupancy;
+  if (!roles.unknown.empty() && !step.mps && step.shown[kSm] && step.shown[kWarps]) {
+    // Warps sit on SMs that work, the strangers' too: known ones must leave them as many SMs as warps.
+    for (size_t i = 0; i < sources.size(); ++i) {
+      const Signature& shape = company.shape(roles.known[i]);
+      sources[i].parts[clues.size()] = shape.level(kSm) - shape.level(kWarps);
+    }
+    const double error = std::hypot(error_of(kSm, *step.shown[kSm]), error_of(kWarps, *step.shown[kWarps]));
+    clues.push_back({*step.shown[kSm] - *step.shown[kWarps], error, kNoMatter});
   }
   for (size_t i = 0; i < sources.size(); ++i) {
     const size_t k = roles.known[i];
@@ -159,9 +164,9 @@ std::vector<Mixture::Part> Mixture::estimate(const Record& record) const {
 
   double explained = 0;
   // Under MPS no sample says who works, and they share the GPU at one moment, not in turns.
-  double company_doubt = step.mps ? kDoubtOfRest : kDoubtOfKnown;
+  double company_doubt = step.mps ? kDoubtOfUnknown : kDoubtOfKnown;
   for (size_t k : roles.known) {
-    if (!company.shape(k).seen_alone()) company_doubt = kDoubtOfRest;
+    if (!company.shape(k).seen_alone()) company_doubt = std::max(company_doubt, kDoubtOfRest);
     parts[k].joules = fitted.shares[k] * company.shape(k).level(0) * step.full_watts * step.seconds;
     explained += parts[k].joules;
   }
@@ -175,7 +180,7 @@ std::vector<Mixture::Part> Mixture::estimate(const Record& record) const {
   const double known = explained * ratio;
   const double rest = std::max(0.0, joules - known);
   // What is left over carries the whole error of what was taken away, however little it is.
-  const double doubt_of_rest = std::hypot(kDoubtOfUnknown * std::min(known, rest), kPowerErrorOfValue * known);
+  const double doubt_of_rest = std::hypot(kDoubtOfUnknown * std::min(known, rest), kDoubtOfExplained * known);
   if (!roles.unknown.empty()) divide_rest(record, roles, rest, parts);
   for (size_t k : roles.known) {
     parts[k].joules *= ratio;

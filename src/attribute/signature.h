@@ -13,6 +13,10 @@ namespace gpuledger::attribute {
 inline constexpr size_t kFeatures = 1 + Activity::kParts;
 using Features = std::array<std::optional<double>, kFeatures>;
 
+// How far off a feature may be, and how far apart two sights of a GPU are in such errors (root mean square).
+double error_of(size_t feature, double value);
+double distance(const Features& a, const Features& b);
+
 // What one process makes a GPU show while it has it to itself.
 class Signature {
  public:
@@ -56,7 +60,8 @@ class Signature {
   double ceiling() const { return ceiling_; }
   double level(size_t feature) const { return level_[feature]; }
   double busy() const { return busy_; }  // share of the GPU's time
-  // How much more than on average it can show at once: 1 for steady work, more for bursts.
+  // How much more than on average it can show at once: 1 for steady work, more for bursts. Known only beside other
+  // clients of MPS it has shown what they left it, and may show far more when they go.
   double highest_share() const;
 
  private:

@@ -122,17 +122,26 @@ class Validation(unittest.TestCase):
         shared = {name: r["misattributed_percent"] for name, r in self.results.items()
                   if not name.endswith(("never_alone", "mps"))}
         self.assertLessEqual(sum(shared.values()) / len(shared), 5, self.table)
-        # Four kinds that come one after the other, three of them never alone: the worst that is known.
-        self.assertLessEqual(shared.pop("x_four_kinds"), 15, self.table)
         self.assertLessEqual(max(shared.values()), 10, self.table)
         for name, result in self.results.items():
             if name.endswith("mps"):
-                self.assertLessEqual(result["misattributed_percent"], 15, self.table)
+                # A client that takes nearly all of the GPU from those who were known: the worst that is known.
+                most = 20 if name == "y_mps" else 15
+                self.assertLessEqual(result["misattributed_percent"], most, self.table)
 
     def test_errors_are_honest(self):
         within = sum(r["within"] for r in self.results.values())
         processes = sum(r["of"] for r in self.results.values())
         self.assertGreaterEqual(within / processes, 0.9, self.table)
+
+    def test_what_the_rule_had_not_seen(self):
+        """z_ was recorded when the rule was finished, and nothing was changed after it."""
+        unseen = {name: r for name, r in self.results.items() if name.startswith("z_")}
+        self.assertEqual(5, len(unseen))
+        self.assertLessEqual(unseen.pop("z_mps")["misattributed_percent"], 15, self.table)
+        percents = [r["misattributed_percent"] for r in unseen.values()]
+        self.assertLessEqual(sum(percents) / len(percents), 5, self.table)
+        self.assertLessEqual(max(percents), 10, self.table)
 
 
 if __name__ == "__main__":

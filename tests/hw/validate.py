@@ -88,7 +88,31 @@ SCENARIOS_3 = (
     Scenario("x_mps", [Job("matvec", "steady", 2, 36), Job("fp32", "burst:3", 9, 38), Job("gather", "steady", 18, 34)], mps=True),
     Scenario("x_never_alone", [Job("fp32", "steady", 2, 30), Job("gather", "steady", 2, 30)], together=True),
 )
-SCENARIOS = {"2": SCENARIOS_2, "3": SCENARIOS_3}.get(os.environ.get("VALIDATION_SET"), SCENARIOS)
+# As people share a GPU: serving beside training, two newcomers at once, one after the other (VALIDATION_SET=4).
+SCENARIOS_4 = (
+    Scenario("y_train_serve", [Job("train", "steady", 2, 42), Job("matvec", "cycle:0.4:1.0", 8, 42)]),
+    Scenario("y_two_newcomers", [Job("gelu", "steady", 2, 44), Job("conv", "steady", 8, 44), Job("attention", "steady", 11, 34)]),
+    Scenario("y_handover", [Job("fp32", "steady", 2, 20), Job("gather", "steady", 11, 33), Job("conv", "steady", 26, 44)]),
+    Scenario("y_bursts", [Job("attention", "burst:5", 2, 42), Job("train", "steady", 8, 40)]),
+    Scenario("y_short_beside_conv", [Job("conv", "steady", 2, 38)]
+             + [Job(kind, "steady", 6 + 4.2 * i, 8.8 + 4.2 * i)
+                for i, kind in enumerate(("matvec", "attention", "gelu", "gather", "fp32", "gelu", "matvec"))]),
+    Scenario("y_mps", [Job("train", "steady", 2, 32), Job("gather", "cycle:0.5:1.5", 8, 38), Job("attention", "steady", 17, 38)],
+             mps=True),
+    Scenario("y_never_alone", [Job("conv", "steady", 2, 30), Job("gelu", "steady", 2, 30)], together=True),
+)
+# The other way round: the uneven ones are there first (VALIDATION_SET=5).
+SCENARIOS_5 = (
+    Scenario("z_serve_conv", [Job("matvec", "cycle:0.5:1.2", 2, 37), Job("conv", "steady", 8, 34)]),
+    Scenario("z_burst_newcomer", [Job("fp32", "steady", 2, 37), Job("attention", "burst:4", 8, 35)]),
+    Scenario("z_three", [Job("train", "steady", 2, 38), Job("gather", "steady", 11, 38), Job("gelu", "steady", 17, 33)]),
+    Scenario("z_short_beside_attention", [Job("attention", "steady", 2, 35)]
+             + [Job(kind, "steady", 6 + 4.6 * i, 8.9 + 4.6 * i)
+                for i, kind in enumerate(("gelu", "matvec", "conv", "fp32", "gather", "matvec"))]),
+    Scenario("z_mps", [Job("fp32", "steady", 2, 28), Job("conv", "steady", 8, 36), Job("matvec", "cycle:0.6:1.4", 17, 36)],
+             mps=True),
+)
+SCENARIOS = {"2": SCENARIOS_2, "3": SCENARIOS_3, "4": SCENARIOS_4, "5": SCENARIOS_5}.get(os.environ.get("VALIDATION_SET"), SCENARIOS)
 
 
 def say(*words):

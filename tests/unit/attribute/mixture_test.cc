@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "attribute/unmix.h"
 
 namespace gpuledger::attribute {
@@ -187,6 +189,68 @@ TEST(Mixture, WhoWasThereWhileNothingWasSpentIsNoStranger) {
   run(mixture, 10, {{1, &kSpin, 0.4, 0.4}, {2, &kSpin, 0.3, 0.3}, {3, &kGemm, 0.3, 0.3}});
   EXPECT_GT(mixture.fair(3), 0.5 * 10 * 0.3 * 560);
   EXPECT_LT(mixture.fair(1), 0.1 * 10 * 0.3 * 560);
+}
+
+TEST(Mixture, SamplesOfOnePhaseSayNothingAboutAnother) {
+  Mixture mixture;
+  run(mixture, 10, {{1, &kGemm, 1, 1}});
+  run(mixture, 30, {{1, &kGemm, 1, 1}, {2, &kNothing, 0, 0}});
+  const double before = mixture.fair(2);
+  run(mixture, 5, {{1, &kGemm, 0.5, 0.5}, {2, &kCopy, 0.5, 0.5}});  // 150 samples said that it rests
+  EXPECT_NEAR(mixture.fair(2) - before, 5 * 160, 5 * 40);
+}
+
+TEST(Mixture, ANewcomerIsNotKnownByItsRest) {
+  Mixture mixture;
+  run(mixture, 10, {{1, &kGemm, 1, 1}});
+  run(mixture, 4, {{1, &kGemm, 1, 1}, {2, &kNothing, 0, 0}});  // loads its data
+  run(mixture, 3, {{1, &kGemm, 0.5, 0.5}, {2, &kCopy, 0.5, 0.5}});
+  const double before = mixture.fair(2);
+  run(mixture, 10, {{2, &kCopy, 0.8, 0.8}, {3, &kSpin, 0.2, 0.2}});
+  EXPECT_NEAR(mixture.fair(2) - before, 10 * 0.8 * 320, 800) << "its seconds of loading are not what it costs";
+}
+
+TEST(Mixture, WhoWasMissedWhileTheGpuLookedTheSameWasAtWork) {
+  Mixture mixture;
+  run(mixture, 16, {{1, &kGemm, 0.5, 0}, {2, &kCopy, 0.5, 1}});  // samples in step with the other
+  EXPECT_LT(mixture.doubt(1), 300) << "nothing speaks against it yet";
+  run(mixture, 10, {{1, &kGemm, 0.5, 0.8}, {2, &kCopy, 0.5, 0.2}});
+  EXPECT_LE(std::abs(mixture.fair(1) - 26 * 280), 2 * mixture.doubt(1)) << "never seen apart: a wide error";
+  EXPECT_LE(std::abs(mixture.fair(2) - 26 * 160), 2 * mixture.doubt(2));
+}
+
+TEST(Mixture, AHolderThatBeginsToWorkDoesNotUndoWhatWasLearnedBesideIt) {
+  Mixture mixture;
+  run(mixture, 20, {{1, &kGemm, 1, 1}, {2, &kNothing, 0, 0}});
+  run(mixture, 20, {{1, &kGemm, 0.5, 0.5}, {2, &kSpin, 0.5, 0.5}});
+  EXPECT_LT(mixture.fair(2), 0.06 * mixture.fair(1)) << "the look changed when it began: before, the other was alone";
+}
+
+TEST(Mixture, StrangersNeedAnSmForEveryWarp) {
+  // Both are bound by memory, so dram and watts could all be the known one's. Warps could not.
+  constexpr Work matvec{406, 0.81, 0.11, 0.03, 0.80, 0.0};
+  constexpr Work gelu{430, 0.80, 0.66, 0.0, 0.54, 0.18};
+  Mixture mixture;
+  run(mixture, 10, {{1, &matvec, 1, 1}});
+  const double before = mixture.fair(1);
+  run(mixture, 3, {{1, &matvec, 0.45, 0.75}, {2, &gelu, 0.55, 0.25}});  // few samples, and unlucky ones
+  EXPECT_LT(mixture.fair(1) - before, 1.45 * 3 * 0.45 * 406);
+}
+
+TEST(Mixture, AnMpsClientMayShowMoreWhenOthersGo) {
+  const auto mps = [](const std::vector<Worker>& workers) {
+    Observed step = step_of(workers);
+    step.mps = true;
+    return step;
+  };
+  constexpr Work gather{110, 0.98, 0.17, 0.0, 0.18, 0.0};
+  Mixture mixture;
+  for (int i = 0; i < 5; ++i) mixture.advance(mps({{1, &kCopy, 1, 0}}));
+  for (int i = 0; i < 8; ++i) mixture.advance(mps({{1, &kCopy, 0.5, 0}, {2, &gather, 0.3, 0}}));
+  for (int i = 0; i < 8; ++i) mixture.advance(mps({{1, &kCopy, 0.3, 0}, {2, &gather, 0.3, 0}, {3, &kGemm, 0.4, 0}}));
+  const double before = mixture.fair(3);
+  for (int i = 0; i < 10; ++i) mixture.advance(mps({{2, &gather, 0.3, 0}, {3, &kGemm, 0.7, 0}}));
+  EXPECT_GT(mixture.fair(3) - before, 0.75 * 10 * 0.7 * 560) << "not half of it, though neither was ever alone";
 }
 
 TEST(Mixture, WorksWithPowerAloneOnGpusWithoutActivity) {
