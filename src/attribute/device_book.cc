@@ -149,12 +149,13 @@ void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rule
     } else {
       process.idle = account.idle.state(at.steady);
     }
-    if (process.idle.idle && process.memory) idle_memory[account.owner].count += process.memory->count;
+    Bytes& held = idle_memory[account.owner];
+    if (process.idle.idle && process.memory) held.count += process.memory->count;
   }
   for (const auto& [owner, booked] : owners_) {
     const auto idle = idle_memory.find(&booked);
-    const Bytes held = idle == idle_memory.end() ? Bytes() : idle->second;
-    ledger.owners.push_back({owner, description_->uuid, description_->index, booked, held});
+    ledger.owners.push_back({owner, description_->uuid, description_->index, booked, std::nullopt});
+    if (idle != idle_memory.end()) ledger.owners.back().idle_memory = idle->second;
   }
 }
 

@@ -148,7 +148,7 @@ constexpr Family kCatalog[] = {
      "Time all processes of a Kubernetes container, living and gone, kept the GPU busy.", emit_pod_gpu_seconds},
     {"pod", "gpu_ledger_pod_idle_memory_bytes", MetricType::kGauge, "bytes", "namespace pod container pod_uid gpu",
      "GPU memory held by idle processes of a Kubernetes container. Absent where the GPU cannot say who "
-     "works.",
+     "works, and for containers without any process left.",
      emit_pod_idle_memory},
     {"pod", "gpu_ledger_pod_info", MetricType::kGauge, "", "namespace pod pod_uid name_source label_*",
      "A pod that uses a GPU or was given one, always 1. label_* are the pod's labels that --pod-labels names; "

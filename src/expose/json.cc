@@ -141,7 +141,9 @@ void write_owner(JsonText& json, const View& view, const OwnerAccount& account) 
   if (account.booked.gpu_time) json.field("gpu_seconds", seconds_of(*account.booked.gpu_time));
   json.field("gpu_uuid", std::string_view(account.gpu.text));
   const DeviceSeries* device = view.find_device(account.gpu);
-  if (device != nullptr && device->idle_known) json.field("idle_memory_bytes", account.idle_memory.count);
+  if (device != nullptr && device->idle_known && account.idle_memory) {
+    json.field("idle_memory_bytes", account.idle_memory->count);
+  }
   json.field_if_any("job", owner.job);
   json.field_if_any("namespace", owner.name_space);
   json.field("owner", owner_kind_name(owner.kind));

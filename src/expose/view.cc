@@ -118,8 +118,8 @@ std::vector<OwnerSeries> merge_owners(const View& view) {
     OwnerSeries& series = merged[place->second];
     series.booked += account.booked;
     const DeviceSeries* device = view.find_device(account.gpu);
-    if (device != nullptr && device->idle_known) {
-      series.idle_memory = Bytes{(series.idle_memory ? series.idle_memory->count : 0) + account.idle_memory.count};
+    if (device != nullptr && device->idle_known && account.idle_memory) {
+      series.idle_memory = Bytes{series.idle_memory.value_or(Bytes()).count + account.idle_memory->count};
     }
   }
   return merged;

@@ -80,8 +80,8 @@ struct OwnerAccount {
   Owner owner;
   GpuUuid gpu;
   uint32_t gpu_index = 0;
-  Booked booked;  // living and gone processes alike
-  Bytes idle_memory;
+  Booked booked;                     // living and gone processes alike
+  std::optional<Bytes> idle_memory;  // empty: none of its processes is listed any more
 };
 
 struct AllocationAccount {

@@ -116,6 +116,14 @@ TEST(PodCollector, OneFamilyPerKindOfOwner) {
   EXPECT_EQ(service.size(), 2u);
 }
 
+TEST(PodCollector, IdleMemoryIsAbsentForPodsThatAreGone) {
+  Cycle cycle = node_example();
+  cycle.ledger.owners[0].idle_memory.reset();
+  const Exposition out = expose(cycle);
+  EXPECT_TRUE(out.has("gpu_ledger_pod_energy_joules_total"));
+  EXPECT_FALSE(out.has("gpu_ledger_pod_idle_memory_bytes"));
+}
+
 TEST(PodCollector, IdleMemoryIsAbsentWhereTheGpuCannotSay) {
   Cycle cycle = node_example();
   cycle.batch.devices[0].utilization = UtilizationState::kFailed;
