@@ -5,27 +5,15 @@
 #include <concepts>
 
 #include "attribute/state_text.h"
+#include "base/json_frame.h"
 
 // Written by hand and not through a JSON tree, because it is done in every cycle.
 namespace gpuledger::attribute {
 namespace {
 
-class JsonText {
+// To be read back by parse_state: integers where they are exact, bytes as they are.
+class JsonText : public JsonFrame<JsonText> {
  public:
-  void open(char bracket) {
-    separate();
-    text_ += bracket;
-    first_ = true;
-  }
-  void close(char bracket) {
-    text_ += bracket;
-    first_ = false;
-  }
-  void name(std::string_view key) {
-    separate();
-    text_.append("\"").append(key).append("\":");
-    first_ = true;
-  }
   void line() { text_ += '\n'; }
 
   template <std::integral T>
@@ -45,30 +33,13 @@ class JsonText {
   void value(Nanoseconds time) { value(static_cast<int64_t>(time.count())); }
   void value(std::string_view bytes);
 
-  template <typename T>
-  void field(std::string_view key, const T& content) {
-    name(key);
-    value(content);
-  }
-  void field_if_any(std::string_view key, const std::string& content) {
-    if (!content.empty()) field(key, std::string_view(content));
-  }
-  std::string take() { return std::move(text_); }
-
  private:
-  void separate() {
-    if (!first_) text_ += ',';
-    first_ = false;
-  }
   template <typename T>
   void append(T number) {
     char digits[40];
     const auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;
     text_.append(digits, end);
   }
-
-  std::string text_;
-  bool first_ = true;
 };
 
 void JsonText::value(std::string_view bytes) {
