@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -95,8 +96,12 @@ class Mixture {
     double steps = 0;                     // in that mean
     std::optional<Lesson> learned_alone;  // somebody was held to be the only one at work
     double caught(size_t member) const { return samples > 0 ? who[member].hits / samples : 0; }
-    // One sample more than were drawn, half for and half against: none drawn is no proof.
-    double probable_time(size_t member) const { return (who[member].hits + 0.5) / (samples + 1); }
+    // One sample more than were drawn, half for and half against: none drawn is no proof. Who was missed for longer
+    // than this look lasts is the less likely to be at work in it.
+    double probable_time(size_t member) const {
+      const double drawn = who[member].hits > 0 ? samples : std::max(samples, who[member].shape->samples_missed());
+      return (who[member].hits + 0.5) / (drawn + 1);
+    }
     const Signature& shape(size_t member) const { return *who[member].shape; }
   };
   // A step in company, kept so that it can be estimated again.

@@ -115,7 +115,7 @@ void Mixture::divide_rest(const Record& record, const Roles& roles, double rest,
   std::vector<double> weights;
   std::vector<double> most;
   for (size_t u : roles.unknown) {
-    weights.push_back(step.mps ? 1.0 : record.company->who[u].hits + 0.5);
+    weights.push_back(step.mps ? 1.0 : record.company->probable_time(u));
     most.push_back(record.company->shape(u).ceiling() * step.full_watts * step.seconds);
   }
   std::vector<double> shares(weights.size(), 0.0);

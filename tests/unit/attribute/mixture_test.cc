@@ -138,6 +138,13 @@ TEST(Mixture, AHolderThatIsNeverCaughtPaysNothing) {
   EXPECT_LT(mixture.fair(2), 0.03 * mixture.fair(1));
 }
 
+TEST(Mixture, AHolderIsNoMoreLikelyToWorkInANewPhase) {
+  Mixture mixture;
+  run(mixture, 3, {{1, &kGemm, 1, 1}, {2, &kNothing, 0, 0}});
+  run(mixture, 1, {{1, &kCopy, 1, 1}, {2, &kNothing, 0, 0}});
+  EXPECT_LT(mixture.last_part(2), 0.03 * mixture.last_part(1)) << "15 samples missed it before these 5";
+}
+
 TEST(Mixture, WhoStopsWorkingStopsPaying) {
   Mixture mixture;
   run(mixture, 10, {{1, &kGemm, 0.5, 0.5}, {2, &kGemm, 0.5, 0.5}});
