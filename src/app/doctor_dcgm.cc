@@ -12,7 +12,7 @@ namespace {
 using Level = Finding::Level;
 constexpr const char* kEngine = "dcgm";
 constexpr const char* kExporter = "dcgm-exporter";
-constexpr auto kPatience = std::chrono::seconds(6);  // a little more than either takes to give up
+constexpr auto kPatienceWithExporter = std::chrono::seconds(6);  // a little more than it takes to give up
 
 Finding ask_engine(const dcgm::DcgmSourceOptions& options) {
   const auto library = dcgm::load_library(options.library);
@@ -66,7 +66,11 @@ Findings check_dcgm(const Config& config) {
     answer->came.notify_all();
   }).detach();
   std::unique_lock lock(answer->mutex);
-  if (answer->came.wait_for(lock, kPatience, [&] { return answer->finding.has_value(); })) return {*answer->finding};
+  const auto came = [&] { return answer->finding.has_value(); };
+  if (answer->came.wait_for(lock, kPatienceWithEngine, came)) return {*answer->finding};
+  if (config.dcgm_embedded) {
+    return {{Level::kFail, kEngine, "the engine inside libdcgm does not begin: try a running one, --dcgm-address"}};
+  }
   return {{Level::kFail, kEngine,
            "the engine took the connection and does not answer: restart nv-hostengine; until then gpu-ledger goes on "
            "without it"}};
@@ -76,7 +80,9 @@ Findings check_dcgm_exporter(const Config& config, const std::vector<GpuUuid>& g
   auto options = upstream_options(config);
   if (!options) return {};
   const Upstream upstream(std::move(*options), clock);
-  upstream.wait(kPatience);
+  if (!upstream.wait(kPatienceWithExporter)) {
+    return {{Level::kFail, kExporter, "no answer within 6 s: check the name and its DNS, or the folder's mount"}};
+  }
   const SourceHealth health = upstream.health();
   const auto text = upstream.view(clock.now());
   if (!health.up || !text) return {{Level::kFail, kExporter, health.reason}};

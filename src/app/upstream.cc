@@ -49,9 +49,9 @@ SourceHealth Upstream::health() const {
   return health_;
 }
 
-void Upstream::wait(Nanoseconds patience) const {
+bool Upstream::wait(Nanoseconds patience) const {
   std::unique_lock lock(mutex_);
-  looked_.wait_for(lock, patience, [this] { return has_looked_; });
+  return looked_.wait_for(lock, patience, [this] { return has_looked_; });
 }
 
 identity::PollThread::Next Upstream::look(const std::stop_token& stop) {

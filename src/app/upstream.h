@@ -38,7 +38,7 @@ class Upstream {
   std::shared_ptr<const expose::UpstreamText> view(Timestamp now) const;
   SourceHealth health() const;
   // For the first look, so that the first cycle has something to show or to say.
-  void wait(Nanoseconds patience) const;
+  bool wait(Nanoseconds patience) const;
 
  private:
   struct FileState {

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <climits>
+#include <cstdlib>
 #include <map>
 
 #include "app/directory.h"
@@ -15,7 +16,6 @@ constexpr const char* kGpusFolder = "/driver/nvidia/gpus";  // below --proc-root
 
 // The first cycle comes without names rather than late.
 constexpr Nanoseconds kPatienceWithNames = std::chrono::seconds(3);
-constexpr Nanoseconds kPatienceWithEngine = std::chrono::seconds(10);
 
 // Of GPUs with a model, whoever named them.
 template <typename Gpus>
@@ -177,8 +177,10 @@ Result<Node> open_node(const Config& config, const Clock& clock) {
   resolver->wait_for_names(kPatienceWithNames);
   node.pipeline = std::make_unique<Pipeline>(std::move(hardware->source), std::move(resolver), booking_rules(config),
                                              pipeline_options(config), clock);
-  // Who watches some of the GPUs misses none of the others.
-  if (config.gpu_devices.empty()) node.pipeline->count_gpus_in(proc_root + kGpusFolder);
+  // Who watches some of the GPUs misses none of the others, and a container sees those it was given.
+  const char* given = std::getenv("NVIDIA_VISIBLE_DEVICES");
+  const bool all = config.gpu_devices.empty() && (given == nullptr || std::string_view(given) == "all");
+  if (all) node.pipeline->count_gpus_in(proc_root + kGpusFolder);
   if (!config.state_file.empty()) {
     auto keeper = StateKeeper::open(config.state_file, clock);
     if (!keeper.ok()) return Error{keeper.error().code, "--state-file: " + keeper.error().message};

@@ -21,6 +21,9 @@ struct Node {
   std::string summary;  // "2 GPUs (NVIDIA H200, Tesla T4), driver 580.1"
 };
 
+// A call into libdcgm may take long; a running engine answers sooner.
+inline constexpr Nanoseconds kPatienceWithEngine = std::chrono::seconds(10);
+
 // The driver, real or simulated, and what it has. Order matters as above.
 struct OpenDriver {
   std::unique_ptr<SimNode> sim;

@@ -82,25 +82,21 @@ class Mixture {
     std::shared_ptr<Signature> shape;
     double hits = 0;  // of the driver's samples; discounted with age, as is their number
   };
-  struct Lesson {
-    size_t learner = 0;
-    Signature before;
-  };
   // Who is there together while the GPU looks alike, and how often the driver's samples caught each. Somebody who
   // begins or stops to work changes the look: samples of before say nothing about now.
   struct Company {
     std::vector<Member> who;
     bool mps = false;
     double samples = 0;
-    Features look;                        // mean of what was shown
-    double steps = 0;                     // in that mean
-    std::optional<Lesson> learned_alone;  // somebody was held to be the only one at work
+    Features look;                 // mean of what was shown
+    double steps = 0;              // in that mean
+    std::optional<size_t> lonely;  // the member that was held to be the only one at work
     double caught(size_t member) const { return samples > 0 ? who[member].hits / samples : 0; }
     // One sample more than were drawn, half for and half against: none drawn is no proof. Who was missed for longer
     // than this look lasts is the less likely to be at work in it.
-    double probable_time(size_t member) const {
-      const double drawn = who[member].hits > 0 ? samples : std::max(samples, who[member].shape->samples_missed());
-      return (who[member].hits + 0.5) / (drawn + 1);
+    double probable_time(size_t member, double missed_before) const {
+      const double hits = who[member].hits;
+      return (hits + 0.5) / ((hits < 0.5 ? std::max(samples, missed_before) : samples) + 1);
     }
     const Signature& shape(size_t member) const { return *who[member].shape; }
   };
@@ -108,7 +104,7 @@ class Mixture {
   struct Record {
     Scene step;
     std::shared_ptr<const Company> company;  // goes on learning after the step
-    std::vector<bool> missed;                // by member: no sample had caught it for long, whatever the look
+    std::vector<double> missed;              // by member: samples since one caught it, whatever the look
     std::vector<Part> parts;
     bool stale = false;  // more is known now than when it was estimated
   };
@@ -121,8 +117,15 @@ class Mixture {
     double misfit = 0;
   };
 
+  // The driver's sampler draws five tickets a second.
+  static constexpr double kSamplesPerSecond = 5;
+  // Not caught once in so many samples: less than a ninth of the GPU's time, with 95 % certainty.
+  static constexpr double kSamplesToCallPassive = 25;
+  static constexpr double kMostTimeOfPassive = 1.0 / 9;
+
   void gather(const Observed& step);
   void look(const Observed& step);
+  static bool somebody_stopped(const Company& company);
   void unlearn_false_loneliness();
   bool meet(const Observed& step);
   void keep(const Record& record);
@@ -143,7 +146,8 @@ class Mixture {
   size_t parts_kept_ = 0;       // in all records
   size_t next_age_ = 0;         // how old the record is that estimate_again() looks at next; 0: the newest
   std::shared_ptr<Company> company_ = std::make_shared<Company>();
-  std::deque<std::shared_ptr<Company>> looks_;  // of those who are there now, the present one first
+  std::deque<std::shared_ptr<Company>> looks_;      // of those who are there now, the present one first
+  std::map<ProcKey, Signature> before_loneliness_;  // of each lonely one
 };
 
 }  // namespace gpuledger::attribute

@@ -11,8 +11,6 @@ namespace {
 
 // The driver rounds to percent and samples in step with some workloads.
 constexpr double kSampleError = 0.035;
-// A clue that only says "not more" has no error on the other side.
-constexpr double kNoMatter = 1e3;
 // A company that misses what is shown by more than this many errors has somebody in it who changed.
 constexpr double kMisfitOfChange = 2.5;
 // How many are tried in turn as the one who did: more than usually work at one time, few enough for a crowd.
@@ -36,8 +34,8 @@ Mixture::Fit Mixture::fit(const Record& record, const Roles& roles) const {
   // Under MPS no sample says whose time it was: all who are there count alike.
   double strangers_time = 0;
   for (size_t u : roles.unknown) {
-    strangers_time +=
-        step.mps ? 1.0 / static_cast<double>(roles.known.size() + roles.unknown.size()) : company.probable_time(u);
+    strangers_time += step.mps ? 1.0 / static_cast<double>(roles.known.size() + roles.unknown.size())
+                               : company.probable_time(u, record.missed[u]);
   }
   std::vector<Clue> clues;
   std::vector<Source> sources(roles.known.size());
@@ -63,7 +61,7 @@ Mixture::Fit Mixture::fit(const Record& record, const Roles& roles) const {
     const size_t k = roles.known[i];
     sources[i].highest = company.shape(k).highest_share();
     if (step.mps) continue;
-    const double share = company.probable_time(k);
+    const double share = company.probable_time(k, record.missed[k]);
     sources[i].own_part = company.shape(k).busy();
     sources[i].own_seen = company.caught(k);
     sources[i].own_error = kSampleError + std::sqrt(share * (1 - share) / std::max(1.0, company.samples));
@@ -115,7 +113,7 @@ void Mixture::divide_rest(const Record& record, const Roles& roles, double rest,
   std::vector<double> weights;
   std::vector<double> most;
   for (size_t u : roles.unknown) {
-    weights.push_back(step.mps ? 1.0 : record.company->probable_time(u));
+    weights.push_back(step.mps ? 1.0 : record.company->probable_time(u, record.missed[u]));
     most.push_back(record.company->shape(u).ceiling() * step.full_watts * step.seconds);
   }
   std::vector<double> shares(weights.size(), 0.0);

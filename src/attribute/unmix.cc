@@ -106,11 +106,13 @@ PerClue solve(Square square, PerClue right, size_t size) {
 
 double misfit_of(const Prices& at) {
   double squares = 0;
-  size_t count = at.clues.size();
+  size_t count = 0;
   for (size_t c = 0; c < at.clues.size(); ++c) {
     const double left = at.clues[c].seen - at.sum[c];
     const double error = left < 0 ? at.clues[c].error_above : at.clues[c].error_below;
+    if (error >= kNoMatter) continue;
     squares += left * left / (error * error);
+    ++count;
   }
   for (size_t i = 0; i < at.sources.size(); ++i) {
     const Source& source = at.sources[i];

@@ -11,6 +11,9 @@ inline constexpr size_t kMostClues = 8;
 
 // One thing that was seen: the sum over sources of share * parts should be `seen`. Too much and too little may
 // count differently: where somebody unknown is there too, the known ones may well explain too little.
+// A clue that only says "not more" has this error on the other side, and does not count there.
+inline constexpr double kNoMatter = 1e3;
+
 struct Clue {
   double seen = 0;
   double error_above = 1;

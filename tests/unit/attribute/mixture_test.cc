@@ -226,6 +226,37 @@ TEST(Mixture, WhoWasMissedWhileTheGpuLookedTheSameWasAtWork) {
   EXPECT_LE(std::abs(mixture.fair(2) - 26 * 160), 2 * mixture.doubt(2));
 }
 
+TEST(Mixture, TwoOfAKindThatTakeTurnsKeepWhatTheySpent) {
+  Mixture mixture;
+  run(mixture, 60, {{1, &kGemm, 1, 1}, {2, &kNothing, 0, 0}});
+  run(mixture, 20, {{1, &kNothing, 0, 0}, {2, &kGemm, 1, 1}});  // the GPU looks the same all the time
+  EXPECT_NEAR(mixture.fair(1), 60 * 560, 8 * 560);
+  EXPECT_NEAR(mixture.fair(2), 20 * 560, 8 * 560);
+  run(mixture, 60, {{1, &kNothing, 0, 0}, {2, &kGemm, 1, 1}});
+  EXPECT_NEAR(mixture.fair(1), 60 * 560, 8 * 560);
+}
+
+TEST(Mixture, WhoTakesOverDidNotWorkBefore) {
+  Mixture mixture;
+  run(mixture, 12, {{1, &kGemm, 1, 1}, {2, &kNothing, 0, 0}});
+  const double before = mixture.fair(1);
+  run(mixture, 4, {{1, &kNothing, 0, 0}, {2, &kGemm, 1, 1}});
+  EXPECT_GT(mixture.fair(1), 0.9 * before);
+  EXPECT_LT(mixture.doubt(1), 0.2 * before) << "20 samples that missed it are no proof that it never was alone";
+}
+
+TEST(Mixture, APauseDoesNotMakeAWorkerRare) {
+  Observed pause = step_of({{1, &kNothing, 0, 0}, {2, &kNothing, 0, 0}});
+  pause.quiet = true;
+  Mixture mixture;
+  run(mixture, 8, {{1, &kGemm, 1, 1}});
+  run(mixture, 30, {{1, &kGemm, 0.5, 0.5}, {2, &kGemm, 0.5, 0.5}});
+  const double before = mixture.last_part(2);
+  for (int i = 0; i < 90; ++i) mixture.advance(pause);
+  run(mixture, 1, {{1, &kGemm, 0.5, 0.5}, {2, &kGemm, 0.5, 0.5}});
+  EXPECT_NEAR(mixture.last_part(2), before, 5);
+}
+
 TEST(Mixture, AHolderThatBeginsToWorkDoesNotUndoWhatWasLearnedBesideIt) {
   Mixture mixture;
   run(mixture, 20, {{1, &kGemm, 1, 1}, {2, &kNothing, 0, 0}});
