@@ -125,8 +125,8 @@ constexpr Family kCatalog[] = {
     {"device", "gpu_ledger_pcie_replays_total", MetricType::kCounter, "", "gpu uuid",
      "Packets that had to be sent again over PCIe.", emit_pcie_replays},
     {"device", "gpu_ledger_gpus_expected", MetricType::kGauge, "", "",
-     "GPUs the driver found at its start (/proc/driver/nvidia/gpus). Absent where that cannot be seen, and with "
-     "--gpu-devices.",
+     "GPUs the driver found at its start (/proc/driver/nvidia/gpus). Absent where that cannot be seen, with "
+     "--gpu-devices, and in a container that NVIDIA_VISIBLE_DEVICES gives some of them.",
      emit_gpus_expected},
     {"device", "gpu_ledger_gpus_visible", MetricType::kGauge, "", "", "GPUs that answer.", emit_gpus_visible},
     {"device", "gpu_ledger_allocation_info", MetricType::kGauge, "",

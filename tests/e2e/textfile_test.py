@@ -72,6 +72,14 @@ class TextfileTest(harness.Case):
             self.assertGreater(seen.total(OURS), 0)
             self.assert_balanced(seen)
 
+    def test_a_container_expects_the_gpus_it_was_given(self):
+        for given, expects in ((None, True), ("all", True), ("GPU-0,GPU-1", False)):
+            environment = harness.clean_environment({"NVIDIA_VISIBLE_DEVICES": given} if given else None)
+            done = subprocess.run([harness.BINARY, "once", "--backend=sim"], env=environment, capture_output=True, text=True,
+                                  check=True, timeout=30 * harness.SLOW)
+            self.assertEqual("\ngpu_ledger_gpus_expected " in done.stdout, expects, given)
+            self.assertIn("\ngpu_ledger_gpus_visible ", done.stdout)
+
     def test_once_prints_without_a_textfile(self):
         done = subprocess.run([harness.BINARY, "once", "--backend=sim"], env=harness.clean_environment(),
                               timeout=20 * harness.SLOW, capture_output=True, text=True)
