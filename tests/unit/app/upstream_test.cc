@@ -193,7 +193,8 @@ TEST_F(UpstreamTest, AnOldFileIsNeverShown) {
   EXPECT_EQ(value(), "none");
   EXPECT_THAT(health().reason, HasSubstr("ago"));
   std::filesystem::last_write_time(path_, std::filesystem::file_time_type::clock::now() + 1h);
-  EXPECT_TRUE(eventually([&] { return health().reason.ends_with("in the future; check the clocks"); })) << health().reason;
+  EXPECT_TRUE(eventually([&] { return health().reason.ends_with("in the future; check the clocks"); }))
+      << health().reason;
   EXPECT_EQ(value(), "none");
 }
 
