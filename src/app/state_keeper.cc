@@ -32,10 +32,14 @@ StateKeeper::~StateKeeper() = default;
 
 Result<std::unique_ptr<StateKeeper>> StateKeeper::open(const std::string& path, const Clock& clock) {
   const auto unix_time = std::chrono::duration_cast<std::chrono::seconds>(clock.now().wall).count();
+  auto lock = FileLock::take(path + ".lock");
+  if (!lock.ok())
+    return Error{lock.error().code, path + " is kept by another gpu-ledger; give this one a file of its own"};
   auto found = attribute::read_state_files(path, unix_time);
   if (!found.ok()) return found.error();
   for (const std::string& warning : found->warnings) log_warn(warning);
   std::unique_ptr<StateKeeper> keeper(new StateKeeper(path));
+  keeper->lock_ = std::move(*lock);
   keeper->found_ = std::move(found->state);
   return keeper;
 }

@@ -7,6 +7,7 @@
 #include "app/file_writer.h"
 #include "attribute/state.h"
 #include "base/clock.h"
+#include "base/file_lock.h"
 #include "base/result.h"
 #include "model/sample.h"
 
@@ -15,7 +16,8 @@ namespace gpuledger::app {
 // Keeps the ledger's memory in --state-file and beside it. Used by one thread; the disk has threads of its own.
 class StateKeeper {
  public:
-  // Files that cannot be used are set aside with a warning. The error: the path is no place for a state.
+  // Files that cannot be used are set aside with a warning. The error: the path is no place for a state, or another
+  // program keeps its own there.
   static Result<std::unique_ptr<StateKeeper>> open(const std::string& path, const Clock& clock);
   ~StateKeeper();
 
@@ -36,6 +38,7 @@ class StateKeeper {
   explicit StateKeeper(const std::string& path);
 
   std::string path_;
+  std::unique_ptr<FileLock> lock_;
   attribute::EngineState found_;
   std::unique_ptr<FileWriter> recent_;
   std::unique_ptr<FileWriter> durable_;

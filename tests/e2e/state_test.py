@@ -149,6 +149,19 @@ class StateTest(harness.Case):
         with self.start() as ledger:
             self.assert_goes_on(last, ledger.metrics())
 
+    def test_one_file_has_one_keeper(self):
+        with self.start() as ledger:
+            before = self.run_for_a_while(ledger)
+            done = subprocess.run(
+                [harness.BINARY, "once", "--backend=sim", f"--state-file={self.file}"], capture_output=True, text=True,
+                timeout=20 * harness.SLOW, check=False, env=harness.clean_environment())
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.assertIn("another gpu-ledger", done.stderr)
+            self.assert_goes_on(before, ledger.metrics())
+            ledger.stop(signal.SIGKILL)
+        with self.start() as ledger:  # what was killed holds nothing
+            self.assert_goes_on(before, ledger.metrics())
+
     def test_a_wrong_path_is_said_at_the_start(self):
         for path, why in ((self.folder / "none" / "state", "none"), (self.folder, "not a regular file")):
             done = subprocess.run(
