@@ -52,7 +52,7 @@ std::string write_links(const RouteSettings& settings) {
                                                                   {kGpuPath, "the GPUs under DCGM's names"},
                                                                   {kSnapshotPath, "the same as JSON"},
                                                                   {"/healthz", "does the process live"},
-                                                                  {"/-/ready", "is there a fresh snapshot"}}) {
+                                                                  {"/readyz", "is there a fresh snapshot"}}) {
     const std::string safe = escape_html(path);
     links += fmt::format("    <li><a href=\".{}\">{}</a> {}</li>\n", safe, safe, what);
   }

@@ -143,7 +143,7 @@ TEST(Routes, PageLinksEverythingAndLoadsOnlyItsOwn) {
   PackedSnapshot packed;
   const Reply reply = route({"GET", "/", "", ""}, {"/m\"><script>", Nanoseconds(0)}, nullptr, packed, kNow);
   EXPECT_EQ(reply.content_type, "text/html; charset=utf-8");
-  for (const char* link : {"/api/v1/snapshot", "/healthz", "/-/ready", "/m&quot;&gt;&lt;script&gt;"})
+  for (const char* link : {"/api/v1/snapshot", "/healthz", "/readyz", "/m&quot;&gt;&lt;script&gt;"})
     EXPECT_THAT(*reply.body, HasSubstr("<a href=\"." + std::string(link) + "\">"));
   EXPECT_EQ(reply.body->find("<script>"), std::string::npos);
   EXPECT_EQ(reply.body->find("http"), std::string::npos);
