@@ -26,6 +26,10 @@ constexpr double kDoubtOfStatic = 0.004;
 // Where the line between the known and the unknown runs is an assumption (the known ones did what they could).
 constexpr double kDoubtOfUnknown = 0.3;
 
+double error_of_samples(double share, double samples) {
+  return kSampleError + std::sqrt(share * (1 - share) / std::max(1.0, samples));
+}
+
 }  // namespace
 
 Mixture::Fit Mixture::fit(const Record& record, const Roles& roles) const {
@@ -57,14 +61,24 @@ Mixture::Fit Mixture::fit(const Record& record, const Roles& roles) const {
     const double error = std::hypot(error_of(kSm, *step.shown[kSm]), error_of(kWarps, *step.shown[kWarps]));
     clues.push_back({*step.shown[kSm] - *step.shown[kWarps], error, kNoMatter});
   }
+  // One sample catches one: those that caught strangers also say what all known ones together did not have. Each known
+  // one by itself could have been unlucky, but not all of them. (Of one alone it is the same clue as its own.)
+  if (!roles.unknown.empty() && !step.mps && sources.size() > 1) {
+    double caught = 0;
+    for (size_t i = 0; i < sources.size(); ++i) {
+      sources[i].parts[clues.size()] = company.shape(roles.known[i]).busy();
+      caught += company.caught(roles.known[i]);
+    }
+    const double error = error_of_samples(std::min(1.0, strangers_time), company.samples);
+    clues.push_back({caught, error, error});
+  }
   for (size_t i = 0; i < sources.size(); ++i) {
     const size_t k = roles.known[i];
     sources[i].highest = company.shape(k).highest_share();
     if (step.mps) continue;
-    const double share = company.probable_time(k, record.missed[k]);
     sources[i].own_part = company.shape(k).busy();
     sources[i].own_seen = company.caught(k);
-    sources[i].own_error = kSampleError + std::sqrt(share * (1 - share) / std::max(1.0, company.samples));
+    sources[i].own_error = error_of_samples(company.probable_time(k, record.missed[k]), company.samples);
   }
   const Unmixed unmixed = unmix(clues, sources);
   Fit result;

@@ -7,7 +7,7 @@
 namespace gpuledger::attribute {
 
 // So many things all sources together can show at once; room for the loops over them to have a fixed length.
-inline constexpr size_t kMostClues = 8;
+inline constexpr size_t kMostClues = 9;
 
 // One thing that was seen: the sum over sources of share * parts should be `seen`. Too much and too little may
 // count differently: where somebody unknown is there too, the known ones may well explain too little.

@@ -112,6 +112,15 @@ TEST(Mixture, TwoOfAKindAreToldApartByTheSamples) {
   EXPECT_NEAR(mixture.fair(2), 60 * 280, 60 * 25);
 }
 
+TEST(Mixture, AFourthOfAKindPaysToo) {
+  Mixture mixture;
+  for (uint64_t account : {1, 2, 3}) run(mixture, 6, {{account, &kGemm, 1, 1}});
+  run(mixture, 15, {{1, &kGemm, 0.33, 0.33}, {2, &kGemm, 0.33, 0.33}, {3, &kGemm, 0.33, 0.33}});
+  run(mixture, 20,
+      {{1, &kGemm, 0.25, 0.25}, {2, &kGemm, 0.25, 0.25}, {3, &kGemm, 0.25, 0.25}, {4, &kGemm, 0.25, 0.25}});
+  EXPECT_NEAR(mixture.fair(4), 20 * 140, 0.3 * 20 * 140) << "though the three could have used it all";
+}
+
 TEST(Mixture, LaterKnowledgeCorrectsThePast) {
   Mixture mixture;
   // Strangers that share from the start: only time tells them apart, and it says half and half.
