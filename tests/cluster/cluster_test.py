@@ -179,7 +179,7 @@ class ClusterTest(unittest.TestCase):
 
                 spent = energy(first)
                 self.assertGreater(spent, 0)
-                parts.wait_for(lambda: energy(second) > 500, 20, "energy of the second pod")
+                parts.wait_for(lambda: energy(second) > 100, 40, "energy of the second pod")
                 self.assertAlmostEqual(energy(first), spent, delta=0.001, msg="the first pod is gone and pays nothing")
                 after = scene.metrics(name).counters()
                 for key, value in before[name].counters().items():
