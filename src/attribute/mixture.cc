@@ -6,7 +6,7 @@ namespace gpuledger::attribute {
 namespace {
 
 // Ten minutes of one-second steps in company can still be estimated again; less on a crowded GPU, to bound memory
-// (16 bytes each).
+// (24 bytes each).
 constexpr size_t kMostRecords = 600;
 constexpr size_t kMostParts = 16384;
 // So many parts of old steps are estimated again in one step, at least one step's: a crowd's past is put right over
@@ -58,8 +58,8 @@ void Mixture::advance(const Observed& step) {
   if (!step.quiet) {
     Record record;
     record.step = step;
-    record.company = company_;
-    for (const Member& member : company_->who) {
+    record.company = looks_.front();
+    for (const Member& member : present().who) {
       record.missed.push_back(step.mps ? 0 : member.shape->samples_missed());
     }
     record.parts = estimate(record);
@@ -67,7 +67,7 @@ void Mixture::advance(const Observed& step) {
     book(record, 1);
     keep(record);
     // Whoever came in the middle of this step has not shown what a whole one looks like.
-    if (company_->samples > step.seconds * kSamplesPerSecond) learn(record, step.who);
+    if (present().samples > step.seconds * kSamplesPerSecond) learn(record, step.who);
     if (milestone) revise_company();
   }
   estimate_again();
@@ -120,9 +120,9 @@ void Mixture::learn(const Record& record, const std::vector<Claimant>& who) {
     const size_t only = who.size() == 1 ? 0 : roles.known.empty() ? roles.unknown[0] : roles.known[0];
     // Hardly caught: it warms up or waits, and that is not what it will do.
     if (!step.mps && who[only].busy < kBusyEnoughToLearn) return;
-    Signature& learned = *company_->who[only].shape;
+    Signature& learned = *present().who[only].shape;
     if (who.size() > 1) {
-      company_->lonely = only;
+      present().lonely = only;
       before_loneliness_.emplace(who[only].process, learned);  // unless it was lonely before
     } else {
       before_loneliness_.erase(who[only].process);  // now it is certain
@@ -138,9 +138,9 @@ void Mixture::learn(const Record& record, const std::vector<Claimant>& who) {
   Features rest = step.shown;
   for (size_t f = 0; f < kFeatures; ++f) {
     if (!rest[f]) continue;
-    for (size_t k : roles.known) *rest[f] -= company_->shape(k).level(f) * explained.shares[k];
+    for (size_t k : roles.known) *rest[f] -= present().shape(k).level(f) * explained.shares[k];
   }
-  Signature& learned = *company_->who[newcomer].shape;
+  Signature& learned = *present().who[newcomer].shape;
   learned.learn_from_rest(rest, who[newcomer].busy, step.seconds);
   if (learned.worth_revising()) revise(who[newcomer].process);
 }
@@ -158,7 +158,7 @@ void Mixture::revise(const ProcKey& process) {
 }
 
 void Mixture::revise_company() {
-  for (Record& record : records_) record.stale |= record.company == company_;
+  for (Record& record : records_) record.stale |= record.company == looks_.front();
 }
 
 // From the newest to the oldest and round again, so that none waits for ever.

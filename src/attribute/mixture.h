@@ -123,6 +123,8 @@ class Mixture {
   static constexpr double kSamplesToCallPassive = 25;
   static constexpr double kMostTimeOfPassive = 1.0 / 9;
 
+  Company& present() { return *looks_.front(); }
+
   void gather(const Observed& step);
   void look(const Observed& step);
   static bool somebody_stopped(const Company& company);
@@ -145,9 +147,8 @@ class Mixture {
   std::deque<Record> records_;  // oldest first
   size_t parts_kept_ = 0;       // in all records
   size_t next_age_ = 0;         // how old the record is that estimate_again() looks at next; 0: the newest
-  std::shared_ptr<Company> company_ = std::make_shared<Company>();
-  std::deque<std::shared_ptr<Company>> looks_;      // of those who are there now, the present one first
-  std::map<ProcKey, Signature> before_loneliness_;  // of each lonely one
+  std::deque<std::shared_ptr<Company>> looks_{std::make_shared<Company>()};  // of those here now; never empty
+  std::map<ProcKey, Signature> before_loneliness_;                           // of each lonely one
 };
 
 }  // namespace gpuledger::attribute

@@ -22,12 +22,12 @@ constexpr double kMostStepsOfLook = 60;
 // Who is there now. A process that only got another account (its owner became known) is the same company.
 void Mixture::gather(const Observed& step) {
   const auto all = [&](auto same) {
-    return std::equal(step.who.begin(), step.who.end(), company_->who.begin(), company_->who.end(), same);
+    return std::equal(step.who.begin(), step.who.end(), present().who.begin(), present().who.end(), same);
   };
   const bool same_accounts = all([](const Claimant& a, const Member& b) { return a.account == b.account; });
-  if (same_accounts && step.mps == company_->mps) return;
+  if (same_accounts && step.mps == present().mps) return;
   const bool same_processes = all([](const Claimant& a, const Member& b) { return a.process == b.process; });
-  if (same_processes && step.mps == company_->mps) {
+  if (same_processes && step.mps == present().mps) {
     for (auto& look : looks_) {
       look = std::make_shared<Company>(*look);  // steps of the past keep the accounts they had
       for (size_t i = 0; i < step.who.size(); ++i) {
@@ -47,7 +47,6 @@ void Mixture::gather(const Observed& step) {
     }
     looks_ = {std::move(company)};
   }
-  company_ = looks_.front();
 }
 
 // One who had a good part of the time is not caught any more, though the GPU looks as before: another took over.
@@ -61,30 +60,29 @@ bool Mixture::somebody_stopped(const Company& company) {
 
 // Finds the look that this step has, or begins one. Under MPS samples name nobody, and alone there is nobody to tell.
 void Mixture::look(const Observed& step) {
-  if (step.quiet || step.mps || step.who.size() < 2) return;
-  if (company_->steps > 0) {
+  if (step.mps || step.who.size() < 2) return;
+  if (present().steps > 0) {
     const auto far = [&](const std::shared_ptr<Company>& one) { return distance(step.shown, one->look); };
     const auto nearest =
         std::min_element(looks_.begin(), looks_.end(), [&](const auto& a, const auto& b) { return far(a) < far(b); });
     const bool seen_before = far(*nearest) < kOtherLook;
-    const bool goes_on = seen_before && !somebody_stopped(**nearest);
-    if (goes_on) {
-      company_ = *nearest;
+    std::shared_ptr<Company> found;
+    if (seen_before && !somebody_stopped(**nearest)) {
+      found = *nearest;
     } else {
-      auto other = std::make_shared<Company>();
-      other->who = company_->who;
-      for (Member& member : other->who) member.hits = 0;
-      company_ = std::move(other);
+      found = std::make_shared<Company>();
+      found->who = present().who;
+      for (Member& member : found->who) member.hits = 0;
     }
     if (seen_before) looks_.erase(nearest);
-    looks_.push_front(company_);
+    looks_.push_front(std::move(found));
     if (looks_.size() > kMostLooks) looks_.pop_back();
   }
-  company_->steps = std::min(company_->steps + 1, kMostStepsOfLook);
+  present().steps = std::min(present().steps + 1, kMostStepsOfLook);
   for (size_t f = 0; f < kFeatures; ++f) {
     if (!step.shown[f]) continue;
-    const double mean = company_->look[f].value_or(*step.shown[f]);
-    company_->look[f] = mean + (*step.shown[f] - mean) / company_->steps;
+    const double mean = present().look[f].value_or(*step.shown[f]);
+    present().look[f] = mean + (*step.shown[f] - mean) / present().steps;
   }
 }
 
@@ -95,12 +93,12 @@ bool Mixture::meet(const Observed& step) {
   if (step.quiet) return false;  // samples of a pause say nothing about the work before it
   look(step);
   constexpr double kMostSamples = kSecondsOfSamples * kSamplesPerSecond;
-  const double before = company_->samples;
+  const double before = present().samples;
   const double drawn = step.seconds * kSamplesPerSecond;
   const double kept = before + drawn > kMostSamples ? std::max(0.0, (kMostSamples - drawn) / before) : 1;
-  company_->samples = before * kept + drawn;
+  present().samples = before * kept + drawn;
   for (size_t i = 0; i < step.who.size(); ++i) {
-    Member& member = company_->who[i];
+    Member& member = present().who[i];
     member.hits = member.hits * kept + step.who[i].busy * drawn;
     member.shape->note_samples(drawn, step.who[i].busy > 0);
     if (!step.mps) member.shape->note_ceiling(step.shown[0].value_or(1), step.who[i].busy, step.seconds);
@@ -108,7 +106,7 @@ bool Mixture::meet(const Observed& step) {
   // The first samples change the picture with every step, later ones slowly.
   bool milestone = before < kSamplesToCallPassive;
   for (double enough : {4 * kSamplesToCallPassive, kMostSamples}) {
-    milestone |= before < enough && company_->samples >= enough;
+    milestone |= before < enough && present().samples >= enough;
   }
   return milestone;
 }
@@ -116,12 +114,12 @@ bool Mixture::meet(const Observed& step) {
 // The driver can look in step with a workload and miss it for long. Caught at last while the GPU looks as it did, and
 // the other is caught too, it was at work all along and nobody was alone. If the other is not, the two took turns.
 void Mixture::unlearn_false_loneliness() {
-  if (!company_->lonely || company_->who[*company_->lonely].shape->samples_missed() > 0) return;
-  const size_t lonely = *company_->lonely;
-  for (size_t i = 0; i < company_->who.size(); ++i) {
-    Member& member = company_->who[i];
-    if (i == lonely || member.shape->seen_alone() || company_->caught(i) <= kMostTimeOfPassive) continue;
-    Member& other = company_->who[lonely];
+  if (!present().lonely || present().who[*present().lonely].shape->samples_missed() > 0) return;
+  const size_t lonely = *present().lonely;
+  for (size_t i = 0; i < present().who.size(); ++i) {
+    Member& member = present().who[i];
+    if (i == lonely || member.shape->seen_alone() || present().caught(i) <= kMostTimeOfPassive) continue;
+    Member& other = present().who[lonely];
     *other.shape = before_loneliness_[other.process];
     *member.shape = Signature();  // what it left over was measured by the wrong lesson
     before_loneliness_.erase(other.process);
