@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "base/split.h"
+
 namespace gpuledger::expose {
 namespace {
 
@@ -17,28 +19,9 @@ std::optional<PodPlace> place_of(const Owner& owner) {
   return PodPlace{owner.name_space, owner.pod, owner.container};
 }
 
-// Integers in proportion to the weights that add up to the total; the last ones go to the largest remainders.
-std::vector<uint64_t> split(uint64_t total, const std::vector<uint64_t>& weights) {
-  using Wide = unsigned __int128;
-  const Wide sum = std::accumulate(weights.begin(), weights.end(), Wide{0});
-  std::vector<uint64_t> parts(weights.size(), 0);
-  if (sum == 0) return parts;
-  std::vector<std::pair<Wide, size_t>> remainders;
-  uint64_t left = total;
-  for (size_t i = 0; i < weights.size(); ++i) {
-    const Wide share = Wide{total} * weights[i];
-    parts[i] = static_cast<uint64_t>(share / sum);
-    left -= parts[i];
-    remainders.emplace_back(share % sum, i);
-  }
-  std::stable_sort(remainders.begin(), remainders.end(), [](auto& a, auto& b) { return a.first > b.first; });
-  for (size_t i = 0; left > 0; ++i, --left) ++parts[remainders[i].second];
-  return parts;
-}
-
 // The parts as they are, but no more than there is: lists and totals are read at different moments.
 std::vector<uint64_t> fit(uint64_t total, std::vector<uint64_t> wanted) {
-  return std::accumulate(wanted.begin(), wanted.end(), uint64_t{0}) <= total ? wanted : split(total, wanted);
+  return std::accumulate(wanted.begin(), wanted.end(), uint64_t{0}) <= total ? wanted : split_exactly(total, wanted);
 }
 
 // What processes did and hold, by instance and pod (a nameless one: everybody else).
@@ -175,7 +158,7 @@ class Plan {
     weights.back() += step > booked ? step - booked : 0;
     if (step == 0 && booked == 0) weights.back() = 1;
     const auto total = static_cast<uint64_t>(std::max<int64_t>(device_.sample->power->milliwatts(), 0));
-    const std::vector<uint64_t> parts = split(total, weights);
+    const std::vector<uint64_t> parts = split_exactly(total, weights);
     for (size_t i = 0; i < seats_.size(); ++i) seats_[i].power = Power::milliwatts(static_cast<int64_t>(parts[i]));
   }
 
