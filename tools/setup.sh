@@ -11,7 +11,7 @@ die() { say "$*"; exit 1; }
 # Alternatives are separated by |, the preferred one first. Debian's default Boost (1.74) is too old and
 # its newer one excludes it, hence the version in the name.
 run_packages=(g++ cmake ninja-build "libboost1.83-dev|libboost1.81-dev|libboost1.88-dev" libssl-dev libspdlog-dev
-  libfmt-dev nlohmann-json3-dev libyaml-cpp-dev zlib1g-dev libcrypt-dev
+  libfmt-dev libeigen3-dev nlohmann-json3-dev libyaml-cpp-dev zlib1g-dev libcrypt-dev
   libgrpc++-dev libprotobuf-dev protobuf-compiler)
 test_packages=(libgtest-dev libgmock-dev prometheus prometheus-node-exporter python3 python3-pip openssl curl
   procps ca-certificates)

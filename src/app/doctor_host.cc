@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "app/doctor.h"
-#include "attribute/state_file.h"
+#include "attribute/state/state_file.h"
 #include "base/file.h"
 #include "base/listen_address.h"
 #include "http/listener.h"

@@ -6,7 +6,7 @@
 #include "app/file_writer.h"
 #include "app/state_keeper.h"
 #include "app/upstream.h"
-#include "attribute/engine.h"
+#include "attribute/books/engine.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "expose/expose.h"

@@ -4,7 +4,7 @@
 
 #include "app/commands.h"
 #include "app/wiring.h"
-#include "attribute/engine.h"
+#include "attribute/books/engine.h"
 #include "base/file.h"
 #include "expose/numbers.h"
 #include "sample/replay/replay_identities.h"
@@ -65,11 +65,12 @@ void append_charged(std::string& out, Pid pid, const PidTotal& total) {
 }  // namespace
 
 Result<Ledger> run_replay(const replay::Trace& trace, BookingRules rules,
-                          const std::function<void(Nanoseconds, const Ledger&)>& after_step) {
+                          const std::function<void(Nanoseconds, const Ledger&)>& after_step,
+                          const attribute::Constants& constants) {
   rules.retention = Nanoseconds::max();
   replay::ReplayIdentities identities(trace);
   replay::ReplaySource source(trace, rules.sample_interval);
-  attribute::Engine engine(rules);
+  attribute::Engine engine(rules, constants);
   Ledger ledger;
   while (!source.done()) {
     const SampleBatch batch = source.sample(true);

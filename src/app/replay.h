@@ -3,6 +3,7 @@
 #include <functional>
 #include <string>
 
+#include "attribute/estimate/constants.h"
 #include "base/result.h"
 #include "model/ledger.h"
 #include "model/policy.h"
@@ -13,7 +14,8 @@ namespace gpuledger::app {
 // The books at the end of a recording, kept by the very engine that keeps the live ones. An error means that they did
 // not balance at some moment, which is a fault of ours.
 Result<Ledger> run_replay(const replay::Trace& trace, BookingRules rules,
-                          const std::function<void(Nanoseconds, const Ledger&)>& after_step = {});
+                          const std::function<void(Nanoseconds, const Ledger&)>& after_step = {},
+                          const attribute::Constants& constants = {});
 
 // {"device":{...},"processes":[...]}, one entry per pid, with every joule exact to the microjoule.
 std::string write_replay(const Ledger& ledger);

@@ -2,8 +2,8 @@
 
 #include <unistd.h>
 
-#include "attribute/state_file.h"
-#include "attribute/state_text.h"
+#include "attribute/state/state_file.h"
+#include "attribute/state/state_text.h"
 #include "base/file.h"
 #include "base/log.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "app/file_writer.h"
-#include "attribute/state.h"
+#include "attribute/state/state.h"
 #include "base/clock.h"
 #include "base/file_lock.h"
 #include "base/result.h"

@@ -81,6 +81,7 @@ struct OwnerAccount {
   GpuUuid gpu;
   uint32_t gpu_index = 0;
   Booked booked;                     // living and gone processes alike
+  double standard_error_joules = 0;  // one standard deviation of booked.shared; no sum of the processes' own
   std::optional<Bytes> idle_memory;  // empty: none of its processes is listed any more
 };
 

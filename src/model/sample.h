@@ -64,6 +64,10 @@ struct ProcessSample {
   bool graphics = false;
   bool mps_client = false;
   std::optional<Bytes> memory;
+  // Where the lists are read more often than batches are made: the first that showed it and the first that did not,
+  // since the last batch. Who left is in the batch once more, though not as listed.
+  std::optional<Nanoseconds> came;
+  std::optional<Nanoseconds> left;
   EngineUse use;  // meaningful only while DeviceSample::utilization is kKnown
 };
 
@@ -76,6 +80,17 @@ struct Activity {
   std::optional<Ratio> graphics;                        // any kernel at all
   std::array<std::optional<Ratio>, kParts> parts = {};  // empty where the driver gave no number
   Traffic traffic;
+};
+
+// Between two batches, about ten a second; all times are steady.
+struct ActivityReading {
+  Nanoseconds at{0};
+  Activity activity;  // since the reading before, as the driver had it: a refresh of the monitors ago
+  std::optional<double> sm_clock_mhz;
+};
+struct PowerReading {
+  Nanoseconds at{0};
+  Power power;
 };
 
 enum class UtilizationState {
@@ -101,6 +116,8 @@ struct DeviceSample {
   Traffic traffic;
   std::optional<Activity> activity;
   std::map<uint32_t, Activity> instance_activity;  // MIG, by GPU instance
+  std::vector<ActivityReading> activity_readings;  // since the last batch; empty where nobody looks so often
+  std::vector<PowerReading> power_readings;        // likewise; the driver's own samples
   UtilizationState utilization = UtilizationState::kFailed;
   std::vector<ProcessSample> processes;  // by pid; at most one entry per pid and MIG instance
   std::vector<uint64_t> xids;            // seen since the last batch

@@ -81,6 +81,7 @@ CrowdedNode CrowdedNode::settled(uint32_t gpus, uint32_t processes_per_gpu, attr
 
 // As if each had been alone for long in an earlier life of the program.
 attribute::EngineState CrowdedNode::what_each_costs() const {
+  constexpr double kCertain = 1e4;  // to a hundredth
   attribute::EngineState state;
   for (const DeviceSample& device : batch_.devices) {
     attribute::DeviceState& saved = state.devices.emplace_back();
@@ -89,13 +90,14 @@ attribute::EngineState CrowdedNode::what_each_costs() const {
     for (uint32_t place = 0; place < processes_per_gpu_; ++place) {
       const Pid pid = pid_of(device.description->index, place);
       const Kind& kind = kKinds[pid % std::size(kKinds)];
-      attribute::Signature::Memory& memory = saved.signatures[identity_of(pid).key];
-      memory.level[0] = kind.watts / kLimitWatts;
-      std::copy(kind.parts.begin(), kind.parts.end(), memory.level.begin() + 1);
-      memory.busy = 1;
-      memory.peak = 2;
-      memory.trust = 20;
-      memory.seen_alone = true;
+      attribute::SignatureBelief::Memory& memory = saved.learned.signatures[identity_of(pid).key];
+      size_t next = 0;
+      for (int row = 0; row < attribute::kFeatures; ++row) {
+        for (int column = 0; column <= row; ++column) memory.precision[next++] = row == column ? kCertain : 0;
+        const double mean = row == 0 ? kind.watts / kLimitWatts : kind.parts[static_cast<size_t>(row - 1)];
+        memory.shift[static_cast<size_t>(row)] = kCertain * mean;
+      }
+      memory.share = 1.0 / processes_per_gpu_;
     }
   }
   return state;

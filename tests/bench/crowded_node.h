@@ -3,7 +3,7 @@
 #include <random>
 #include <vector>
 
-#include "attribute/engine.h"
+#include "attribute/books/engine.h"
 #include "model/snapshot.h"
 
 namespace gpuledger::bench {

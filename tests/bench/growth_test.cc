@@ -30,7 +30,7 @@ TEST(Growth, TwiceTheProcessesCostNoMoreThanThreeTimesTheTime) {
   const double half = usual_milliseconds(64);
   const double whole = usual_milliseconds(128);
   EXPECT_LT(whole, 3 * half);
-  EXPECT_LT(whole, 6) << "milliseconds for eight GPUs with 128 processes each";
+  EXPECT_LT(whole, 12) << "milliseconds for eight GPUs with 128 processes each";
 }
 
 // Records of shared steps are kept to be estimated again: they must not grow with the crowd.
@@ -43,7 +43,7 @@ TEST(Growth, MemoryIsBounded) {
     for (int i = 0; i < 600; ++i) (void)engine.advance(later.next(), later.identities());
     return allocated_bytes() - before;
   };
-  EXPECT_LT(bytes_of(128), size_t{2} << 20);
+  EXPECT_LT(bytes_of(128), size_t{3} << 20);
 }
 
 }  // namespace

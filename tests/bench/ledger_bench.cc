@@ -1,6 +1,6 @@
 #include <benchmark/benchmark.h>
 
-#include "attribute/state_text.h"
+#include "attribute/state/state_text.h"
 #include "crowded_node.h"
 #include "expose/expose.h"
 

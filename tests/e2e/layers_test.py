@@ -33,7 +33,7 @@ class LayersTest(unittest.TestCase):
         wrong = {
             "src/sample/a.cc": '#include "expose/text_writer.h"\n',
             "src/base/b.h": '#include "model/sample.h"\n',
-            "src/http/c.cc": '#include "attribute/engine.h"\n',
+            "src/http/c.cc": '#include "attribute/books/engine.h"\n',
             "src/app/d.cc": '#include "sim/scenario.h"\n',
             "src/app/CMakeLists.txt": "target_link_libraries(gpu-ledger PRIVATE gl_base nvml_sim)\n",
             "src/helpers/e.h": "\n",

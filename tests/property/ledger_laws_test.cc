@@ -4,8 +4,8 @@
 #include <random>
 #include <set>
 
-#include "attribute/engine.h"
-#include "attribute/state_text.h"
+#include "attribute/books/engine.h"
+#include "attribute/state/state_text.h"
 #include "support/batch_builder.h"
 #include "support/laws.h"
 

@@ -98,8 +98,9 @@ SampleBatch ReplaySource::sample(bool) {
   const Window window{previous, counter.t};
   add_state(window, device);
   add_activity(window, device);
+  add_fine_readings(window, device);
 
-  Processes processes = listed_at(window.to);
+  Processes processes = listed_in(window);
   add_tickets(window, processes);
   device.utilization = UtilizationState::kKnown;
   for (auto& [pid, process] : processes) device.processes.push_back(std::move(process));
@@ -151,11 +152,50 @@ void ReplaySource::add_activity(const Window& window, DeviceSample& device) cons
   if (any) device.activity = mean;
 }
 
-// The lists as they were read last.
-ReplaySource::Processes ReplaySource::listed_at(Nanoseconds t) const {
+// What the live source reads ten times a second.
+void ReplaySource::add_fine_readings(const Window& window, DeviceSample& device) const {
+  const auto states = within(trace_.states, Nanoseconds::min(), window.to);
+  for (const Trace::Busy& busy : within(trace_.activities, window.from, window.to)) {
+    ActivityReading& reading = device.activity_readings.emplace_back();
+    reading.at = busy.t;
+    reading.activity = busy.activity;
+    for (auto state = states.rbegin(); state != states.rend() && !reading.sm_clock_mhz; ++state) {
+      if (state->t <= busy.t && state->sm_mhz) reading.sm_clock_mhz = *state->sm_mhz;
+    }
+  }
+  for (const Trace::Watts& watts : within(trace_.power, window.from, window.to)) {
+    device.power_readings.push_back({watts.t, Power::milliwatts(watts.milliwatts)});
+  }
+}
+
+// The lists as they were read last, and who was in one of the others of this step.
+ReplaySource::Processes ReplaySource::listed_in(const Window& window) const {
   Processes processes;
-  const auto so_far = within(trace_.listings, Nanoseconds::min(), t);
+  const auto so_far = within(trace_.listings, Nanoseconds::min(), window.to);
   if (so_far.empty()) return processes;
+  const auto in_step = within(trace_.listings, window.from, window.to);
+  const Trace::Listing* before = in_step.size() < so_far.size() ? &so_far[so_far.size() - in_step.size() - 1] : nullptr;
+  if (before) take_listing(*before, processes);
+  for (const Trace::Listing& listing : in_step) {
+    Processes now;
+    take_listing(listing, now);
+    for (auto& [pid, process] : processes) {
+      if (process.listed && !now.contains(pid)) {
+        process.listed = false;
+        process.left = listing.t;
+      }
+    }
+    for (auto& [pid, process] : now) {
+      const auto known = processes.find(pid);
+      if (known == processes.end() || !known->second.listed) process.came = listing.t;
+      if (known != processes.end() && known->second.came) process.came = known->second.came;
+      processes[pid] = process;
+    }
+  }
+  return processes;
+}
+
+void ReplaySource::take_listing(const Trace::Listing& listing, Processes& processes) {
   const auto add = [&](const std::vector<Trace::Holder>& holders, bool ProcessSample::*mark) {
     for (const Trace::Holder& holder : holders) {
       if (holder.pid == 0) continue;
@@ -166,9 +206,8 @@ ReplaySource::Processes ReplaySource::listed_at(Nanoseconds t) const {
       if (holder.memory) process.memory = std::max(process.memory.value_or(Bytes{0}), *holder.memory);
     }
   };
-  add(so_far.back().compute, &ProcessSample::compute);
-  add(so_far.back().mps, &ProcessSample::mps_client);
-  return processes;
+  add(listing.compute, &ProcessSample::compute);
+  add(listing.mps, &ProcessSample::mps_client);
 }
 
 // The driver's own mean: over all samples of the window, those that found nobody included. Who is named is in the

@@ -36,7 +36,9 @@ class ReplaySource final : public GpuSource, public Clock {
   size_t next_reading() const;
   void add_state(const Window& window, DeviceSample& device) const;
   void add_activity(const Window& window, DeviceSample& device) const;
-  Processes listed_at(Nanoseconds t) const;
+  void add_fine_readings(const Window& window, DeviceSample& device) const;
+  Processes listed_in(const Window& window) const;
+  static void take_listing(const Trace::Listing& listing, Processes& processes);
   void add_tickets(const Window& window, Processes& processes) const;
 
   const Trace trace_;

@@ -1,4 +1,4 @@
-#include "attribute/allocation_tracker.h"
+#include "attribute/books/allocation_tracker.h"
 
 #include <gtest/gtest.h>
 

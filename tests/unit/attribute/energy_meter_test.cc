@@ -1,4 +1,4 @@
-#include "attribute/energy_meter.h"
+#include "attribute/books/energy_meter.h"
 
 #include <gtest/gtest.h>
 

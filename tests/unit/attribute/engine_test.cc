@@ -1,4 +1,4 @@
-#include "attribute/engine.h"
+#include "attribute/books/engine.h"
 
 #include <gtest/gtest.h>
 

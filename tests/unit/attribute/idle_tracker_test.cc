@@ -1,4 +1,4 @@
-#include "attribute/idle_tracker.h"
+#include "attribute/books/idle_tracker.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "attribute/shares.h"
+#include "attribute/estimate/shares.h"
 
 #include <gtest/gtest.h>
 

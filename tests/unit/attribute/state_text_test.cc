@@ -1,10 +1,10 @@
-#include "attribute/state_text.h"
+#include "attribute/state/state_text.h"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
 
-#include "attribute/engine.h"
+#include "attribute/books/engine.h"
 #include "support/batch_builder.h"
 
 namespace gpuledger::attribute {
@@ -55,8 +55,9 @@ TEST(StateText, ComesBackAsItWas) {
   EXPECT_EQ(device.accounts[0].identity.owner, testing::pod_owner("train"));
   EXPECT_EQ(device.accounts[1].identity.name, state.devices[0].accounts[1].identity.name);
   EXPECT_TRUE(device.accounts[2].gone_for);
-  EXPECT_EQ(device.signatures.size(), state.devices[0].signatures.size());
-  EXPECT_FALSE(device.signatures.empty());
+  EXPECT_EQ(device.learned.signatures.size(), state.devices[0].learned.signatures.size());
+  EXPECT_FALSE(device.learned.signatures.empty());
+  EXPECT_FALSE(device.learned.kin.empty());
   EXPECT_GT(device.idle_floor.windows, 0u);
   const AccountState& slice = parsed->devices.at(1).accounts.at(0);
   EXPECT_EQ(slice.mig->profile, "1g.18gb");
@@ -64,37 +65,39 @@ TEST(StateText, ComesBackAsItWas) {
 }
 
 TEST(StateText, WhatWasLearnedComesBackWhole) {
-  Signature::Memory memory;
-  memory.level = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7};
-  memory.revised_level = {0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1};
-  memory.missed = 17.5;
-  memory.ceiling = 0.25;
+  SignatureBelief::Memory memory;
+  for (size_t i = 0; i < memory.precision.size(); ++i) memory.precision[i] = 0.1 * static_cast<double>(i);
+  memory.shift = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7};
+  memory.share = 0.25;
   EngineState state;
-  state.devices.emplace_back().signatures[{7, 70}] = memory;
+  EstimatorMemory& learned = state.devices.emplace_back().learned;
+  learned.signatures[{7, 70}] = memory;
+  learned.kin[18446744073709551615ull] = memory;
+  state.devices[0].owners.push_back({testing::pod_owner("train"), {}, 12.5});
   const auto parsed = parse_state(write_state(state));
   ASSERT_TRUE(parsed.ok()) << parsed.error().message;
-  const Signature::Memory& back = parsed->devices.at(0).signatures.at({7, 70});
-  EXPECT_EQ(back.level, memory.level);
-  EXPECT_EQ(back.revised_level, memory.revised_level);
-  EXPECT_EQ(back.missed, 17.5);
-  EXPECT_EQ(back.ceiling, 0.25);
-  const Signature::Memory through = Signature(back).memory();
-  EXPECT_EQ(through.revised_level, memory.revised_level);
-  EXPECT_EQ(through.missed, 17.5);
-  EXPECT_EQ(through.ceiling, 0.25);
+  const EstimatorMemory& back = parsed->devices.at(0).learned;
+  EXPECT_EQ(back.signatures.at({7, 70}).precision, memory.precision);
+  EXPECT_EQ(back.signatures.at({7, 70}).shift, memory.shift);
+  EXPECT_EQ(back.signatures.at({7, 70}).share, 0.25);
+  EXPECT_EQ(back.kin.at(18446744073709551615ull).shift, memory.shift);
+  EXPECT_EQ(parsed->devices[0].owners.at(0).error, 12.5);
 }
 
-TEST(StateText, FilesFromBeforeAllOfItWasKeptAreRead) {
+TEST(StateText, FilesOfTheFirstVersionAreRead) {
   const std::string body =
-      R"({"number":1,"devices":[{"uuid":"GPU-0","boot_id":"b","steady_ns":1,"wall_ns":1,"measured_uj":0,)"
-      R"("unattributed_uj":[0,0,0,0,0],"xids":[],"owners":[],"processes":[],"signatures":[{"pid":7,"start_ticks":70,)"
-      R"("level":[1,0,0,0,0,0,0],"busy":1,"peak":1,"trust":5,"seen_alone":true}]}]})";
-  const auto parsed = parse_state(state_header(body) + body);
+      R"({"number":1,"devices":[{"uuid":"GPU-0","boot_id":"b","steady_ns":1,"wall_ns":1,"measured_uj":5,)"
+      R"("unattributed_uj":[0,0,0,0,0],"xids":[],"owners":[{"owner":{"kind":"host"},"booked":[5,0]}],)"
+      R"("processes":[{"pid":7,"start_ticks":70,"name":"a","owner":{"kind":"host"},"booked":[5,0],"static_uj":0,)"
+      R"("lottery_variance":0,"intensity_error":1,"fair_joules":4.5,"doubt_joules":1.5}],)"
+      R"("signatures":[{"pid":7,"start_ticks":70,"level":[1,0,0,0,0,0,0],"busy":1,"peak":1,"trust":5}]}]})";
+  const auto parsed = parse_state(state_header(body, 1) + body);
   ASSERT_TRUE(parsed.ok()) << parsed.error().message;
-  const Signature::Memory& memory = parsed->devices.at(0).signatures.at({7, 70});
-  EXPECT_EQ(memory.trust, 5);
-  EXPECT_EQ(memory.missed, 0);
-  EXPECT_EQ(memory.ceiling, 1);
+  const DeviceState& device = parsed->devices.at(0);
+  EXPECT_EQ(device.accounts.at(0).claimed, 4.5);
+  EXPECT_EQ(device.accounts.at(0).error, 1.5);
+  EXPECT_EQ(device.owners.at(0).error, 0);
+  EXPECT_TRUE(device.learned.signatures.empty()) << "of another kind: learned anew";
 }
 
 TEST(StateText, NoPrefixIsAccepted) {
@@ -159,7 +162,7 @@ TEST(StateText, UnknownFieldsArePassedOver) {
 
 TEST(StateText, OtherVersionsAreNamed) {
   const std::string text = write_state({});
-  for (const char* version : {"2", "17", "99999999999"}) {
+  for (const char* version : {"3", "17", "99999999999"}) {
     const auto newer = parse_state("gpu-ledger-state " + std::string(version) + text.substr(text.find(" crc32")));
     ASSERT_FALSE(newer.ok());
     EXPECT_NE(newer.error().message.find("version " + std::string(version)), std::string::npos)

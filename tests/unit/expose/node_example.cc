@@ -141,8 +141,8 @@ void add_h200(Cycle& cycle) {
   cycle.ledger.processes.insert(cycle.ledger.processes.end(), {exited, trainer, holder});
 
   const Booked pod{Energy::microjoules(2'300'000'000), Energy::microjoules(700'000'000), seconds(20)};
-  cycle.ledger.owners.push_back({trainer_pod(), {"GPU-0000"}, 0, pod, Bytes{}});
-  cycle.ledger.owners.push_back({Owner{}, {"GPU-0000"}, 0, holder.booked, Bytes{20 * kGiB}});
+  cycle.ledger.owners.push_back({trainer_pod(), {"GPU-0000"}, 0, pod, 0.5, Bytes{}});
+  cycle.ledger.owners.push_back({Owner{}, {"GPU-0000"}, 0, holder.booked, 0.5, Bytes{20 * kGiB}});
 }
 
 void add_mig(Cycle& cycle) {
@@ -167,8 +167,8 @@ void add_mig(Cycle& cycle) {
   process.standard_error_joules = 9;
   process.memory = Bytes{5 * kGiB};
   cycle.ledger.processes.push_back(process);
-  cycle.ledger.owners.push_back({host_service(), {"GPU-0001"}, 1, process.booked, Bytes{}});
-  cycle.ledger.owners.push_back({slurm_job(), {"GPU-0001"}, 1, {Energy::millijoules(30'000), {}, seconds(9)}, {}});
+  cycle.ledger.owners.push_back({host_service(), {"GPU-0001"}, 1, process.booked, 0.5, Bytes{}});
+  cycle.ledger.owners.push_back({slurm_job(), {"GPU-0001"}, 1, {Energy::millijoules(30'000), {}, seconds(9)}, 0.5, {}});
 }
 
 void add_lost(Cycle& cycle) {
@@ -179,7 +179,7 @@ void add_lost(Cycle& cycle) {
   ProcessAccount process = account(2, 400, "jupyter", docker_container());
   process.booked = {Energy::millijoules(400), Energy(), seconds(1)};
   cycle.ledger.processes.push_back(process);
-  cycle.ledger.owners.push_back({docker_container(), {"GPU-0002"}, 2, process.booked, Bytes{}});
+  cycle.ledger.owners.push_back({docker_container(), {"GPU-0002"}, 2, process.booked, 0.5, Bytes{}});
 }
 
 void add_t4(Cycle& cycle) {

@@ -121,8 +121,12 @@ TEST(ReplaySource, AListHoldsUntilTheNext) {
     EXPECT_TRUE(find(batches[i], 9)->mps_client);
     EXPECT_EQ(find(batches[i], 9)->memory, Bytes{20});
   }
-  ASSERT_THAT(batches[3].devices.at(0).processes, SizeIs(1));
+  EXPECT_EQ(find(batches[1], 7)->came, Nanoseconds(400'000'000));
+  EXPECT_EQ(find(batches[2], 7)->came, std::nullopt);
+  ASSERT_THAT(batches[3].devices.at(0).processes, SizeIs(2)) << "who left is there once more";
   EXPECT_EQ(find(batches[3], 7)->memory, Bytes{30});
+  EXPECT_FALSE(find(batches[3], 9)->listed);
+  EXPECT_EQ(find(batches[3], 9)->left, Nanoseconds(2'200'000'000));
 }
 
 TEST(ReplaySource, WhoLeftIsThereForWhatItDid) {
@@ -134,8 +138,38 @@ TEST(ReplaySource, WhoLeftIsThereForWhatItDid) {
   ASSERT_NE(find(batches[2], 7), nullptr);
   EXPECT_FALSE(find(batches[2], 7)->listed);
   EXPECT_DOUBLE_EQ(find(batches[2], 7)->use.sm.value, 0.2);
-  EXPECT_EQ(find(batches[2], 8), nullptr);
+  EXPECT_EQ(find(batches[2], 7)->left, Nanoseconds(1'600'000'000));
+  ASSERT_NE(find(batches[2], 8), nullptr);
+  EXPECT_FALSE(find(batches[2], 8)->use.any());
   EXPECT_EQ(find(batches[3], 7), nullptr);
+  EXPECT_EQ(find(batches[3], 8), nullptr);
+}
+
+TEST(ReplaySource, AShortLifeBetweenTwoBatchesIsSeen) {
+  const auto batches = batches_of(steady_power(2) +
+                                  "{\"k\":\"procs\",\"t\":0.2,\"p\":[]}\n"
+                                  "{\"k\":\"procs\",\"t\":1.2,\"p\":[[7,10]]}\n"
+                                  "{\"k\":\"procs\",\"t\":1.4,\"p\":[[7,10]]}\n"
+                                  "{\"k\":\"procs\",\"t\":1.6,\"p\":[]}\n");
+  ASSERT_THAT(batches, SizeIs(3));
+  ASSERT_NE(find(batches[2], 7), nullptr);
+  EXPECT_FALSE(find(batches[2], 7)->listed);
+  EXPECT_EQ(find(batches[2], 7)->came, Nanoseconds(1'200'000'000));
+  EXPECT_EQ(find(batches[2], 7)->left, Nanoseconds(1'600'000'000));
+}
+
+TEST(ReplaySource, FineReadingsAreThoseSinceTheLastBatch) {
+  const auto batches = batches_of(steady_power(2) +
+                                  "{\"k\":\"state\",\"t\":0.2,\"sm_mhz\":1500}\n"
+                                  "{\"k\":\"gpm\",\"t\":0.5,\"gfx\":10,\"sm\":20}\n"
+                                  "{\"k\":\"gpm\",\"t\":1.1,\"gfx\":30,\"sm\":40}\n"
+                                  "{\"k\":\"power\",\"t\":1.5,\"mw\":[[0.9,100],[1.2,200]]}\n");
+  ASSERT_THAT(batches, SizeIs(3));
+  ASSERT_THAT(batches[2].devices.at(0).activity_readings, SizeIs(1));
+  EXPECT_EQ(batches[2].devices[0].activity_readings[0].at, Nanoseconds(1'100'000'000));
+  EXPECT_EQ(batches[2].devices[0].activity_readings[0].sm_clock_mhz, 1500);
+  ASSERT_THAT(batches[2].devices[0].power_readings, SizeIs(1));
+  EXPECT_EQ(batches[2].devices[0].power_readings[0].power, Power::milliwatts(200));
 }
 
 TEST(ReplaySource, ActivityAndClockAreMeansOfTheStep) {

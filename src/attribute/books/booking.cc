@@ -1,0 +1,181 @@
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "attribute/books/device_book.h"
+#include "attribute/books/split.h"
+
+// The part of a GPU's books that decides who pays for a step.
+namespace gpuledger::attribute {
+namespace {
+
+// The driver remembers utilisation for 10 s at least: a longer step would be split by what only its end shows.
+constexpr Nanoseconds kUtilizationMemory = std::chrono::seconds(10);
+// What a context costs though nothing runs, until the GPU has shown it: measured on an H200, 124 W beside 79 W with
+// nobody there and a limit of 700 W. Replaced by the GPU's own value at its first calm moment.
+constexpr double kResidentOverIdle = 1.57;
+constexpr double kResidentOfLimit = 0.18;
+// A process that is gone may still be paid what it is owed, but not for long: its last scrape is near.
+constexpr Nanoseconds kDebtAfterExit = std::chrono::seconds(60);
+// A counter that is refreshed every 100 ms may show up to that much more time than has passed.
+constexpr Nanoseconds kCounterRefresh = std::chrono::milliseconds(200);
+// Short peaks go over the enforced limit; nothing draws a quarter more for a whole step.
+constexpr double kPeakOverLimit = 1.25;
+
+}  // namespace
+
+std::optional<Power> DeviceBook::highest_power() const {
+  if (!description_->power_limit) return std::nullopt;
+  return Power::watts(description_->power_limit->watts() * kPeakOverLimit);
+}
+
+// A failed utilisation call is answered by the next one, which covers this time too: better one longer step
+// than joules charged blindly. Not for ever: the driver forgets after kUtilizationMemory.
+bool DeviceBook::wait_for_utilization(const DeviceSample& sample, const Present& present, Nanoseconds pending) const {
+  return sample.utilization == UtilizationState::kFailed && present.who.size() > 1 && pending < kUtilizationMemory;
+}
+
+bool DeviceBook::beyond_belief(Energy energy, Nanoseconds time) const {
+  const auto most = highest_power();
+  return most && energy > energy_of(*most, time + kCounterRefresh);
+}
+
+bool DeviceBook::book(const EnergyMeter::Step& step, const Present& present, const DeviceSample& sample,
+                      const BookingRules& rules) {
+  if (beyond_belief(step.energy, step.time)) {
+    book_to_reason(step.energy, Reason::kAnomaly);
+    return false;
+  }
+  // A GPU or driver that was away brings back no memory of who worked.
+  const Nanoseconds memory = down_since_ ? Nanoseconds(0) : kUtilizationMemory;
+  if (step.time > std::max(memory, 2 * rules.sample_interval)) {
+    book_to_reason(step.energy, Reason::kExporterDown);
+    return false;
+  }
+  if (present.who.empty()) {
+    const bool somebody = sample.gpu_utilization && sample.gpu_utilization->value > 0 && last_crowd_ == 0;
+    book_to_reason(step.energy, somebody ? Reason::kUnseen : Reason::kIdle);
+  } else {
+    book_to_tenants(step, present, sample, rules);
+  }
+  return !step.restarted;
+}
+
+// Nobody worked: the watts are those of being there.
+bool DeviceBook::quiet(const DeviceSample& sample, const Present& present) {
+  if (present.anyone_working) return false;
+  constexpr double kNothing = 0.005;  // GPM's own grain
+  if (sample.activity && sample.activity->graphics) return sample.activity->graphics->value < kNothing;
+  if (sample.utilization != UtilizationState::kKnown) return false;
+  return !sample.gpu_utilization || sample.gpu_utilization->value <= 0;
+}
+
+void DeviceBook::book_to_tenants(const EnergyMeter::Step& step, const Present& present, const DeviceSample& sample,
+                                 const BookingRules& rules) {
+  add_gpu_time(present, gpu_time_shares(sample.utilization, present.tenants), step.time);
+  const bool alone = present.who.size() == 1;
+  const Energy fixed =
+      quiet(sample, present) ? step.energy : std::min(step.energy, energy_of(static_power(rules), step.time));
+  const Energy dynamic = step.energy - fixed;
+  const bool separate = rules.static_power == StaticPower::kSeparate;
+  const Step observed = observation(step, present, sample, dynamic);
+  if (!estimator_->observe(observed)) {
+    book_to_reason(fixed, separate ? Reason::kStatic : Reason::kUnseen);
+    book_to_reason(dynamic, Reason::kUnseen);
+    return;
+  }
+  std::vector<double> weights = gpu_time_shares(sample.utilization, present.tenants).value_or(std::vector(1, 1.0));
+  book_claims(dynamic, present, weights, alone);
+  if (separate) return book_to_reason(fixed, Reason::kStatic);
+  // Static watts go by who spent in this step, corrections of the past aside.
+  std::vector<double> spent;
+  for (const auto& who : present.who) spent.push_back(estimator_->claim(who->second.id).last_joules);
+  if (std::any_of(spent.begin(), spent.end(), [](double joules) { return joules > 0; })) weights = std::move(spent);
+  if (rules.static_power == StaticPower::kEqual) weights.assign(weights.size(), 1.0);
+  book_weighted(fixed, weights, present, true);
+}
+
+void DeviceBook::book_to_reason(Energy energy, Reason reason) {
+  unattributed_[static_cast<size_t>(reason)] += energy;
+}
+
+// Everybody is owed what it claims less what is booked, and the step's joules go to those who are owed. So what was
+// charged wrongly is put right as more is learned, no counter falls, and nothing is booked that was not measured. Who
+// is here gets at least half of what it spends now: a correction never looks like a stop.
+void DeviceBook::book_claims(Energy dynamic, const Present& present, const std::vector<double>& shares, bool alone) {
+  std::vector<Account*> payees;
+  std::vector<uint64_t> weights;
+  const auto add = [&](Account& account, double least) {
+    const double weight = std::max(owed(account), least);
+    if (weight <= 0) return;
+    payees.push_back(&account);
+    weights.push_back(static_cast<uint64_t>(std::llround(weight * 1e6)));
+  };
+  for (const auto& who : present.who) add(who->second, estimator_->claim(who->second.id).last_joules / 2);
+  const size_t payees_here = payees.size();
+  for (auto& [key, account] : accounts_) {
+    if (!account.exited || now_ - *account.exited > kDebtAfterExit || present.seen.contains(account.id)) continue;
+    add(account, 0);
+  }
+  if (payees.empty()) return book_weighted(dynamic, shares, present, false);
+  const std::vector<Energy> parts = split_exactly(dynamic, weights);
+  for (size_t i = 0; i < parts.size(); ++i) book_to(*payees[i], parts[i], alone && i < payees_here, false);
+}
+
+void DeviceBook::book_weighted(Energy energy, const std::vector<double>& shares, const Present& present,
+                               bool is_static) {
+  const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+  constexpr double kScale = 1e9;  // ratios as integers; one part in 10^9 is far below a ticket
+  std::vector<uint64_t> weights;
+  for (double share : shares) {
+    weights.push_back(sum > 0 ? static_cast<uint64_t>(std::llround(share / sum * kScale)) : 1);
+  }
+  const std::vector<Energy> parts = split_exactly(energy, weights);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    book_to(present.who[i]->second, parts[i], present.who.size() == 1, is_static);
+  }
+}
+
+void DeviceBook::book_to(Account& account, Energy energy, bool alone, bool is_static) {
+  (alone ? account.booked.alone : account.booked.shared) += energy;
+  Booked& owner = owner_of(account).booked;
+  (alone ? owner.alone : owner.shared) += energy;
+  account.last_step += energy;
+  if (is_static) account.static_energy += energy;
+}
+
+DeviceBook::OwnerBook& DeviceBook::owner_of(Account& account) {
+  if (account.owner == nullptr) {
+    account.owner = &owners_[account.identity.owner];
+    if (account.owner->id == 0) account.owner->id = ++owners_opened_;
+  }
+  return *account.owner;
+}
+
+void DeviceBook::add_gpu_time(const Present& present, const std::optional<std::vector<double>>& shares,
+                              Nanoseconds time) {
+  for (size_t i = 0; i < present.who.size(); ++i) {
+    const Tenant& tenant = present.tenants[i];
+    if (!shares || tenant.mig_slices > 0) continue;  // slices say who could have worked, not who did
+    const double busy = std::min(1.0, (*shares)[i]);
+    const Nanoseconds used(std::llround(busy * static_cast<double>(time.count())));
+    Account& account = present.who[i]->second;
+    account.booked.add_gpu_time(used);
+    owner_of(account).booked.add_gpu_time(used);
+  }
+}
+
+void DeviceBook::learn_floors(const EnergyMeter::Step& step, const Present& present, const DeviceSample& sample) {
+  // Edges are neither: clocks and heat follow who comes and goes with some delay.
+  if (present.who.size() != last_crowd_ || !quiet(sample, present)) return;
+  (present.who.empty() ? idle_floor_ : resident_floor_).observe(step.energy, step.time);
+}
+
+Power DeviceBook::static_power(const BookingRules& rules) const {
+  if (rules.idle_power) return *rules.idle_power;
+  if (const auto resident = resident_floor_.value()) return *resident;
+  if (const auto idle = idle_floor_.value()) return Power::watts(idle->watts() * kResidentOverIdle);
+  return Power::watts(description_->power_limit.value_or(Power()).watts() * kResidentOfLimit);
+}
+
+}  // namespace gpuledger::attribute

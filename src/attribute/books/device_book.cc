@@ -1,0 +1,177 @@
+#include "attribute/books/device_book.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace gpuledger::attribute {
+DeviceBook::DeviceBook(std::shared_ptr<const DeviceDescription> description, const Constants& constants)
+    : description_(std::move(description)), constants_(constants) {}
+
+void DeviceBook::advance(const DeviceSample& sample, const SampleBatch& batch, const IdentityMap& identities,
+                         const BookingRules& rules) {
+  description_ = sample.description;
+  Nanoseconds seen = batch.at.wall;
+  for (uint64_t xid : sample.xids) {
+    ++xids_[xid];
+    xid_seen_[xid] = seen++;
+  }
+  if (!sample.up) {
+    mark_down(batch.at.steady);
+    return;
+  }
+  up_ = true;
+
+  now_ = batch.at.steady;
+  use_estimator(rules.attribution);
+  const Present present = gather(sample, identities);
+  if (absence_) {
+    if (end_absence(sample, batch.at, present, rules)) {
+      meter_.close(sample, batch.at);
+      note_counter(sample);
+    }
+    retire_missing(present);
+    return;
+  }
+  const auto step = meter_.read(sample, batch.at, highest_power());
+  if (step) {
+    if (wait_for_utilization(sample, present, step->time)) return;
+    begin_step(step->energy);
+    const bool ordinary = book(*step, present, sample, rules);
+    if (ordinary) learn_floors(*step, present, sample);
+    last_crowd_ = present.who.size();
+    down_since_.reset();
+  }
+  meter_.close(sample, batch.at);
+  note_counter(sample);
+  retire_missing(present);
+}
+
+void DeviceBook::begin_step(Energy energy) {
+  measured_ += energy;
+  last_step_ = energy;
+  for (auto& [key, account] : accounts_) account.last_step = Energy();
+}
+
+// Once all that the counter shows is booked, so that the rest is what was before.
+void DeviceBook::note_counter(const DeviceSample& sample) {
+  if (!counted_before_ && sample.energy_counter) {
+    counted_before_ = std::max(Energy(), *sample.energy_counter - measured_);
+  }
+}
+
+void DeviceBook::mark_down(Nanoseconds now) {
+  up_ = false;
+  if (!down_since_) down_since_ = now;
+  for (auto& [key, account] : accounts_) {
+    account.sm.reset();
+    account.memory_utilization.reset();
+    account.memory.reset();
+    account.idle.observe(DeviceSample{}, EngineUse{}, Nanoseconds(0));  // blind
+  }
+}
+
+void DeviceBook::evaluate_idleness() {
+  for (auto& [key, account] : accounts_) {
+    if (!account.exited) account.idle.evaluate();
+  }
+}
+
+// Two processes can carry the same labels one after the other (a pid used again). Together they are one series,
+// which must not fall when the elder is forgotten.
+void DeviceBook::bequeath(const AccountKey& key, const Account& old) {
+  const Pid pid = std::get<0>(key).pid;
+  for (auto it = first_account({pid, 0}, std::nullopt); it != accounts_.end(); ++it) {
+    auto& [other_key, heir] = *it;
+    if (std::get<0>(other_key).pid != pid) return;
+    const bool same_labels = std::get<1>(other_key) == std::get<1>(key) && std::get<2>(other_key) == std::get<2>(key) &&
+                             heir.identity.name == old.identity.name &&
+                             heir.identity.container_id == old.identity.container_id;
+    if (heir.id == old.id || !same_labels) continue;
+    heir.inherited += old.booked;
+    heir.inherited += old.inherited;
+    return;
+  }
+}
+
+void DeviceBook::forget_exited(Nanoseconds now, const BookingRules& rules) {
+  // Nobody can say who lives on a GPU that has been away for so long.
+  if (!up_ && down_since_ && now - *down_since_ > rules.retention) retire_missing(Present{});
+  std::erase_if(accounts_, [&](const auto& entry) {
+    const bool old = entry.second.exited && now - *entry.second.exited > rules.retention;
+    if (old) {
+      if (estimator_) estimator_->forget(entry.second.id, entry.second.identity.key);
+      bequeath(entry.first, entry.second);
+    }
+    return old;
+  });
+}
+
+// What is owed, or was charged too much, is an error of the books too until it is put right.
+double DeviceBook::standard_error(const Account& account) const {
+  if (!estimator_) return 0;
+  return std::hypot(estimator_->claim(account.id).error, account.booked.shared > Energy() ? owed(account) : 0);
+}
+
+double DeviceBook::owner_standard_error(const OwnerBook& owner, double owed) const {
+  if (!estimator_) return 0;
+  return std::hypot(estimator_->owner_error(owner.id), owner.booked.shared > Energy() ? owed : 0);
+}
+
+// Joules above the static watts that it should have been charged and was not; below 0: too much.
+double DeviceBook::owed(const Account& account) const {
+  return estimator_->claim(account.id).joules - (account.booked.total() - account.static_energy).joules();
+}
+
+void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rules) const {
+  DeviceAccount device;
+  device.description = description_;
+  device.up = up_;
+  device.measured = measured_;
+  device.unattributed = unattributed_;
+  device.idle_power = rules.idle_power ? rules.idle_power : idle_floor_.value();
+  device.counted_before = counted_before_;
+  device.last_step = last_step_;
+  device.xids = xids_;
+  device.xid_seen = xid_seen_;
+  ledger.devices.push_back(std::move(device));
+
+  std::map<const OwnerBook*, Bytes> idle_memory;
+  std::map<const OwnerBook*, double> owed_by_owner;
+  for (const auto& [key, account] : accounts_) {
+    if (estimator_) owed_by_owner[account.owner] += owed(account);
+    ProcessAccount& process = ledger.processes.emplace_back();
+    process.gpu = description_->uuid;
+    process.gpu_index = description_->index;
+    process.mig = account.mig;
+    process.identity = account.identity;
+    process.active = !account.exited;
+    process.booked = account.booked;
+    process.booked += account.inherited;
+    process.last_step = account.last_step;
+    process.static_energy = account.static_energy;
+    process.standard_error_joules = standard_error(account);
+    process.sm = account.sm;
+    process.memory_utilization = account.memory_utilization;
+    process.memory = account.memory;
+    if (account.exited) {
+      process.gone_for = at.steady - *account.exited;
+    } else {
+      process.idle = account.idle.state(at.steady);
+    }
+    Bytes& held = idle_memory[account.owner];
+    if (process.idle.idle && process.memory) held.count += process.memory->count;
+  }
+  for (const auto& [owner, book] : owners_) {
+    OwnerAccount& account = ledger.owners.emplace_back();
+    account.owner = owner;
+    account.gpu = description_->uuid;
+    account.gpu_index = description_->index;
+    account.booked = book.booked;
+    const auto owed = owed_by_owner.find(&book);
+    account.standard_error_joules = owner_standard_error(book, owed == owed_by_owner.end() ? 0 : owed->second);
+    const auto idle = idle_memory.find(&book);
+    if (idle != idle_memory.end()) account.idle_memory = idle->second;
+  }
+}
+
+}  // namespace gpuledger::attribute

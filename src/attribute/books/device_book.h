@@ -1,0 +1,170 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <unordered_set>
+#include <vector>
+
+#include "attribute/books/energy_meter.h"
+#include "attribute/books/idle_tracker.h"
+#include "attribute/books/power_floor.h"
+#include "attribute/estimate/estimator.h"
+#include "attribute/estimate/shares.h"
+#include "attribute/state/state.h"
+#include "model/identity.h"
+#include "model/ledger.h"
+#include "model/policy.h"
+#include "model/sample.h"
+
+namespace gpuledger::attribute {
+
+// The books of one GPU. Every joule that its meter gives is booked exactly once: to a process (and through
+// it to its owner) or to a reason. Nothing here is ever taken back.
+class DeviceBook {
+ public:
+  DeviceBook(std::shared_ptr<const DeviceDescription> description, const Constants& constants);
+
+  void advance(const DeviceSample& sample, const SampleBatch& batch, const IdentityMap& identities,
+               const BookingRules& rules);
+  // The GPU is not in the batch at all: its gauges go, its books stay, and the next look covers the gap.
+  void mark_down(Nanoseconds now);
+  void evaluate_idleness();
+  void forget_exited(Nanoseconds now, const BookingRules& rules);
+
+  uint32_t gpu_index() const { return description_->index; }
+  size_t accounts() const { return accounts_.size(); }
+  size_t owners() const { return owners_.size(); }
+  void write_to(Ledger& ledger, Timestamp at, const BookingRules& rules) const;
+
+  // Restored once, before the first advance(). Of a state from another boot only the counters count: its processes
+  // are gone, and so is the counter that it read.
+  DeviceState state(const std::string& boot_id) const;
+  void restore(const DeviceState& state, const std::string& boot_id, Nanoseconds now);
+
+ private:
+  // A process that changes its owner (its pod became known) begins a new account: the old owner keeps what it
+  // was charged, and an owner's counter stays the sum of its processes.
+  using AccountKey = std::tuple<ProcKey, std::optional<MigId>, Owner>;
+
+  struct OwnerBook {
+    uint64_t id = 0;  // never used again on this GPU
+    Booked booked;
+  };
+
+  struct Account {
+    Account(uint64_t number, Nanoseconds now) : id(number), idle(now) {}
+
+    uint64_t id;                 // never used again on this GPU
+    uint64_t kin = 0;            // likewise for all of one kind; 0: none
+    OwnerBook* owner = nullptr;  // in owners_, which forgets nobody; null until it is needed
+    ProcessIdentity identity;
+    std::optional<MigInstance> mig;
+    Booked booked;
+    Booked inherited;        // from forgotten processes with the same labels
+    Energy static_energy;    // of what is booked
+    Energy last_step;        // likewise
+    bool was_there = false;  // at the end of the last step
+    IdleTracker idle;
+    std::optional<Nanoseconds> exited;
+    bool momentary = false;
+    std::optional<Ratio> sm;
+    std::optional<Ratio> memory_utilization;
+    std::optional<Bytes> memory;
+  };
+  using Accounts = std::map<AccountKey, Account, std::less<>>;
+
+  // Everybody who was on the GPU at some moment of the step, with what the driver said of them.
+  struct Present {
+    std::unordered_set<uint64_t> seen;  // accounts in this batch; the rest have left
+    std::unordered_set<uint64_t> gone;  // seen only by what they did: /proc has them no more
+    std::vector<Accounts::iterator> who;
+    std::vector<Tenant> tenants;
+    std::vector<std::pair<Nanoseconds, Nanoseconds>> stays;  // of each: since when and until when, as far as is known
+    bool anyone_working = false;
+    bool mps_hides = false;  // clients' work shows as their server's
+  };
+
+  // From the last reading before a restart until the first one after it.
+  struct Absence {
+    Timestamp began;
+    Energy counter;
+    std::set<uint64_t> living;  // accounts of those who were there when it began
+  };
+  // Those who lived through the absence, and how much each may have spent.
+  struct Survivors {
+    std::vector<Account*> who;
+    std::vector<double> weights;
+    size_t others = 0;   // came or left meanwhile
+    bool alone = false;  // before and after
+  };
+
+  bool end_absence(const DeviceSample& sample, Timestamp at, const Present& present, const BookingRules& rules);
+  Survivors survivors(const Absence& absence, const Present& present);
+  void book_absence(Energy energy, Nanoseconds time, const Survivors& survivors, const BookingRules& rules);
+  bool beyond_belief(Energy energy, Nanoseconds time) const;
+  void restore_account(const AccountState& state, bool same_boot, Nanoseconds now);
+
+  Present gather(const DeviceSample& sample, const IdentityMap& identities);
+  void add_tenant(Accounts::iterator account, const ProcessSample& process, const DeviceSample& sample,
+                  Present& present);
+  void add_those_who_left(Present& present);
+  Accounts::iterator first_account(const ProcKey& process, const std::optional<MigId>& mig);
+  Accounts::iterator find_living(Pid pid);
+  bool seen_under_any_owner(const AccountKey& key, const Present& present);
+  Accounts::iterator open_account(const ProcessSample& process, const ProcessIdentity* identity);
+  void retire_missing(const Present& present);
+  void bequeath(const AccountKey& key, const Account& old);
+  std::optional<Power> highest_power() const;
+  bool wait_for_utilization(const DeviceSample& sample, const Present& present, Nanoseconds pending) const;
+  // False: a step that nothing can be learned from.
+  bool book(const EnergyMeter::Step& step, const Present& present, const DeviceSample& sample,
+            const BookingRules& rules);
+  void book_to_tenants(const EnergyMeter::Step& step, const Present& present, const DeviceSample& sample,
+                       const BookingRules& rules);
+  void book_to_reason(Energy energy, Reason reason);
+  void book_claims(Energy dynamic, const Present& present, const std::vector<double>& shares, bool alone);
+  void book_weighted(Energy energy, const std::vector<double>& shares, const Present& present, bool is_static);
+  void book_to(Account& account, Energy energy, bool alone, bool is_static);
+  void begin_step(Energy energy);
+  void note_counter(const DeviceSample& sample);
+  OwnerBook& owner_of(Account& account);
+  double owed(const Account& account) const;
+  static bool quiet(const DeviceSample& sample, const Present& present);
+  void use_estimator(Attribution attribution);
+  // What the estimator is told of the step.
+  Step observation(const EnergyMeter::Step& step, const Present& present, const DeviceSample& sample, Energy dynamic);
+  static void add_readings(const DeviceSample& sample, Step& observed);
+  void add_members(const Present& present, Step& observed);
+  void add_gpu_time(const Present& present, const std::optional<std::vector<double>>& shares, Nanoseconds time);
+  double standard_error(const Account& account) const;
+  double owner_standard_error(const OwnerBook& owner, double owed) const;
+  void learn_floors(const EnergyMeter::Step& step, const Present& present, const DeviceSample& sample);
+  Power static_power(const BookingRules& rules) const;
+
+  std::shared_ptr<const DeviceDescription> description_;
+  bool up_ = false;
+  EnergyMeter meter_;
+  Energy measured_;
+  Energy last_step_;
+  std::optional<Energy> counted_before_;
+  std::array<Energy, kReasonCount> unattributed_{};
+  std::map<Owner, OwnerBook> owners_;
+  std::map<uint64_t, uint64_t> xids_;
+  std::map<uint64_t, Nanoseconds> xid_seen_;
+  Accounts accounts_;
+  PowerFloor idle_floor_;
+  PowerFloor resident_floor_;
+  const Constants constants_;
+  std::optional<Attribution> attribution_;
+  std::unique_ptr<Estimator> estimator_;  // for attribution_
+  uint64_t accounts_opened_ = 0;
+  uint64_t owners_opened_ = 0;
+  Nanoseconds now_{0};                     // of the batch being booked
+  size_t last_crowd_ = ~0ul;               // how many were there in the last step
+  std::optional<Nanoseconds> down_since_;  // away at some moment since the last step
+  std::optional<Absence> absence_;         // not booked yet
+};
+
+}  // namespace gpuledger::attribute

@@ -1,0 +1,201 @@
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "attribute/books/device_book.h"
+#include "attribute/books/split.h"
+
+// The part of a GPU's books that outlives the program: what is remembered, and who pays for the time when nobody
+// looked.
+namespace gpuledger::attribute {
+namespace {
+
+// Ticks count from the boot, so another boot's may be the same by chance. No machine runs for 2^63 of them.
+constexpr uint64_t kOfAnotherBoot = 1ull << 63;
+
+using ProcPlace = std::pair<ProcKey, std::optional<MigId>>;
+
+}  // namespace
+
+DeviceState DeviceBook::state(const std::string& boot_id) const {
+  DeviceState state;
+  state.uuid = description_->uuid;
+  state.boot_id = boot_id;
+  if (absence_) {
+    state.read_at = absence_->began;
+    state.counter = absence_->counter;
+  } else {
+    state.read_at = meter_.at().value_or(Timestamp{});
+    state.counter = meter_.counter();
+  }
+  state.measured = measured_;
+  state.unattributed = unattributed_;
+  state.xids = xids_;
+  state.xid_seen = xid_seen_;
+  for (const auto& [owner, book] : owners_) {
+    state.owners.push_back({owner, book.booked, estimator_ ? estimator_->owner_error(book.id) : 0});
+  }
+  state.accounts.reserve(accounts_.size());
+  for (const auto& [key, account] : accounts_) {
+    AccountState& saved = state.accounts.emplace_back();
+    saved.identity = account.identity;
+    saved.mig_id = std::get<1>(key);
+    saved.mig = account.mig;
+    saved.booked = account.booked;
+    saved.inherited = account.inherited;
+    saved.static_energy = account.static_energy;
+    if (estimator_) {
+      const Claim claim = estimator_->claim(account.id);
+      saved.claimed = claim.joules;
+      saved.error = claim.error;
+    }
+    if (account.exited) saved.gone_for = std::max(now_ - *account.exited, Nanoseconds(0));
+  }
+  state.idle_floor = idle_floor_.memory();
+  state.resident_floor = resident_floor_.memory();
+  if (estimator_) state.learned = estimator_->memory();
+  return state;
+}
+
+void DeviceBook::restore(const DeviceState& state, const std::string& boot_id, Nanoseconds now) {
+  const bool same_boot = !boot_id.empty() && state.boot_id == boot_id;
+  now_ = now;
+  // Which one counts later; claims and errors pass on to any other.
+  use_estimator(Attribution::kAdaptive);
+  measured_ = state.measured;
+  unattributed_ = state.unattributed;
+  xids_ = state.xids;
+  xid_seen_ = state.xid_seen;
+  for (const OwnerState& owner : state.owners) {
+    OwnerBook& book = owners_[owner.owner];
+    book = {++owners_opened_, owner.booked};
+    estimator_->settle_owner(book.id, owner.error);
+  }
+  for (const AccountState& account : state.accounts) restore_account(account, same_boot, now);
+  idle_floor_ = PowerFloor(state.idle_floor);
+  resident_floor_ = PowerFloor(state.resident_floor);
+  if (!same_boot) return;
+  estimator_->recall(state.learned);
+  if (!state.counter) return;
+  absence_ = Absence{state.read_at, *state.counter, {}};
+  for (const auto& [key, account] : accounts_) {
+    if (!account.exited) absence_->living.insert(account.id);
+  }
+}
+
+// Time counts for retention only while somebody can look: who died meanwhile exits now.
+void DeviceBook::restore_account(const AccountState& state, bool same_boot, Nanoseconds now) {
+  ProcessIdentity identity = state.identity;
+  if (!same_boot && identity.key.start_ticks != 0) identity.key.start_ticks |= kOfAnotherBoot;
+  const AccountKey key{identity.key, state.mig_id, identity.owner};
+  const auto [entry, fresh] = accounts_.try_emplace(key, accounts_opened_ + 1, now);
+  if (!fresh) return;
+  Account& account = entry->second;
+  accounts_opened_ = account.id;
+  estimator_->settle(account.id, state.claimed, state.error);
+  account.identity = std::move(identity);
+  account.mig = state.mig;
+  account.booked = state.booked;
+  account.inherited = state.inherited;
+  account.static_energy = state.static_energy;
+  if (state.gone_for) {
+    account.exited = now - *state.gone_for;
+  } else if (!same_boot) {
+    account.exited = now;
+  }
+}
+
+// False: the GPU has not said what it spent, and the next look covers this time too.
+bool DeviceBook::end_absence(const DeviceSample& sample, Timestamp at, const Present& present,
+                             const BookingRules& rules) {
+  if (!sample.energy_counter && description_->energy_source == EnergySource::kCounter) return false;
+  const Absence absence = std::move(*absence_);
+  absence_.reset();
+  down_since_.reset();
+  // A counter that began anew says nothing of the time before, and what it says is not known to be of this absence.
+  if (!sample.energy_counter || *sample.energy_counter < absence.counter) return true;
+  const Energy energy = *sample.energy_counter - absence.counter;
+  // Either clock may have been set back: the wall clock by hand, the steady one by moving to another namespace.
+  const Nanoseconds time = std::max({at.steady - absence.began.steady, at.wall - absence.began.wall, Nanoseconds(0)});
+  begin_step(energy);
+  if (beyond_belief(energy, time)) {
+    book_to_reason(energy, Reason::kAnomaly);
+  } else {
+    book_absence(energy, time, survivors(absence, present), rules);
+  }
+  return true;
+}
+
+DeviceBook::Survivors DeviceBook::survivors(const Absence& absence, const Present& present) {
+  std::map<ProcPlace, Account*> before;
+  for (auto& [key, account] : accounts_) {
+    if (absence.living.contains(account.id)) before[{std::get<0>(key), std::get<1>(key)}] = &account;
+  }
+  const bool mps = std::any_of(present.tenants.begin(), present.tenants.end(), [](auto& t) { return t.mps_client; });
+  Survivors result;
+  size_t here = 0;
+  size_t lived = 0;
+  for (size_t i = 0; i < present.who.size(); ++i) {
+    const AccountKey& key = present.who[i]->first;
+    const uint64_t id = present.who[i]->second.id;
+    if (!present.seen.contains(id) || present.gone.contains(id)) continue;
+    ++here;
+    // Under the name it had: an owner that is not known again yet must not cost the old one its joules. A process
+    // whose start is not known may be another with the same pid.
+    const auto known = before.find({std::get<0>(key), std::get<1>(key)});
+    if (known == before.end() || std::get<0>(key).start_ticks == 0) continue;
+    ++lived;
+    const Tenant& tenant = present.tenants[i];
+    if (mps && tenant.mps_server) continue;  // works for its clients alone
+    result.who.push_back(known->second);
+    result.weights.push_back(tenant.mig_slices > 0 ? 1.0 * tenant.mig_slices / tenant.mig_tenants : 1.0);
+  }
+  result.others = here + before.size() - 2 * lived;
+  result.alone = lived == 1 && here == 1 && before.size() == 1;
+
+  // What a process is known to draw says more than that it is there; of the others the mean is assumed.
+  std::vector<std::optional<double>> watts;
+  double sum = 0;
+  double known = 0;
+  for (const Account* account : result.who) {
+    watts.push_back(estimator_->usual_power(account->identity.key));
+    sum += watts.back().value_or(0);
+    known += watts.back() ? 1 : 0;
+  }
+  for (size_t i = 0; i < watts.size() && sum > 0; ++i) result.weights[i] = watts[i].value_or(sum / known);
+  return result;
+}
+
+void DeviceBook::book_absence(Energy energy, Nanoseconds time, const Survivors& survivors, const BookingRules& rules) {
+  const size_t count = survivors.who.size();
+  const bool alone = survivors.alone;
+  if (count == 0 || (!alone && rules.attribution == Attribution::kMeasuredOnly)) {
+    return book_to_reason(energy, Reason::kExporterDown);
+  }
+  const Energy fixed = std::min(energy, energy_of(static_power(rules), time));
+  const Energy dynamic = energy - fixed;
+  constexpr double kScale = 1e9;
+  const double sum = std::accumulate(survivors.weights.begin(), survivors.weights.end(), 0.0);
+  std::vector<uint64_t> weights;
+  for (double weight : survivors.weights) {
+    weights.push_back(sum > 0 ? static_cast<uint64_t>(std::llround(weight / sum * kScale)) : 1);
+  }
+  const std::vector<Energy> parts = split_exactly(dynamic, weights);
+  if (rules.static_power == StaticPower::kEqual) weights.assign(count, 1);
+  const bool separate = rules.static_power == StaticPower::kSeparate;
+  if (separate) book_to_reason(fixed, Reason::kStatic);
+  const std::vector<Energy> static_parts = split_exactly(separate ? Energy() : fixed, weights);
+  for (size_t i = 0; i < count; ++i) {
+    Account& account = *survivors.who[i];
+    book_to(account, parts[i], alone, false);
+    book_to(account, static_parts[i], alone, true);
+    // One of them may have spent it all, or somebody who came or left meanwhile, with odds like their part.
+    const double present = static_cast<double>(count) / static_cast<double>(count + survivors.others);
+    const double share = dynamic > Energy() ? parts[i].joules() / dynamic.joules() * present : 0;
+    const double error = alone ? 0 : dynamic.joules() * std::sqrt(share * (1 - share));
+    estimator_->settle(account.id, parts[i].joules(), error);
+    estimator_->settle_owner(owner_of(account).id, error);
+  }
+}
+
+}  // namespace gpuledger::attribute

@@ -1,0 +1,181 @@
+#include <algorithm>
+
+#include "attribute/books/device_book.h"
+#include "attribute/books/kin.h"
+
+// The part of a GPU's books that keeps track of who is there.
+namespace gpuledger::attribute {
+namespace {
+
+// comm holds 15 characters of nvidia-cuda-mps-server.
+bool named_mps_server(const ProcessIdentity& identity) {
+  return identity.name.starts_with("nvidia-cuda-mps");
+}
+
+const MigInstance* find_instance(const DeviceDescription& description, const std::optional<MigId>& id) {
+  if (!id) return nullptr;
+  for (const MigInstance& instance : description.mig) {
+    if (instance.id == *id) return &instance;
+  }
+  return nullptr;
+}
+
+// The server works for its clients, and the driver shows its work alone: which of them it is for, nobody says.
+bool mps_hides(const DeviceSample& sample) {
+  bool clients = false;
+  bool server_works = false;
+  for (const ProcessSample& process : sample.processes) {
+    clients |= process.mps_client;
+    server_works |= !process.mps_client && process.use.any();
+  }
+  return clients && server_works;
+}
+
+}  // namespace
+
+DeviceBook::Present DeviceBook::gather(const DeviceSample& sample, const IdentityMap& identities) {
+  Present step;
+  step.mps_hides = mps_hides(sample);
+  for (const ProcessSample& process : sample.processes) {
+    const auto known = identities.by_pid.find(process.pid);
+    // Without a start time it was gone before anybody could ask. After a restart its account may know it better.
+    const bool stranger = known != identities.by_pid.end() && known->second.key.start_ticks == 0;
+    const bool alive = known != identities.by_pid.end() && !(stranger && find_living(process.pid) != accounts_.end());
+    // A pid the driver still lists though /proc has it no more counts only for what it did in this step.
+    if (!alive && !process.use.any() && !process.came && !process.left) continue;
+    const auto account = open_account(process, alive ? &known->second : nullptr);
+    if (!step.seen.insert(account->second.id).second) continue;
+    if (!alive || stranger) step.gone.insert(account->second.id);
+    add_tenant(account, process, sample, step);
+  }
+  add_those_who_left(step);
+
+  std::map<MigId, uint32_t> crowd;
+  for (const auto& who : step.who) {
+    if (who->second.mig) ++crowd[who->second.mig->id];
+  }
+  for (size_t i = 0; i < step.who.size(); ++i) {
+    const auto& mig = step.who[i]->second.mig;
+    if (mig) step.tenants[i].mig_tenants = crowd[mig->id];
+  }
+  // Names can be unknown (a pid that is gone, a recording): then the server is whoever is no client.
+  const auto server = [](const Tenant& tenant) { return tenant.mps_server; };
+  if (std::none_of(step.tenants.begin(), step.tenants.end(), server)) {
+    for (Tenant& tenant : step.tenants) tenant.mps_server = !tenant.mps_client;
+  }
+  return step;
+}
+
+void DeviceBook::add_tenant(Accounts::iterator account, const ProcessSample& process, const DeviceSample& sample,
+                            Present& step) {
+  Account& book = account->second;
+  const bool hidden = step.mps_hides && process.mps_client && !process.use.any();
+  const bool known_use = sample.utilization == UtilizationState::kKnown && !hidden;
+  book.memory = process.memory;
+  book.sm = known_use ? std::optional(process.use.sm) : std::nullopt;
+  book.memory_utilization = known_use ? std::optional(process.use.memory) : std::nullopt;
+  if (hidden) {
+    book.idle.observe_nothing();
+  } else {
+    book.idle.observe(sample, process.use, now_);
+  }
+  // Seen to leave, or named by a sample alone and unknown to /proc: it will not come back.
+  book.momentary = !process.listed && (process.left || book.identity.key.start_ticks == 0);
+
+  Tenant tenant;
+  tenant.use = process.use;
+  tenant.mps_client = process.mps_client;
+  tenant.mps_server = !process.mps_client && named_mps_server(book.identity);
+  if (book.mig) {
+    tenant.mig_slices = book.mig->compute_slices;
+    const auto active = sample.instance_activity.find(book.mig->id.gpu_instance);
+    if (active != sample.instance_activity.end()) tenant.mig_activity = active->second.parts[Activity::kSm];
+  }
+  step.who.push_back(account);
+  step.tenants.push_back(tenant);
+  // Lists read in between tell when it came and left; else it is taken to have been there all the time.
+  step.stays.emplace_back(book.was_there ? Nanoseconds(0) : process.came.value_or(Nanoseconds(0)),
+                          process.listed ? Nanoseconds::max() : process.left.value_or(Nanoseconds::max()));
+  step.anyone_working |= process.use.any();
+}
+
+// They were there for a part of the step. Who only got a new owner did not leave.
+void DeviceBook::add_those_who_left(Present& step) {
+  for (auto it = accounts_.begin(); it != accounts_.end(); ++it) {
+    const Account& account = it->second;
+    if (account.exited || step.seen.contains(account.id) || seen_under_any_owner(it->first, step)) continue;
+    step.who.push_back(it);
+    Tenant tenant;
+    if (account.mig) tenant.mig_slices = account.mig->compute_slices;
+    step.tenants.push_back(tenant);
+    step.stays.emplace_back(Nanoseconds(0), Nanoseconds::max());
+  }
+}
+
+// The accounts of a process are neighbours.
+DeviceBook::Accounts::iterator DeviceBook::first_account(const ProcKey& process, const std::optional<MigId>& mig) {
+  static const Owner before_all_others = [] {
+    Owner first;
+    first.kind = OwnerKind::kPod;
+    return first;
+  }();
+  return accounts_.lower_bound(std::tie(process, mig, before_all_others));
+}
+
+bool DeviceBook::seen_under_any_owner(const AccountKey& key, const Present& step) {
+  const auto& [process, mig, owner] = key;
+  for (auto it = first_account(process, mig); it != accounts_.end(); ++it) {
+    if (std::get<0>(it->first) != process || std::get<1>(it->first) != mig) return false;
+    if (step.seen.contains(it->second.id)) return true;
+  }
+  return false;
+}
+
+DeviceBook::Accounts::iterator DeviceBook::find_living(Pid pid) {
+  for (auto it = first_account({pid, 0}, std::nullopt); it != accounts_.end(); ++it) {
+    if (std::get<0>(it->first).pid != pid) break;
+    if (!it->second.exited) return it;
+  }
+  return accounts_.end();
+}
+
+DeviceBook::Accounts::iterator DeviceBook::open_account(const ProcessSample& process, const ProcessIdentity* identity) {
+  ProcessIdentity unknown;
+  if (!identity) {
+    // Gone since the last look: whoever had this pid then did the work. If nobody did, only the pid is known.
+    if (const auto it = find_living(process.pid); it != accounts_.end()) return it;
+    unknown.key.pid = process.pid;
+    unknown.name = "unknown";
+  }
+  const ProcessIdentity& who = identity ? *identity : unknown;
+  auto it = accounts_.find(std::tie(who.key, process.mig, who.owner));
+  if (it == accounts_.end()) {
+    it = accounts_.try_emplace(AccountKey{who.key, process.mig, who.owner}, ++accounts_opened_, now_).first;
+    it->second.identity = who;
+    it->second.kin = kin_of(who);
+  } else {
+    // What can change of one and the same process: it may have become another program.
+    if (it->second.identity.name != who.name) {
+      it->second.identity.name = who.name;
+      it->second.kin = kin_of(it->second.identity);
+    }
+    it->second.identity.start_time_seconds = who.start_time_seconds;
+    it->second.identity.container_id = who.container_id;
+  }
+  if (const MigInstance* instance = find_instance(*description_, process.mig)) it->second.mig = *instance;
+  if (identity) it->second.exited.reset();
+  return it;
+}
+
+void DeviceBook::retire_missing(const Present& step) {
+  for (auto& [key, account] : accounts_) {
+    account.was_there = step.seen.contains(account.id);
+    if (account.exited || (step.seen.contains(account.id) && !account.momentary)) continue;
+    account.exited = now_;
+    account.sm.reset();
+    account.memory_utilization.reset();
+    account.memory.reset();
+  }
+}
+
+}  // namespace gpuledger::attribute

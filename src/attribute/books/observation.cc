@@ -1,0 +1,118 @@
+#include <algorithm>
+
+#include "attribute/books/device_book.h"
+
+// The part of a GPU's books that tells the estimator what was seen.
+namespace gpuledger::attribute {
+namespace {
+
+// MHz; a unit, nothing more.
+constexpr double kReferenceClock = 1980;
+// The monitors' numbers are a refresh old when they are read (measured on an H200: power runs 0.15 s ahead of the
+// middle of what a reading 0.1 s after the last one tells).
+constexpr double kMonitorDelay = 0.1;
+constexpr double kMonitorRefresh = 0.1;
+
+double seconds(Nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+Reading reading_of(const Activity& activity, std::optional<double> clock_mhz) {
+  Reading reading;
+  reading.clock = clock_mhz.value_or(kReferenceClock) / kReferenceClock;
+  if (activity.graphics) reading.busy = activity.graphics->value;
+  for (size_t part = 0; part < Activity::kParts; ++part) {
+    if (activity.parts[part]) reading.parts[part] = activity.parts[part]->value;
+  }
+  return reading;
+}
+
+TimeEvidence evidence_of(const DeviceSample& sample, const std::vector<Tenant>& tenants, bool shares_known) {
+  if (!shares_known) return TimeEvidence::kNone;
+  if (sample.utilization != UtilizationState::kKnown) return TimeEvidence::kSlices;
+  const bool mps = std::any_of(tenants.begin(), tenants.end(), [](const Tenant& t) { return t.mps_client; });
+  return mps ? TimeEvidence::kMps : TimeEvidence::kSamples;
+}
+
+}  // namespace
+
+// Counters go on whatever rule is chosen: what is booked counts as claimed.
+void DeviceBook::use_estimator(Attribution attribution) {
+  if (attribution_ == attribution) return;
+  std::unique_ptr<Estimator> next = make_estimator(attribution, constants_, description_->model);
+  for (const auto& [key, account] : accounts_) {
+    const Energy dynamic = account.booked.total() - account.static_energy;
+    next->settle(account.id, dynamic.joules(), estimator_ ? estimator_->claim(account.id).error : 0);
+  }
+  for (const auto& [owner, book] : owners_)
+    next->settle_owner(book.id, estimator_ ? estimator_->owner_error(book.id) : 0);
+  if (estimator_) next->recall(estimator_->memory());
+  estimator_ = std::move(next);
+  attribution_ = attribution;
+}
+
+Step DeviceBook::observation(const EnergyMeter::Step& step, const Present& present, const DeviceSample& sample,
+                             Energy dynamic) {
+  Step observed;
+  observed.end = seconds(now_);
+  observed.begin = seconds(now_ - step.time);
+  observed.dynamic_joules = dynamic.joules();
+  observed.full_watts = std::max(1.0, description_->power_limit.value_or(Power::watts(300)).watts());
+  observed.quiet = quiet(sample, present);
+  const auto shares = gpu_time_shares(sample.utilization, present.tenants);
+  observed.evidence = evidence_of(sample, present.tenants, shares.has_value());
+  observed.shares = shares.value_or(std::vector(present.who.size(), 0.0));
+  add_members(present, observed);
+  add_readings(sample, observed);
+  const double fixed = (step.energy - dynamic).joules() / seconds(step.time);
+  for (const PowerReading& reading : sample.power_readings) {
+    observed.power.push_back({seconds(reading.at), reading.power.watts() - fixed});
+  }
+  return observed;
+}
+
+void DeviceBook::add_members(const Present& present, Step& observed) {
+  std::vector<double> shares;
+  for (size_t i = 0; i < present.who.size(); ++i) {
+    const Tenant& tenant = present.tenants[i];
+    if (observed.evidence == TimeEvidence::kMps && tenant.mps_server) continue;  // works for its clients alone
+    Account& account = present.who[i]->second;
+    Member member;
+    member.account = account.id;
+    member.owner = owner_of(account).id;
+    member.kin = account.kin;
+    member.process = account.identity.key;
+    member.busy = observed.shares[i];
+    const auto& [from, to] = present.stays[i];
+    member.from = std::clamp(seconds(from), observed.begin, observed.end);
+    member.to = std::clamp(seconds(to), observed.begin, observed.end);
+    observed.members.push_back(member);
+    shares.push_back(observed.shares[i]);
+  }
+  observed.shares = std::move(shares);
+}
+
+// Ten a second where somebody looks so often, else one for the whole step. Without monitors the share of samples that
+// caught anybody tells how busy the GPU was.
+void DeviceBook::add_readings(const DeviceSample& sample, Step& observed) {
+  double last = observed.begin - kMonitorDelay;
+  for (const ActivityReading& fine : sample.activity_readings) {
+    Reading reading = reading_of(fine.activity, fine.sm_clock_mhz ? fine.sm_clock_mhz : sample.sm_clock_mhz);
+    reading.to = seconds(fine.at) - kMonitorDelay;
+    reading.from = std::max(last, reading.to - 2 * kMonitorRefresh);
+    last = reading.to;
+    observed.readings.push_back(reading);
+  }
+  if (!observed.readings.empty()) return;
+  Reading whole = reading_of(sample.activity.value_or(Activity{}), sample.sm_clock_mhz);
+  whole.from = observed.begin;
+  whole.to = observed.end;
+  if (!whole.busy) {
+    double caught = 0;
+    for (double share : observed.shares) caught += share;
+    whole.busy = caught > 0 ? std::min(1.0, caught) : sample.gpu_utilization.value_or(Ratio{1}).value;
+  }
+  observed.readings.push_back(whole);
+}
+
+}  // namespace gpuledger::attribute

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <array>
+
+#include "attribute/estimate/constants.h"
+#include "attribute/estimate/features.h"
+
+namespace gpuledger::attribute {
+
+// What one window says of a signature: a normal distribution in information form, kept small because there are
+// thousands.
+class Message {
+ public:
+  static constexpr int kPacked = kFeatures * (kFeatures + 1) / 2;
+
+  Message() { packed_.fill(0); }
+  Message(const FeatureMatrix& precision, const Features& shift);
+
+  FeatureMatrix precision() const;
+  Features shift() const;
+  bool empty() const { return packed_[0] == 0; }
+
+ private:
+  std::array<float, kPacked + kFeatures> packed_;  // lower triangle, then the shift
+};
+
+// Mean and covariance of a normal distribution in information form. Signatures are not negative.
+struct Moments {
+  Features mean;
+  FeatureMatrix covariance;
+};
+Moments moments_of(const FeatureMatrix& precision, const Features& shift);
+
+// What is known of a process's signature: the prior and all that windows say, in information form, so that what one
+// window said can be taken out again.
+class SignatureBelief {
+ public:
+  // To be kept over a restart: all that is known, the prior included.
+  struct Memory {
+    std::array<double, Message::kPacked> precision{};
+    std::array<double, kFeatures> shift{};
+    double share = -1;  // below 0: not known
+  };
+
+  explicit SignatureBelief(const SignaturePrior& prior)
+      : prior_(prior), precision_(prior.precision), shift_(prior.shift) {
+    frozen_precision_.setZero();
+    frozen_shift_.setZero();
+  }
+  SignatureBelief(const SignaturePrior& prior, const Memory& memory);
+  Memory memory() const;
+
+  // shared: said by windows in which others worked too. Such windows have their errors in common.
+  void replace(const Message& old, const Message& now, bool shared);
+  // The window is no longer kept: what it said stays, and fades. Windows in company count as one from then on.
+  void freeze(const Message& message, bool shared);
+  void fade(double kept);
+
+  const FeatureMatrix& precision() const { return precision_; }
+  const Features& shift() const { return shift_; }
+  const Moments& moments() const;
+  // Counts how often what is known has moved so far that windows are worth another look.
+  uint64_t revision() const { return revision_; }
+  void note_revision();
+  // By what it showed while it was alone. In company two that are not known make each other's signatures look certain.
+  Moments moments_by_itself() const;
+
+  // The share of the GPU's time it had last; empty before the first window.
+  double share = -1;
+
+ private:
+  SignaturePrior prior_;
+  FeatureMatrix frozen_precision_;
+  Features frozen_shift_;
+  FeatureMatrix precision_;
+  Features shift_;
+  FeatureMatrix shared_precision_ = FeatureMatrix::Zero();  // of precision_
+  Features shared_shift_ = Features::Zero();
+  double shared_windows_ = 0;
+  uint64_t revision_ = 1;
+  Features revised_mean_ = Features::Zero();
+  double revised_variance_ = 0;
+  mutable Moments moments_;
+  mutable bool moments_valid_ = false;
+};
+
+// What a new process is assumed to be when one of its kind is known.
+SignaturePrior kin_prior(const SignatureBelief& known, const Constants& constants);
+
+// The inverse of a symmetric positive definite matrix.
+FeatureMatrix inverse_of(const FeatureMatrix& matrix);
+
+}  // namespace gpuledger::attribute

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "attribute/estimate/signature_belief.h"
+#include "attribute/estimate/timeline.h"
+
+namespace gpuledger::attribute {
+
+// Who is on the GPU together. Shares of time are usual for a roster, and errors of shares last as long as it does.
+struct Roster {
+  struct Seat {
+    uint64_t account = 0;
+    uint64_t owner = 0;
+    ProcKey process;
+    std::shared_ptr<SignatureBelief> belief;
+    double facts = 0;                            // for its share: samples, the older the less
+    double inherited = 0;                        // likewise, from before this roster
+    FeatureMatrix said = FeatureMatrix::Zero();  // precision of all its messages in this roster
+  };
+  std::vector<Seat> seats;
+  bool mps = false;
+  bool over = false;   // shares changed: the same processes begin another one
+  double at = 0;       // end of its last window
+  double windows = 0;  // in the history
+};
+
+// One window of the history, kept so that it can be estimated again.
+struct Window {
+  struct Part {
+    double time = 0;  // estimated: share of the window, in cycles of the reference clock
+    double joules = 0;
+    double error = 0;  // of the joules, one standard deviation
+    double share = 0;  // what the evidence about time says before anything else, and its variance
+    double share_variance = 0;
+    double traced_time = 0;
+    double traced_idle = 0;
+    Message message;
+  };
+  struct OwnerError {
+    uint64_t owner = 0;
+    double error = 0;
+  };
+
+  std::shared_ptr<Roster> roster;
+  double end = 0;
+  double seconds = 0;
+  double joules = 0;
+  double busy = 1;  // in cycles of the reference clock
+  bool traced = false;
+  bool blind = false;
+  uint64_t revision = 0;  // of all beliefs when it was estimated
+  Features shown = Features::Zero();
+  Features variance = Features::Zero();  // of what is shown; huge where it is not known
+  std::vector<Part> parts;
+  std::vector<OwnerError> owner_errors;
+};
+
+}  // namespace gpuledger::attribute

@@ -1,0 +1,175 @@
+#include "attribute/estimate/window_solver.h"
+
+#include <Eigen/Cholesky>
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace gpuledger::attribute {
+namespace {
+
+// Clients of MPS meet their bounds, which takes longer.
+constexpr int kRounds = 2;
+constexpr int kRoundsOfMps = 4;
+constexpr double kTimeAlone = 1;  // error of the prior where there is nobody else: the busy time decides
+
+double square(double x) {
+  return x * x;
+}
+
+}  // namespace
+
+void WindowSolver::solve(Window& window, bool teach) {
+  take_out_own_message(window);
+  weigh_time_evidence(window);
+  if (window.blind) {
+    for (size_t i = 0; i < work_.size(); ++i) {
+      window.parts[i].time = work_[i].prior_time;
+      work_[i].spent = work_[i].prior_time * work_[i].signature.mean[kPower];
+    }
+    charge(window);
+    return;
+  }
+  for (int round = 0; round < (window.roster->mps ? kRoundsOfMps : kRounds); ++round) solve_times(window);
+  for (size_t i = 0; i < work_.size(); ++i) window.parts[i].time = work_[i].time;
+
+  // What is shown beyond the estimate belongs to those whose signatures may give way.
+  Features expected = Features::Zero();
+  for (const Work& work : work_) expected += work.time * work.signature.mean;
+  const Features pull = noise(window, Noise::kTimesGiven).llt().solve(window.shown - expected);
+  for (Work& work : work_) {
+    const double wander = square(constants_.signature_wander * work.signature.mean[kPower]);
+    const double power = work.signature.mean[kPower] +
+                         work.time * (work.signature.covariance.row(kPower).dot(pull) + wander * pull[kPower]);
+    work.spent = work.time * std::max(0.0, power);
+  }
+  charge(window);
+  if (teach) send_messages(window);
+}
+
+void WindowSolver::take_out_own_message(const Window& window) {
+  work_.resize(window.parts.size());
+  for (size_t i = 0; i < work_.size(); ++i) {
+    const SignatureBelief& belief = *window.roster->seats[i].belief;
+    const Window::Part& part = window.parts[i];
+    work_[i].signature = !part.message.empty() ? moments_of(belief.precision() - part.message.precision(),
+                                                            belief.shift() - part.message.shift())
+                                               : belief.moments();
+    work_[i].time_variance = 0;
+    work_[i].spent = 0;
+  }
+}
+
+bool WindowSolver::sums_to_busy(const Window& window) const {
+  return !window.roster->mps || window.parts.size() == 1;
+}
+
+double WindowSolver::busy_error(const Window& window) const {
+  return std::hypot(constants_.reading_error, constants_.activity_error * window.busy);
+}
+
+// Time evidence is one normal distribution for each process: by the trace, by the driver's samples, or by presence.
+void WindowSolver::weigh_time_evidence(Window& window) {
+  double traced = 0;
+  for (const Window::Part& part : window.parts) traced += part.traced_time;
+  // Longer than the GPU was busy: contexts were resident without work while others waited for nothing either.
+  const double working = traced > 0 ? std::min(1.0, window.busy / traced) : 1;
+  // Clients of MPS run side by side as long as there are SMs for all of them.
+  double wanted = 0;
+  for (const Work& work : work_) wanted += work.signature.mean[1 + Activity::kSm];
+  for (size_t i = 0; i < work_.size(); ++i) {
+    Work& work = work_[i];
+    const Window::Part& part = window.parts[i];
+    if (window.parts.size() == 1) {
+      work.prior_time = window.busy;
+      work.prior_variance = square(kTimeAlone);
+    } else if (window.traced) {
+      work.prior_time = part.traced_time * working;
+      work.prior_variance = square(constants_.exact_error * work.prior_time + constants_.exact_least) +
+                            square(constants_.exact_idle_error * part.traced_idle) +
+                            square(constants_.exact_scale_error * std::log(working) * work.prior_time);
+    } else if (window.roster->mps) {
+      work.prior_time = window.busy * std::min(1.0, 1 / std::max(1e-9, wanted));
+      work.prior_variance = square(constants_.mps_deviation * window.busy);
+    } else {
+      work.prior_time = part.share * window.busy;
+      work.prior_variance = square(constants_.share_deviation * work.prior_time + constants_.share_deviation_least) +
+                            part.share_variance * square(window.busy);
+    }
+    work.time = window.parts[i].time > 0 ? window.parts[i].time : work.prior_time;
+    work.time_variance = work.prior_variance;
+  }
+}
+
+// Of what is shown, given the times or while they are open: errors of the readings, of the signatures, and their
+// wander.
+FeatureMatrix WindowSolver::noise(const Window& window, Noise kind) const {
+  FeatureMatrix sum = window.variance.asDiagonal();
+  constexpr double kNothing = 1e-5;
+  for (const Work& work : work_) {
+    const double weight = square(work.time) + (kind == Noise::kTimesOpen ? work.time_variance : 0);
+    if (weight < kNothing) continue;
+    sum += weight * (kind == Noise::kDoubtful ? work.doubtful : work.signature.covariance);
+    sum.diagonal() += square(constants_.signature_wander * work.time) * work.signature.mean.cwiseAbs2();
+  }
+  return sum;
+}
+
+void WindowSolver::solve_times(const Window& window) {
+  const FeatureMatrix noise_now = noise(window, Noise::kTimesOpen);
+  const Eigen::LLT<FeatureMatrix> root(noise_now);
+  const Features seen = root.matrixL().solve(window.shown);
+  std::array<Measurement, kFeatures + 1> measurements;
+  for (int f = 0; f < kFeatures; ++f) measurements[static_cast<size_t>(f)].seen = seen[f];
+  // Clients of MPS overlap: together they have at least the time in which any kernel ran.
+  const double error = busy_error(window);
+  const bool all = sums_to_busy(window);
+  measurements[kFeatures] = {window.busy / error, all ? 1 : kNoMatter, 1};
+  variables_.resize(work_.size());
+  for (size_t i = 0; i < work_.size(); ++i) {
+    const Features effect = root.matrixL().solve(work_[i].signature.mean);
+    Variable& variable = variables_[i];
+    for (int f = 0; f < kFeatures; ++f) variable.effect[static_cast<size_t>(f)] = effect[f];
+    variable.effect[kFeatures] = 1 / error;
+    variable.prior_mean = work_[i].prior_time;
+    variable.prior_error = std::sqrt(work_[i].prior_variance);
+    variable.highest = all ? 10 : constants_.mps_most * window.busy;
+  }
+  bounded_least_squares(measurements, variables_, times_);
+  for (size_t i = 0; i < work_.size(); ++i) work_[i].time = times_[i];
+  posterior_of_times(window, noise_now);
+}
+
+void WindowSolver::posterior_of_times(const Window& window, const FeatureMatrix& noise_now) {
+  JointMatrix gram = JointMatrix::Zero();
+  gram.topLeftCorner<kFeatures, kFeatures>() = noise_now;
+  gram(kFeatures, kFeatures) = square(sums_to_busy(window) ? busy_error(window) : kNoMatter);
+  Joint effect;
+  for (const Work& work : work_) {
+    effect << work.signature.mean, 1;
+    gram += work.prior_variance * effect * effect.transpose();
+  }
+  const Eigen::LLT<JointMatrix> root(gram);
+  for (Work& work : work_) {
+    effect << work.signature.mean, 1;
+    const double explained = square(work.prior_variance) * root.matrixL().solve(effect).squaredNorm();
+    work.time_variance = std::max(0.0, work.prior_variance - explained);
+  }
+}
+
+// Everything that was spent is shared out in proportion to what each is estimated to have spent.
+void WindowSolver::charge(Window& window) {
+  double sum = 0;
+  for (const Work& work : work_) sum += work.spent;
+  if (sum <= 0) {
+    for (Work& work : work_) work.spent = work.prior_time;
+    sum = std::accumulate(work_.begin(), work_.end(), 0.0, [](double s, const Work& w) { return s + w.spent; });
+  }
+  for (size_t i = 0; i < work_.size(); ++i) {
+    const double share = sum > 0 ? work_[i].spent / sum : 1 / static_cast<double>(work_.size());
+    window.parts[i].joules = window.joules * share;
+  }
+  estimate_errors(window);
+}
+
+}  // namespace gpuledger::attribute

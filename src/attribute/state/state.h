@@ -1,0 +1,63 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attribute/books/power_floor.h"
+#include "attribute/estimate/estimator.h"
+#include "base/clock.h"
+#include "base/ids.h"
+#include "base/units.h"
+#include "model/identity.h"
+#include "model/ledger.h"
+#include "model/sample.h"
+
+namespace gpuledger::attribute {
+
+// What the books remember over a restart: every counter, and what was learned. Not the steps that could still be
+// estimated again, nor idleness: nobody looked meanwhile.
+
+struct OwnerState {
+  Owner owner;
+  Booked booked;
+  double error = 0;  // joules, of the estimate
+};
+
+struct AccountState {
+  ProcessIdentity identity;
+  std::optional<MigId> mig_id;  // of the account; the instance may never have been described
+  std::optional<MigInstance> mig;
+  Booked booked;
+  Booked inherited;
+  Energy static_energy;
+  double claimed = 0;                   // joules above the static watts, of the estimate
+  double error = 0;                     // of these
+  std::optional<Nanoseconds> gone_for;  // empty: alive
+};
+
+struct DeviceState {
+  GpuUuid uuid;
+  std::string boot_id;            // start ticks, steady time and the counter compare only within one boot
+  Timestamp read_at;              // when the counter was
+  std::optional<Energy> counter;  // empty: never read, or a GPU that has none
+  Energy measured;
+  std::array<Energy, kReasonCount> unattributed{};
+  std::map<uint64_t, uint64_t> xids;
+  std::map<uint64_t, Nanoseconds> xid_seen;
+  std::vector<OwnerState> owners;
+  std::vector<AccountState> accounts;
+  PowerFloor::Memory idle_floor;
+  PowerFloor::Memory resident_floor;
+  EstimatorMemory learned;
+};
+
+struct EngineState {
+  uint64_t number = 0;  // of the save; of two states the one with the higher is the younger
+  std::vector<DeviceState> devices;
+};
+
+}  // namespace gpuledger::attribute
