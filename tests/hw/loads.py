@@ -1,8 +1,8 @@
 """One GPU process whose work is counted, for tests/hw/validate.py.
 
 usage: loads.py KIND DUTY LOG
-KIND: conv attention fp32 gelu gather train matvec copy spin hold
-DUTY: steady | cycle:ON:PERIOD | burst:SEED (seconds)
+KIND: conv attention fp32 gelu gather train matvec copy spin hold, and those of models_a.py and models_b.py
+DUTY: steady | cycle:ON:PERIOD | burst:SEED (seconds) | requests:SEED:RATE:MOST (a second; of 1 to MOST units each)
 
 Prints "imported" once Python is ready; the GPU is not touched yet. Then obeys lines on its standard input:
   context       makes its context and warms up, prints "ready"
@@ -17,14 +17,15 @@ import time
 
 import torch
 
+import gpu
+import models_a
+import models_b
+from gpu import GPU, random_tensor
+
 BATCH_SECONDS = 0.02  # what is handed to the GPU at once: short beside every duty, long beside a launch
 LOG_SECONDS = 0.1
 MOST_UNITS_PER_BATCH = 2000
-GPU = "cuda"
-
-
-def random_tensor(*shape, dtype=torch.bfloat16):
-    return torch.randn(*shape, device=GPU, dtype=dtype)
+MOST_LATE_SECONDS = 1.0  # requests that would have waited longer were given up by those who asked
 
 
 def make_conv():
@@ -113,6 +114,28 @@ def make_hold():
     return lambda: held  # keeps it alive
 
 
+def kinds():
+    """All that work; the older ones have no tiny shapes for a CPU."""
+    places = (models_a, models_b) if gpu.ON_CPU else (sys.modules[__name__], models_a, models_b)
+    return [name[5:] for place in places for name, thing in vars(place).items()
+            if name.startswith("make_") and name not in ("make_hold", "make_decoder") and callable(thing)]
+
+
+def maker(kind):
+    for place in (sys.modules[__name__], models_a, models_b):
+        if hasattr(place, "make_" + kind):
+            return getattr(place, "make_" + kind)
+    sys.exit(f"loads.py: no kind {kind}")
+
+
+def requests(duty):
+    """Endless (seconds after the one before, units)."""
+    _, seed, rate, most = duty.split(":")
+    chance = random.Random(int(seed))
+    while True:
+        yield chance.expovariate(float(rate)), chance.randint(1, int(most))
+
+
 def duty_phases(duty):
     """Endless (on seconds, off seconds)."""
     kind, *numbers = duty.split(":")
@@ -136,6 +159,7 @@ class Worker:
 
     def __init__(self, kind, duty, log_path):
         self.kind = kind
+        self.requests = requests(duty) if duty.startswith("requests:") else None
         self.phases = duty_phases(duty)
         self.log_file = open(log_path, "w", buffering=1)
         self.finished = 0
@@ -149,9 +173,9 @@ class Worker:
             self.logged = now
 
     def make_context(self):
-        torch.cuda.init()
-        self.unit = globals()["make_" + self.kind]()
-        torch.cuda.synchronize()
+        gpu.start()
+        self.unit = maker(self.kind)()
+        gpu.finish()
         self.log(force=True)
         if self.kind == "hold":
             return
@@ -159,10 +183,10 @@ class Worker:
         began, timed = 0.0, 8
         for i in range(timed + 1):
             if i == 1:
-                torch.cuda.synchronize()
+                gpu.finish()
                 began = time.monotonic()
             self.unit()
-        torch.cuda.synchronize()
+        gpu.finish()
         each = max(1e-7, (time.monotonic() - began) / timed)
         self.batch = int(min(MOST_UNITS_PER_BATCH, max(1, BATCH_SECONDS / each)))
         self.finished += timed + 1
@@ -174,22 +198,41 @@ class Worker:
         self.finished += units
         self.log()
 
-    def work_until(self, end):
-        while time.monotonic() < end:
-            for _ in range(self.batch):
-                self.unit()
-            event = torch.cuda.Event()
-            event.record()
-            self.queue.append((event, self.batch))
-            if len(self.queue) >= 2:
-                self.take_oldest()
+    def hand_over(self, units):
+        for _ in range(units):
+            self.unit()
+        self.queue.append((gpu.mark(), units))
+        if len(self.queue) >= 2:
+            self.take_oldest()
+
+    def drain(self):
         while self.queue:
             self.take_oldest()
         self.log(force=True)
 
+    def work_until(self, end):
+        while time.monotonic() < end:
+            self.hand_over(self.batch)
+        self.drain()
+
+    def serve_until(self, end):
+        due = time.monotonic()
+        for gap, units in self.requests:
+            due = max(due + gap, time.monotonic() - MOST_LATE_SECONDS)
+            time.sleep(max(0.0, min(due, end) - time.monotonic()))
+            if time.monotonic() >= end:
+                return
+            self.log(force=True)
+            while units > 0 and time.monotonic() < end:
+                self.hand_over(min(units, self.batch))
+                units -= self.batch
+            self.drain()
+
     def work(self, end):
         if self.kind == "hold":
             time.sleep(max(0.0, end - time.monotonic()))
+        if self.requests:
+            self.serve_until(end)
         while time.monotonic() < end:
             on, off = next(self.phases)
             self.log(force=True)

@@ -6,8 +6,10 @@ import queue
 import subprocess
 import sys
 import threading
+import time
 
 LOADS = pathlib.Path(__file__).resolve().parent / "loads.py"
+KILLED_SECONDS = 10
 _children = []
 
 
@@ -66,10 +68,7 @@ class Child:
             raise RuntimeError(f"{self.process.args[:4]} did not end: {self.last_words()}") from None
 
     def kill(self):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait(timeout=20)
-        self.close()
+        end_all([self])
 
 
 class Load(Child):
@@ -100,7 +99,20 @@ class Load(Child):
         return [(float(p[0]), int(p[1])) for p in pairs if len(p) == 2]
 
 
-def end_all(children=None):
-    """Kills those that still run, of ours only."""
-    for child in list(_children) if children is None else children:
-        child.kill()
+def end_all(children=None, seconds=0):
+    """Kills those that still run after these seconds, of ours only. All at once: one may take a while to go."""
+    children = list(_children if children is None else children)
+    until = time.monotonic() + seconds
+    for child in children:
+        while child.process.poll() is None and time.monotonic() < until:
+            time.sleep(0.02)
+    for child in children:
+        if child.process.poll() is None:
+            child.process.kill()
+    until = time.monotonic() + KILLED_SECONDS
+    for child in children:
+        try:
+            child.process.wait(timeout=max(0.1, until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            pass  # it is killed, but the driver holds it: nothing more to do
+        child.close()

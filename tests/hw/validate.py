@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Checks who gets the joules on a real GPU, with loads whose true cost is measured. See README.md here.
 
-usage: validate.py PROGRAM OUT_DIR [FLAGS OF record...]
-Leaves table.json and recordings.tar.gz in OUT_DIR. Bounded to 8 minutes and 30 seconds; changes no setting of the card.
+usage: [VALIDATION_SET=1..7] validate.py PROGRAM OUT_DIR [FLAGS OF record...]
+The flags, such as --exact-time=on, are for recording only; where the program does not know them it records without.
+Leaves table.json and recordings.tar.gz in OUT_DIR. Bounded to 8 minutes and 45 seconds; changes no setting of the card.
 """
 import bisect
+import itertools
 import json
 import os
 import pathlib
@@ -13,106 +15,32 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import NamedTuple
 
 import pynvml
 
 import recordings
 from processes import Child, Load, end_all
+from scenarios import SETS, with_kinds, working_kinds
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "accuracy"))
 from scoring import run_replay, score  # noqa: E402
 
-MOST_SECONDS = 490
+MOST_SECONDS = 505  # and some for ending the children and packing
 CALIBRATION_SECONDS = 4.0
 SHORTEST_WORK_SECONDS = 1.2  # however long its context took
 SETTLE_SECONDS = 0.6  # clocks follow the work with some delay
 STARTUP_SECONDS = 90  # the first import of a cold machine
+CONTEXT_SECONDS = 60  # a first context, with the libraries it loads
+WARMING_SECONDS = 3
+REST_SECONDS = 1.8  # the clocks and the heat go down
+REST_WATCH_SECONDS = 3.5
 BEGAN = time.monotonic()
+RULES = ("adaptive", "utilization")
+SCENARIOS = SETS[os.environ.get("VALIDATION_SET", "1")]
 
 
-class OutOfTime(Exception):
-    pass
-
-
-class Job(NamedTuple):
-    kind: str
-    duty: str
-    at: float
-    until: float
-
-
-class Scenario(NamedTuple):
-    name: str
-    jobs: list
-    mps: bool = False
-    together: bool = False  # begin to work at one moment
-
-    def seconds(self):
-        return max(job.until for job in self.jobs)
-
-
-SHORT_KINDS = ("conv", "gather", "fp32", "attention", "matvec", "gelu", "conv", "fp32")
-SCENARIOS = (
-    Scenario("v_conv_gather", [Job("conv", "steady", 2, 24), Job("gather", "steady", 12, 36)]),
-    Scenario("v_three_kinds", [Job("gelu", "steady", 2, 37), Job("fp32", "steady", 9, 26), Job("attention", "burst:3", 17, 35)]),
-    Scenario("v_short_beside_train", [Job("train", "steady", 2, 38)]
-             + [Job(kind, "steady", 7 + 3.5 * i, 9.5 + 3.5 * i) for i, kind in enumerate(SHORT_KINDS)]),
-    Scenario("v_duty_30", [Job("attention", "steady", 2, 34), Job("gather", "cycle:0.3:1.0", 10, 37)]),
-    Scenario("v_never_alone", [Job("attention", "steady", 2, 34), Job("matvec", "steady", 2, 34)], together=True),
-    Scenario("v_holders", [Job("hold", "steady", 2, 37), Job("hold", "steady", 3, 36), Job("copy", "steady", 5, 32),
-                           Job("spin", "steady", 12, 28), Job("matvec", "burst:7", 18, 36)]),
-    Scenario("v_mps", [Job("fp32", "steady", 2, 28), Job("matvec", "cycle:1:2", 9, 36), Job("train", "steady", 16, 37)], mps=True),
-    Scenario("v_equal_kinds", [Job("conv", "steady", 2, 24), Job("conv", "steady", 11, 36)]),
-)
-# Other companies of the same kinds, for a look with fresh eyes after a change: VALIDATION_SET=2.
-SCENARIOS_2 = (
-    Scenario("w_gelu_attention", [Job("gelu", "steady", 2, 26), Job("attention", "steady", 14, 36)]),
-    Scenario("w_train_matvec", [Job("train", "steady", 2, 37), Job("matvec", "burst:5", 9, 30), Job("spin", "steady", 20, 35)]),
-    Scenario("w_short_beside_matvec", [Job("matvec", "steady", 2, 38)]
-             + [Job(kind, "steady", 8 + 3.5 * i, 10.5 + 3.5 * i) for i, kind in enumerate(SHORT_KINDS[:7])]),
-    Scenario("w_spin_gather", [Job("spin", "steady", 2, 37), Job("gather", "cycle:0.5:2.0", 10, 33)]),
-    Scenario("w_never_alone", [Job("train", "steady", 2, 34), Job("spin", "steady", 2, 34)], together=True),
-    Scenario("w_equal_fp32", [Job("fp32", "steady", 2, 37), Job("fp32", "steady", 12, 30)]),
-    Scenario("w_mps", [Job("gelu", "cycle:0.6:1.5", 2, 30), Job("spin", "steady", 9, 36), Job("conv", "burst:4", 16, 37)], mps=True),
-)
-# And others again: longer, with more neighbours, and one that comes back (VALIDATION_SET=3).
-SCENARIOS_3 = (
-    Scenario("x_conv_train", [Job("conv", "steady", 2, 40), Job("train", "cycle:0.4:1.6", 8, 44)]),
-    Scenario("x_four_kinds", [Job("matvec", "steady", 2, 46), Job("gelu", "steady", 8, 30), Job("fp32", "burst:4", 14, 40),
-                              Job("gather", "steady", 24, 44)]),
-    Scenario("x_comes_back", [Job("attention", "steady", 2, 40), Job("spin", "steady", 9, 17), Job("spin", "steady", 25, 34)]),
-    Scenario("x_short_beside_gelu", [Job("gelu", "steady", 2, 38)]
-             + [Job(kind, "steady", 6 + 3.8 * i, 8.6 + 3.8 * i) for i, kind in enumerate(reversed(SHORT_KINDS))]),
-    Scenario("x_equal_attention", [Job("attention", "steady", 2, 38), Job("attention", "steady", 10, 30)]),
-    Scenario("x_mps", [Job("matvec", "steady", 2, 36), Job("fp32", "burst:3", 9, 38), Job("gather", "steady", 18, 34)], mps=True),
-    Scenario("x_never_alone", [Job("fp32", "steady", 2, 30), Job("gather", "steady", 2, 30)], together=True),
-)
-# As people share a GPU: serving beside training, two newcomers at once, one after the other (VALIDATION_SET=4).
-SCENARIOS_4 = (
-    Scenario("y_train_serve", [Job("train", "steady", 2, 42), Job("matvec", "cycle:0.4:1.0", 8, 42)]),
-    Scenario("y_two_newcomers", [Job("gelu", "steady", 2, 44), Job("conv", "steady", 8, 44), Job("attention", "steady", 11, 34)]),
-    Scenario("y_handover", [Job("fp32", "steady", 2, 20), Job("gather", "steady", 11, 33), Job("conv", "steady", 26, 44)]),
-    Scenario("y_bursts", [Job("attention", "burst:5", 2, 42), Job("train", "steady", 8, 40)]),
-    Scenario("y_short_beside_conv", [Job("conv", "steady", 2, 38)]
-             + [Job(kind, "steady", 6 + 4.2 * i, 8.8 + 4.2 * i)
-                for i, kind in enumerate(("matvec", "attention", "gelu", "gather", "fp32", "gelu", "matvec"))]),
-    Scenario("y_mps", [Job("train", "steady", 2, 32), Job("gather", "cycle:0.5:1.5", 8, 38), Job("attention", "steady", 17, 38)],
-             mps=True),
-    Scenario("y_never_alone", [Job("conv", "steady", 2, 30), Job("gelu", "steady", 2, 30)], together=True),
-)
-# The other way round: the uneven ones are there first (VALIDATION_SET=5).
-SCENARIOS_5 = (
-    Scenario("z_serve_conv", [Job("matvec", "cycle:0.5:1.2", 2, 37), Job("conv", "steady", 8, 34)]),
-    Scenario("z_burst_newcomer", [Job("fp32", "steady", 2, 37), Job("attention", "burst:4", 8, 35)]),
-    Scenario("z_three", [Job("train", "steady", 2, 38), Job("gather", "steady", 11, 38), Job("gelu", "steady", 17, 33)]),
-    Scenario("z_short_beside_attention", [Job("attention", "steady", 2, 35)]
-             + [Job(kind, "steady", 6 + 4.6 * i, 8.9 + 4.6 * i)
-                for i, kind in enumerate(("gelu", "matvec", "conv", "fp32", "gather", "matvec"))]),
-    Scenario("z_mps", [Job("fp32", "steady", 2, 28), Job("conv", "steady", 8, 36), Job("matvec", "cycle:0.6:1.4", 17, 36)],
-             mps=True),
-)
-SCENARIOS = {"2": SCENARIOS_2, "3": SCENARIOS_3, "4": SCENARIOS_4, "5": SCENARIOS_5}.get(os.environ.get("VALIDATION_SET"), SCENARIOS)
+class OutOfTime(BaseException):
+    """Not an Exception, so that no scenario takes it for a failure of its own."""
 
 
 def say(*words):
@@ -129,6 +57,7 @@ class Meter:
     def __init__(self):
         pynvml.nvmlInit()
         self.gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
+        self.knows_our_pids = False
 
     def edge(self):
         first = pynvml.nvmlDeviceGetTotalEnergyConsumption(self.gpu)
@@ -178,44 +107,89 @@ def units_at(points, moment):
     return u0 + (u1 - u0) * (moment - t0) / (t1 - t0) if t1 > t0 else u1
 
 
+def ask_all(loads, command, answer, seconds):
+    """Those that answer; the others are ended with a line."""
+    good = {}
+    for kind, load in loads.items():
+        try:
+            if command:
+                load.tell(command)
+            good[kind] = load
+        except OSError as error:
+            leave_out(load, error)
+    for kind, load in list(good.items()):
+        try:
+            load.expect(answer, seconds)
+        except RuntimeError as error:
+            leave_out(load, error)
+            del good[kind]
+    return good
+
+
+def leave_out(load, error):
+    say(f"{load.kind} is left out: {error}")
+    load.kill()
+
+
+def start_all(kinds, folder, meter):
+    """One load of each kind, with its context; those that fail are left out."""
+    loads = ask_all({kind: Load(kind, "steady", folder) for kind in kinds}, None, "imported", STARTUP_SECONDS)
+    say("imported")
+    loads = ask_all(loads, "context", "ready", CONTEXT_SECONDS)
+    listed = meter.pids()
+    meter.knows_our_pids = all(load.pid in listed for load in loads.values())
+    say("contexts made")
+    return loads
+
+
+def measure(meter, load, table):
+    """Its units and joules while it works alone: (begin, end, joules)."""
+    try:
+        load.tell(f"work {SETTLE_SECONDS + CALIBRATION_SECONDS + 0.4}")
+        time.sleep(SETTLE_SECONDS)
+        table[load.kind] = meter.watch(CALIBRATION_SECONDS)
+        load.expect("done", 20)
+    except (RuntimeError, OSError) as error:
+        leave_out(load, error)
+        table.pop(load.kind, None)
+
+
+def cost(load, begin, end, joules, resident):
+    points = load.points()
+    units = units_at(points, end) - units_at(points, begin)
+    dynamic = max(0.0, joules - resident * (end - begin))
+    say(f"  {load.kind:10s} {dynamic / (end - begin):6.1f} W above resident, {units / (end - begin):10.1f} units/s")
+    return {"joules_per_unit": dynamic / units, "units_per_second": units / (end - begin),
+            "dynamic_watts": dynamic / (end - begin)}
+
+
 def calibrate(meter, folder):
     """Joules per unit of each kind, alone at work, above the watts of contexts that do nothing."""
-    kinds = ["conv", "attention", "fp32", "gelu", "gather", "train", "matvec", "copy", "spin"]
-    loads = {kind: Load(kind, "steady", folder) for kind in kinds + ["hold"]}
-    for load in loads.values():
-        load.expect("imported", STARTUP_SECONDS)
-    say("imported")
-    for load in loads.values():
-        load.tell("context")
-    for load in loads.values():
-        load.expect("ready", STARTUP_SECONDS)
-    say("contexts made")
-    loads["conv"].tell("work 3")  # leakage grows with heat: nobody is measured on a cold GPU
-    loads["conv"].expect("done", 20)
-    time.sleep(2)
-    before, costs = meter.watts(4), {}
+    loads = start_all(working_kinds(SCENARIOS) + ["hold"], folder, meter)
+    kinds = [kind for kind in loads if kind != "hold"]
+    if not kinds:
+        raise RuntimeError("no load works")
+    # Leakage grows with heat: nobody is measured on a cold GPU.
+    ask_all({kinds[0]: loads[kinds[0]]}, f"work {WARMING_SECONDS}", "done", 20)
+    time.sleep(REST_SECONDS)
+    before, measured = meter.watts(REST_WATCH_SECONDS), {}
     say(f"resident {before:.1f} W")
     for kind in kinds:
-        loads[kind].tell(f"work {SETTLE_SECONDS + CALIBRATION_SECONDS + 0.4}")
-        time.sleep(SETTLE_SECONDS)
-        costs[kind] = meter.watch(CALIBRATION_SECONDS)
-        loads[kind].expect("done", 20)
-    time.sleep(1.5)
-    after = meter.watts(3)
+        measure(meter, loads[kind], measured)
+    time.sleep(REST_SECONDS)
+    after = meter.watts(REST_WATCH_SECONDS)
     for load in loads.values():
         load.close()
-    for load in loads.values():
-        load.wait(15)
-    resident, table = (before + after) / 2, {}
-    for kind, (begin, end, joules) in costs.items():
-        points = loads[kind].points()
-        units = units_at(points, end) - units_at(points, begin)
-        dynamic = max(0.0, joules - resident * (end - begin))
-        table[kind] = {"joules_per_unit": dynamic / units, "units_per_second": units / (end - begin),
-                       "dynamic_watts": dynamic / (end - begin)}
-        say(f"  {kind:10s} {dynamic / (end - begin):6.1f} W above resident, {units / (end - begin):10.1f} units/s")
-    table["hold"] = {"joules_per_unit": 0.0, "units_per_second": 0.0, "dynamic_watts": 0.0}
+    end_all(loads.values(), 5)
     say(f"resident {before:.1f} W before, {after:.1f} W after")
+    resident, table = (before + after) / 2, {}
+    for kind, (begin, end, joules) in measured.items():
+        try:
+            table[kind] = cost(loads[kind], begin, end, joules, resident)
+        except ArithmeticError:
+            say(f"{kind} is left out: it finished nothing")
+    if "hold" in loads:
+        table["hold"] = {"joules_per_unit": 0.0, "units_per_second": 0.0, "dynamic_watts": 0.0}
     return {"resident_watts": resident, "resident_watts_before": before, "resident_watts_after": after, "kinds": table}
 
 
@@ -247,28 +221,57 @@ def start_recording(program, trace, flags):
     return recorder, time.monotonic()
 
 
-def make_context(load, meter):
-    before = meter.pids()
-    load.tell("context")
-    load.expect("ready", 30)
-    meter.name_of(load, before)
+def accepted(program, flags, folder):
+    """The flags, or none where the program cannot record with them."""
+    if not flags:
+        return flags
+    try:
+        recorder, _ = start_recording(program, folder / "try.jsonl.gz", flags)
+        time.sleep(1)
+        stop_recording(recorder)
+        return flags
+    except (RuntimeError, OSError) as error:
+        say("recording without", *flags, "because:", error)
+        return []
+
+
+def stop_recording(recorder):
+    recorder.process.send_signal(signal.SIGINT)
+    if recorder.wait(15) != 0:
+        raise RuntimeError("record failed: " + recorder.last_words())
+
+
+def make_contexts(loads, meter):
+    """All at once where the driver says our pids; else one by one, to see which is new."""
+    for group in [loads] if meter.knows_our_pids else [[load] for load in loads]:
+        before = meter.pids()
+        for load in group:
+            load.tell("context")
+        for load in group:
+            load.expect("ready", 30)
+        for load in group:
+            meter.name_of(load, before)
 
 
 def play(scenario, loads, meter, zero):
-    """Sends every load to work at its time; returns when all are gone."""
-    todo = sorted(zip(scenario.jobs, loads), key=lambda pair: pair[0].at)
-    for job, load in todo:
-        time.sleep(max(0.0, zero + job.at - time.monotonic()))
-        make_context(load, meter)
-        if scenario.mps and not meter.has_mps_client(load.pid):
-            raise RuntimeError("a client came, but not by MPS")
-        if not scenario.together:
-            load.finish_at(max(zero + job.until, time.monotonic() + SHORTEST_WORK_SECONDS))
-    for job, load in todo:
-        if scenario.together:
-            load.finish_at(zero + job.until)
-    for job, load in todo:
+    """Sends every load to work at its time; returns those that worked when all are gone."""
+    todo, worked = sorted(zip(scenario.jobs, loads), key=lambda pair: pair[0].at), []
+    for at, pairs in itertools.groupby(todo, key=lambda pair: pair[0].at):
+        pairs = list(pairs)
+        time.sleep(max(0.0, zero + at - time.monotonic()))
+        if time.monotonic() > zero + scenario.seconds():
+            say(scenario.name, "is late:", *(job.kind for job, _ in pairs), "left out")
+            continue
+        make_contexts([load for _, load in pairs], meter)
+        soonest = time.monotonic() + SHORTEST_WORK_SECONDS
+        for job, load in pairs:
+            if scenario.mps and not meter.has_mps_client(load.pid):
+                raise RuntimeError("a client came, but not by MPS")
+            load.finish_at(max(zero + job.until, soonest))
+            worked.append((job, load))
+    for job, load in worked:
         load.wait(max(1.0, zero + job.until - time.monotonic()) + 20)
+    return [load for _, load in worked]
 
 
 def run_scenario(scenario, loads, meter, program, flags, folder):
@@ -276,19 +279,23 @@ def run_scenario(scenario, loads, meter, program, flags, folder):
     for load in loads:
         load.expect("imported", STARTUP_SECONDS)
     recorder, zero = start_recording(program, trace, flags)
-    play(scenario, loads, meter, zero)
-    time.sleep(1.5)
-    recorder.process.send_signal(signal.SIGINT)
-    if recorder.wait(15) != 0:
-        raise RuntimeError("record failed: " + recorder.last_words())
-    return trace, zero
+    try:
+        worked = play(scenario, loads, meter, zero)
+        time.sleep(1.5)
+        stop_recording(recorder)
+    finally:
+        recorder.kill()
+    return trace, zero, worked
 
 
-def judge(scenario, trace, truth, program):
-    row = {"name": scenario.name, "mps": scenario.mps}
-    for rule in ("adaptive", "utilization"):
-        row[rule] = score(truth, run_replay(program, trace, f"--attribution={rule}"))
-    return row
+def judge(row, trace, truth, program):
+    """A recording is kept also where the program of today cannot replay it."""
+    try:
+        for rule in RULES:
+            row[rule] = score(truth, run_replay(program, trace, f"--attribution={rule}"))
+        report(row)
+    except Exception as error:
+        say(row["name"], "recorded, but not judged:", error)
 
 
 def report(row):
@@ -298,46 +305,67 @@ def report(row):
         f"{adaptive['truth_over_counter']}  lost {adaptive['lost_joules']} J")
 
 
+def spawn(scenario, mps, folder):
+    return [Load(job.kind, job.duty, folder, mps.environment if scenario.mps else {}) for job in scenario.jobs]
+
+
+def plan(kinds, results):
+    """The scenarios that can be played with the kinds that were measured."""
+    todo = []
+    for scenario in SCENARIOS:
+        if with_kinds(scenario, kinds):
+            todo.append(with_kinds(scenario, kinds))
+        else:
+            results["skipped"].append({"name": scenario.name, "why": "its loads do not work"})
+            say(scenario.name, "skipped: its loads do not work")
+    return todo
+
+
+def run_one(scenario, loads, meter, program, flags, mps, folder, results):
+    try:
+        if scenario.mps:
+            mps.start()
+        trace, zero, worked = run_scenario(scenario, loads, meter, program, flags, folder)
+        truth = recordings.write_truth(scenario, worked, zero, results["calibration"], folder)
+        recordings.hide_uuid(trace)
+        results["scenarios"].append({"name": scenario.name, "mps": scenario.mps})
+        judge(results["scenarios"][-1], trace, truth, program)
+    except Exception as error:
+        results["skipped"].append({"name": scenario.name, "why": str(error)})
+        say(scenario.name, "FAILED:", error)
+    finally:
+        end_all(loads)
+        if scenario.mps:
+            mps.stop()
+
+
 def run_all(program, out, flags, folder, results):
     meter = Meter()
     for name, value in (("gpu", pynvml.nvmlDeviceGetName(meter.gpu)), ("driver", pynvml.nvmlSystemGetDriverVersion())):
         results[name] = value.decode() if isinstance(value, bytes) else value
+    results["record_flags"] = flags = accepted(program, flags, folder)
     results["calibration"] = calibrate(meter, folder)
-    mps = Mps(folder)
-    spawn = lambda s: [Load(j.kind, j.duty, folder, mps.environment if s.mps else {}) for j in s.jobs]
-    ready = spawn(SCENARIOS[0])
-    for i, scenario in enumerate(SCENARIOS):
+    mps, todo = Mps(folder), plan(results["calibration"]["kinds"], results)
+    ready = spawn(todo[0], mps, folder) if todo else []
+    for i, scenario in enumerate(todo):
         loads = ready
         # Importing takes seconds of CPU and no GPU: the next ones do it while these work.
-        ready = spawn(SCENARIOS[i + 1]) if i + 1 < len(SCENARIOS) else []
+        ready = spawn(todo[i + 1], mps, folder) if i + 1 < len(todo) else []
         if time_left() < scenario.seconds() + 15:
             results["skipped"].append({"name": scenario.name, "why": "out of time"})
             say(scenario.name, "skipped: out of time")
             end_all(loads)
             continue
         say(scenario.name, "begins")
-        try:
-            if scenario.mps:
-                mps.start()
-            trace, zero = run_scenario(scenario, loads, meter, program, flags, folder)
-            truth = recordings.write_truth(scenario, loads, zero, results["calibration"], folder)
-            recordings.hide_uuid(trace)
-            results["scenarios"].append(judge(scenario, trace, truth, program))
-            report(results["scenarios"][-1])
-        except (RuntimeError, OSError, subprocess.SubprocessError, pynvml.NVMLError) as error:
-            results["skipped"].append({"name": scenario.name, "why": str(error)})
-            say(scenario.name, "FAILED:", error)
-        finally:
-            end_all(loads)
-            if scenario.mps:
-                mps.stop()
-            save(out, folder, results)
+        run_one(scenario, loads, meter, program, flags, mps, folder, results)
+        save(out, folder, results)
 
 
 def save(out, folder, results):
     rows = results["scenarios"]
-    for rule in ("adaptive", "utilization"):
-        percents = [row[rule]["misattributed_percent"] for row in rows if not row["name"].endswith("never_alone")]
+    for rule in RULES:
+        percents = [row[rule]["misattributed_percent"] for row in rows
+                    if rule in row and not row["name"].endswith("never_alone")]
         if percents:
             results[f"{rule}_mean_percent"] = round(sum(percents) / len(percents), 3)
             results[f"{rule}_worst_percent"] = max(percents)
@@ -363,12 +391,13 @@ def main():
             say("OUT OF TIME")
         finally:
             signal.alarm(0)
-            end_all()
             save(out, folder, results)
-    for row in results["scenarios"]:
+            end_all()
+    judged = [row for row in results["scenarios"] if all(rule in row for rule in RULES)]
+    for row in judged:
         report(row)
     say("mean", results.get("adaptive_mean_percent"), "% adaptive,", results.get("utilization_mean_percent"), "% utilization")
-    lost = [row for row in results["scenarios"] if float(row["adaptive"]["lost_joules"]) != 0]
+    lost = [row for row in judged if float(row["adaptive"]["lost_joules"]) != 0]
     return 1 if lost or not results["scenarios"] else 0
 
 

@@ -1,0 +1,136 @@
+"""Who works when, for validate.py: one list of scenarios a set (VALIDATION_SET)."""
+from typing import NamedTuple
+
+
+class Job(NamedTuple):
+    """Jobs with the same `at` begin to work at one moment."""
+
+    kind: str
+    duty: str
+    at: float
+    until: float
+
+
+class Scenario(NamedTuple):
+    name: str
+    jobs: list
+    mps: bool = False
+
+    def seconds(self):
+        return max(job.until for job in self.jobs)
+
+
+def short_jobs(first, every, kinds):
+    """Jobs of one second, one after the other."""
+    return [Job(kind, "steady", first + every * i, first + every * i + 1) for i, kind in enumerate(kinds.split())]
+
+
+SHORT_KINDS = ("conv", "gather", "fp32", "attention", "matvec", "gelu", "conv", "fp32")
+SCENARIOS_1 = (
+    Scenario("v_conv_gather", [Job("conv", "steady", 2, 24), Job("gather", "steady", 12, 36)]),
+    Scenario("v_three_kinds", [Job("gelu", "steady", 2, 37), Job("fp32", "steady", 9, 26), Job("attention", "burst:3", 17, 35)]),
+    Scenario("v_short_beside_train", [Job("train", "steady", 2, 38)]
+             + [Job(kind, "steady", 7 + 3.5 * i, 9.5 + 3.5 * i) for i, kind in enumerate(SHORT_KINDS)]),
+    Scenario("v_duty_30", [Job("attention", "steady", 2, 34), Job("gather", "cycle:0.3:1.0", 10, 37)]),
+    Scenario("v_never_alone", [Job("attention", "steady", 2, 34), Job("matvec", "steady", 2, 34)]),
+    Scenario("v_holders", [Job("hold", "steady", 2, 37), Job("hold", "steady", 3, 36), Job("copy", "steady", 5, 32),
+                           Job("spin", "steady", 12, 28), Job("matvec", "burst:7", 18, 36)]),
+    Scenario("v_mps", [Job("fp32", "steady", 2, 28), Job("matvec", "cycle:1:2", 9, 36), Job("train", "steady", 16, 37)], mps=True),
+    Scenario("v_equal_kinds", [Job("conv", "steady", 2, 24), Job("conv", "steady", 11, 36)]),
+)
+# Other companies of the same kinds, for a look with fresh eyes after a change: VALIDATION_SET=2.
+SCENARIOS_2 = (
+    Scenario("w_gelu_attention", [Job("gelu", "steady", 2, 26), Job("attention", "steady", 14, 36)]),
+    Scenario("w_train_matvec", [Job("train", "steady", 2, 37), Job("matvec", "burst:5", 9, 30), Job("spin", "steady", 20, 35)]),
+    Scenario("w_short_beside_matvec", [Job("matvec", "steady", 2, 38)]
+             + [Job(kind, "steady", 8 + 3.5 * i, 10.5 + 3.5 * i) for i, kind in enumerate(SHORT_KINDS[:7])]),
+    Scenario("w_spin_gather", [Job("spin", "steady", 2, 37), Job("gather", "cycle:0.5:2.0", 10, 33)]),
+    Scenario("w_never_alone", [Job("train", "steady", 2, 34), Job("spin", "steady", 2, 34)]),
+    Scenario("w_equal_fp32", [Job("fp32", "steady", 2, 37), Job("fp32", "steady", 12, 30)]),
+    Scenario("w_mps", [Job("gelu", "cycle:0.6:1.5", 2, 30), Job("spin", "steady", 9, 36), Job("conv", "burst:4", 16, 37)], mps=True),
+)
+# And others again: longer, with more neighbours, and one that comes back (VALIDATION_SET=3).
+SCENARIOS_3 = (
+    Scenario("x_conv_train", [Job("conv", "steady", 2, 40), Job("train", "cycle:0.4:1.6", 8, 44)]),
+    Scenario("x_four_kinds", [Job("matvec", "steady", 2, 46), Job("gelu", "steady", 8, 30), Job("fp32", "burst:4", 14, 40),
+                              Job("gather", "steady", 24, 44)]),
+    Scenario("x_comes_back", [Job("attention", "steady", 2, 40), Job("spin", "steady", 9, 17), Job("spin", "steady", 25, 34)]),
+    Scenario("x_short_beside_gelu", [Job("gelu", "steady", 2, 38)]
+             + [Job(kind, "steady", 6 + 3.8 * i, 8.6 + 3.8 * i) for i, kind in enumerate(reversed(SHORT_KINDS))]),
+    Scenario("x_equal_attention", [Job("attention", "steady", 2, 38), Job("attention", "steady", 10, 30)]),
+    Scenario("x_mps", [Job("matvec", "steady", 2, 36), Job("fp32", "burst:3", 9, 38), Job("gather", "steady", 18, 34)], mps=True),
+    Scenario("x_never_alone", [Job("fp32", "steady", 2, 30), Job("gather", "steady", 2, 30)]),
+)
+# As people share a GPU: serving beside training, two newcomers at once, one after the other (VALIDATION_SET=4).
+SCENARIOS_4 = (
+    Scenario("y_train_serve", [Job("train", "steady", 2, 42), Job("matvec", "cycle:0.4:1.0", 8, 42)]),
+    Scenario("y_two_newcomers", [Job("gelu", "steady", 2, 44), Job("conv", "steady", 8, 44), Job("attention", "steady", 11, 34)]),
+    Scenario("y_handover", [Job("fp32", "steady", 2, 20), Job("gather", "steady", 11, 33), Job("conv", "steady", 26, 44)]),
+    Scenario("y_bursts", [Job("attention", "burst:5", 2, 42), Job("train", "steady", 8, 40)]),
+    Scenario("y_short_beside_conv", [Job("conv", "steady", 2, 38)]
+             + [Job(kind, "steady", 6 + 4.2 * i, 8.8 + 4.2 * i)
+                for i, kind in enumerate(("matvec", "attention", "gelu", "gather", "fp32", "gelu", "matvec"))]),
+    Scenario("y_mps", [Job("train", "steady", 2, 32), Job("gather", "cycle:0.5:1.5", 8, 38), Job("attention", "steady", 17, 38)],
+             mps=True),
+    Scenario("y_never_alone", [Job("conv", "steady", 2, 30), Job("gelu", "steady", 2, 30)]),
+)
+# The other way round: the uneven ones are there first (VALIDATION_SET=5).
+SCENARIOS_5 = (
+    Scenario("z_serve_conv", [Job("matvec", "cycle:0.5:1.2", 2, 37), Job("conv", "steady", 8, 34)]),
+    Scenario("z_burst_newcomer", [Job("fp32", "steady", 2, 37), Job("attention", "burst:4", 8, 35)]),
+    Scenario("z_three", [Job("train", "steady", 2, 38), Job("gather", "steady", 11, 38), Job("gelu", "steady", 17, 33)]),
+    Scenario("z_short_beside_attention", [Job("attention", "steady", 2, 35)]
+             + [Job(kind, "steady", 6 + 4.6 * i, 8.9 + 4.6 * i)
+                for i, kind in enumerate(("gelu", "matvec", "conv", "fp32", "gather", "matvec"))]),
+    Scenario("z_mps", [Job("fp32", "steady", 2, 28), Job("conv", "steady", 8, 36), Job("matvec", "cycle:0.6:1.4", 17, 36)],
+             mps=True),
+)
+# Real models in their usual company: crowds, pairs, replicas, jobs of a second (VALIDATION_SET=6; models_a.py).
+SCENARIOS_6 = (
+    Scenario("a_crowd", [Job("bert", "steady", 2, 42), Job("vit", "requests:61:15:8", 5, 40), Job("graph", "steady", 9, 31),
+                         Job("stencil", "steady", 13, 36), Job("recsys", "steady", 17, 43), Job("boost", "steady", 22, 34),
+                         Job("video", "steady", 26, 40)]),
+    Scenario("a_pair", [Job("gpt", "steady", 2, 32), Job("graph", "steady", 2, 32)]),
+    Scenario("a_replicas", [Job("gpt", "requests:62:4:48", 2, 38), Job("gpt", "requests:63:4:48", 3, 36),
+                            Job("gpt", "requests:64:4:48", 4, 33), Job("gpt", "requests:65:4:48", 20, 38)]),
+    Scenario("a_short", [Job("gpt", "steady", 2, 41)]
+             + short_jobs(6, 2.4, "mlp mlp boost mlp graph mlp mlp boost mlp mlp graph mlp boost mlp")),
+    Scenario("a_mps", [Job("gpt", "steady", 2, 28), Job("recsys", "cycle:0.7:1.6", 9, 35), Job("bert", "steady", 16, 36)],
+             mps=True),
+    Scenario("a_serve_train", [Job("bert", "steady", 2, 36), Job("vit", "requests:66:18:12", 8, 36)]),
+    Scenario("a_handover", [Job("stencil", "steady", 2, 15), Job("video", "steady", 12, 25), Job("recsys", "steady", 22, 35)]),
+    Scenario("a_holders", [Job("hold", "steady", 2, 34), Job("hold", "steady", 3, 33), Job("vit", "burst:67", 5, 34),
+                           Job("boost", "cycle:0.5:1.7", 11, 29)]),
+)
+# Other models of other shapes, more of them at once (VALIDATION_SET=7; models_b.py).
+SCENARIOS_7 = (
+    Scenario("b_crowd", [Job("moe", "steady", 2, 42), Job("chat", "requests:71:4:64", 4, 43), Job("lstm", "steady", 8, 30),
+                         Job("spectral", "steady", 12, 35), Job("denoiser", "steady", 16, 40), Job("join", "steady", 20, 32),
+                         Job("points", "steady", 24, 43), Job("mobile", "steady", 28, 41)]),
+    Scenario("b_pairs", [Job("denoiser", "steady", 2, 37), Job("lstm", "steady", 2, 37),
+                         Job("spectral", "steady", 13, 28), Job("chat", "steady", 13, 28)]),
+    Scenario("b_replicas", [Job("speech", "steady", 2, 38), Job("speech", "steady", 2, 35), Job("speech", "steady", 4, 38),
+                            Job("speech", "steady", 6, 30), Job("mobile", "steady", 13, 33), Job("speech", "steady", 21, 38)]),
+    Scenario("b_short", [Job("chat", "steady", 2, 41)]
+             + short_jobs(5, 2.2, "kmeans kmeans render kmeans points kmeans kmeans render "
+                                  "kmeans kmeans points kmeans render kmeans points kmeans")),
+    Scenario("b_mps", [Job("denoiser", "steady", 2, 28), Job("join", "cycle:0.6:1.5", 9, 35), Job("mobile", "steady", 16, 36)],
+             mps=True),
+    Scenario("b_serve_train", [Job("moe", "steady", 2, 36), Job("speech", "requests:72:12:6", 8, 36)]),
+    Scenario("b_handover", [Job("render", "steady", 2, 15), Job("lstm", "steady", 12, 25), Job("moe", "steady", 22, 35)]),
+    Scenario("b_holders", [Job("hold", "steady", 2, 34), Job("hold", "steady", 3, 33), Job("points", "burst:73", 5, 34),
+                           Job("join", "requests:74:3:10", 11, 29)]),
+)
+SETS = {"1": SCENARIOS_1, "2": SCENARIOS_2, "3": SCENARIOS_3, "4": SCENARIOS_4, "5": SCENARIOS_5, "6": SCENARIOS_6,
+        "7": SCENARIOS_7}
+
+
+def working_kinds(scenarios):
+    """In the order of their coming."""
+    return [kind for kind in dict.fromkeys(job.kind for scenario in scenarios for job in scenario.jobs) if kind != "hold"]
+
+
+def with_kinds(scenario, kinds):
+    """The same without the jobs of other kinds; None where no two that work are left."""
+    jobs = [job for job in scenario.jobs if job.kind in kinds]
+    return scenario._replace(jobs=jobs) if sum(job.kind != "hold" for job in jobs) >= 2 else None
