@@ -12,6 +12,8 @@ namespace {
 constexpr Nanoseconds kTicketPeriod = std::chrono::milliseconds(200);
 // A performance monitor's line speaks for the time since the line before; the first, and one after a gap, for this.
 constexpr Nanoseconds kActivityPeriod = std::chrono::milliseconds(100);
+// The trace of context switches is complete up to this long ago: what the live reader waits for as well.
+constexpr Nanoseconds kResidencyDelay = std::chrono::milliseconds(120);
 constexpr uint32_t kMostPercent = 100;
 
 template <typename T>
@@ -98,6 +100,7 @@ SampleBatch ReplaySource::sample(bool) {
   const Window window{previous, counter.t};
   add_state(window, device);
   add_activity(window, device);
+  add_residency(window, device);
 
   Processes processes = listed_at(window.to);
   add_tickets(window, processes);
@@ -149,6 +152,17 @@ void ReplaySource::add_activity(const Window& window, DeviceSample& device) cons
     any = any || mean.parts[i];
   }
   if (any) device.activity = mean;
+}
+
+void ReplaySource::add_residency(const Window& window, DeviceSample& device) const {
+  if (trace_.residency.empty()) return;
+  device.exact_time = ExactTime{};
+  device.exact_time->trusted = true;
+  device.exact_time->reason = "recorded";
+  for (const Trace::Resident& resident :
+       within(trace_.residency, window.from - kResidencyDelay, window.to - kResidencyDelay)) {
+    device.residency.push_back(resident.bin);
+  }
 }
 
 // The lists as they were read last.

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <nlohmann/json.hpp>
 
 namespace gpuledger::replay {
@@ -16,6 +17,7 @@ constexpr size_t kMostBytes = 512u << 20;
 constexpr double kLongestSeconds = 1e8;                       // three years, far inside what nanoseconds hold
 constexpr uint64_t kMostMillijoules = 1'000'000'000'000'000;  // fits the ledger's microjoules
 constexpr uint64_t kMostPid = 1u << 22;                       // the kernel's own limit
+constexpr double kWidestBinSeconds = 10;
 constexpr uint64_t kMost32 = UINT32_MAX;
 constexpr uint64_t kMost64 = UINT64_MAX;
 
@@ -86,7 +88,61 @@ class Line {
     return watts;
   }
 
+  // "p" and "c" hold milliseconds per process and bin, "known" a 1 for each bin that is known. Without "known" a bin
+  // with nobody in it may be either, so it is taken as unknown.
+  std::vector<Trace::Resident> residency(Nanoseconds t) {
+    const Json* width_given = find("w");
+    const double seconds = width_given != nullptr && width_given->is_number() ? width_given->get<double>() : 0;
+    if (!(seconds > 0 && seconds <= kWidestBinSeconds)) missing_or("w", width_given, "is not a width in seconds");
+    const Nanoseconds width(std::llround(seconds * 1e9));
+    const auto resident = milliseconds_by_pid("p", width);
+    const auto contended = find("c") == nullptr ? decltype(resident)() : milliseconds_by_pid("c", width);
+    const std::vector<bool> known = known_bins();
+    const size_t count = resident.empty() ? known.size() : resident.begin()->second.size();
+    if (!known.empty() && known.size() != count) wrong("'known' is not as long as the lists in 'p'");
+    if (!problem_.empty()) return {};
+    std::vector<Trace::Resident> bins;
+    for (size_t i = 0; i < count; ++i) {
+      ResidencyBin bin{t - static_cast<int64_t>(count - 1 - i) * width, width, {}};
+      for (const auto& [pid, times] : resident) {
+        if (times[i] == Nanoseconds(0)) continue;
+        const auto found = contended.find(pid);
+        std::optional<Nanoseconds> part;
+        if (find("c") != nullptr) part = found == contended.end() ? Nanoseconds(0) : found->second[i];
+        bin.residents.push_back({pid, times[i], part});
+      }
+      if (known.empty() ? !bin.residents.empty() : known[i]) bins.push_back({bin.end, std::move(bin)});
+    }
+    return bins;
+  }
+
  private:
+  // Every list is as long as the first one of the line.
+  std::map<Pid, std::vector<Nanoseconds>> milliseconds_by_pid(const char* key, Nanoseconds width) {
+    const double most = static_cast<double>(width.count()) / 1e6 * 1.001;  // they are rounded
+    std::map<Pid, std::vector<Nanoseconds>> lists;
+    for (const Json* pair : pairs(key)) {
+      std::vector<Nanoseconds>& times = lists[static_cast<Pid>(whole_of((*pair)[0], key, kMostPid))];
+      if (!(*pair)[1].is_array() || !times.empty()) wrong(std::string("'") + key + "' is not a list of lists by pid");
+      for (const Json& value : (*pair)[1]) {
+        const double number = value.is_number() ? value.get<double>() : -1;
+        if (!(number >= 0 && number <= most)) wrong(std::string("'") + key + "' has a time that is not within 'w'");
+        times.push_back(std::min(width, Nanoseconds(std::llround(std::clamp(number, 0.0, most) * 1e6))));
+      }
+      bins_ = bins_ == 0 ? times.size() : bins_;
+      if (times.size() != bins_ || bins_ == 0) wrong(std::string("'") + key + "' has lists of different lengths");
+    }
+    return lists;
+  }
+  std::vector<bool> known_bins() {
+    std::vector<bool> known;
+    const Json* list = find("known");
+    if (list == nullptr) return known;
+    if (!list->is_array()) wrong("'known' is not a list");
+    for (const Json& value : *list) known.push_back(whole_of(value, "known", 1) == 1);
+    return known;
+  }
+
   const Json* find(const char* key) const {
     if (!json_.is_object()) return nullptr;
     const auto found = json_.find(key);
@@ -129,6 +185,7 @@ class Line {
 
   const Json json_;
   std::string problem_;
+  size_t bins_ = 0;  // of a residency line; 0: not known yet
 };
 
 Activity parse_activity(Line& line) {
@@ -197,6 +254,8 @@ void parse_line(Line& line, const std::string& kind, Trace& trace) {
     trace.activities.push_back({t, parse_activity(line)});
   } else if (kind == "power") {
     for (const Trace::Watts& sample : line.watts()) trace.power.push_back(sample);
+  } else if (kind == "residency") {
+    for (Trace::Resident& resident : line.residency(t)) trace.residency.push_back(std::move(resident));
   }
 }
 
@@ -238,6 +297,7 @@ Result<Trace> parse_trace(std::string_view text, const std::string& source) {
   sort_by_time(trace.states);
   sort_by_time(trace.activities);
   sort_by_time(trace.power);
+  sort_by_time(trace.residency);
   return trace;
 }
 
