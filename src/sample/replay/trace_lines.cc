@@ -109,7 +109,8 @@ void append_residency(std::string& out, BinSpan bins) {
   append_fixed(out, std::chrono::duration<double>(bins.back().width).count(), 3);
   append_times(out, "p", bins, pids, [](const Residency& resident) { return resident.resident; });
   if (contended) {
-    append_times(out, "c", bins, pids, [](const Residency& resident) { return resident.contended.value_or(Nanoseconds(0)); });
+    append_times(out, "c", bins, pids,
+                 [](const Residency& resident) { return resident.contended.value_or(Nanoseconds(0)); });
   }
   if (nobody) {
     append_key(out, "known");

@@ -195,8 +195,8 @@ TEST(ParseTrace, ReadsBackResidencyAsItIsWritten) {
   for (int i = 1; i <= 12; ++i) {
     ResidencyBin bin{milliseconds(20 * i), milliseconds(20), {{7, milliseconds(i), milliseconds(i / 2)}}};
     if (i % 3 == 0) bin.residents.push_back({8, milliseconds(2), milliseconds(0)});
-    if (i == 10) bin.residents.clear();   // nobody, and that is known
-    if (i == 4 || i == 8) continue;       // not known
+    if (i == 10) bin.residents.clear();  // nobody, and that is known
+    if (i == 4 || i == 8) continue;      // not known
     bins.push_back(bin);
   }
   std::string text = kDeviceLine + energy_line(0, 1);
