@@ -65,24 +65,12 @@ int DoorDriver::ioctl(int fd, unsigned long request, void* argument) {
     return 0;
   };
   if (is(kIoctlVersion, sizeof(VersionQuery))) {
-    auto& query = *static_cast<VersionQuery*>(argument);
-    if (query.command != '2') return -EINVAL;
-    std::strncpy(query.version, version_.c_str(), sizeof query.version - 1);
-    query.reply = 1;
-    return forced != 0 ? -EIO : 0;
+    if (forced != 0) return -EIO;
+    return tell_version(*static_cast<VersionQuery*>(argument));
   }
   if (is(kIoctlCards, sizeof(CardInfo) * kMostCards)) {
-    auto* cards = static_cast<CardInfo*>(argument);
-    for (const Card& card : cards_) {
-      *cards = CardInfo{};
-      cards->valid = 1;
-      cards->domain = card.domain;
-      cards->bus = card.bus;
-      cards->slot = card.slot;
-      cards->gpu_id = kGpuIdOfMinor + card.minor;
-      (cards++)->minor = card.minor;
-    }
-    return forced != 0 ? -EIO : 0;
+    if (forced != 0) return -EIO;
+    return list_cards(static_cast<CardInfo*>(argument));
   }
   if (is(kIoctlTieToControl, sizeof(int32_t))) {
     if (node->second.minor < 0 || !nodes_.contains(*static_cast<int32_t*>(argument)) || forced != 0) return -EINVAL;
@@ -105,6 +93,26 @@ int DoorDriver::ioctl(int fd, unsigned long request, void* argument) {
       return uint32_t{kRmOk};
     });
   return -ENOTTY;
+}
+
+int DoorDriver::tell_version(VersionQuery& query) const {
+  if (query.command != '2') return -EINVAL;
+  std::strncpy(query.version, version_.c_str(), sizeof query.version - 1);
+  query.reply = 1;
+  return 0;
+}
+
+int DoorDriver::list_cards(CardInfo* cards) const {
+  for (const Card& card : cards_) {
+    *cards = CardInfo{};
+    cards->valid = 1;
+    cards->domain = card.domain;
+    cards->bus = card.bus;
+    cards->slot = card.slot;
+    cards->gpu_id = kGpuIdOfMinor + card.minor;
+    (cards++)->minor = card.minor;
+  }
+  return 0;
 }
 
 DoorDriver::Object* DoorDriver::find(Handle handle) {
@@ -150,7 +158,7 @@ uint32_t DoorDriver::allocate(int fd, RmAlloc& request) {
     case kClassEventBuffer: {
       const auto* params = params_of<EventBufferParams>(request.params, request.params_size);
       if (params == nullptr) return kInvalidArgument;
-      if (const uint32_t wrong = check_event_buffer(*params, object); wrong != kRmOk) return wrong;
+      if (const uint32_t wrong = check_event_buffer(*params); wrong != kRmOk) return wrong;
       object.ring = *params;
       object.minor = find(params->subdevice)->minor;
       break;
@@ -166,7 +174,7 @@ uint32_t DoorDriver::allocate(int fd, RmAlloc& request) {
 }
 
 // The real one follows a null pointer without a subdevice, and writes past the end with another record size.
-uint32_t DoorDriver::check_event_buffer(const EventBufferParams& params, const Object&) {
+uint32_t DoorDriver::check_event_buffer(const EventBufferParams& params) {
   const Object* header = find(params.header_memory);
   const Object* records = find(params.record_memory);
   if (find(params.subdevice) == nullptr || header == nullptr || records == nullptr) return kInvalidObject;

@@ -81,8 +81,10 @@ class DoorDriver {
     bool bound = false, enabled = false, mapped = false;
   };
 
+  int tell_version(switch_trace::VersionQuery& query) const;
+  int list_cards(switch_trace::CardInfo* cards) const;
   uint32_t allocate(int fd, switch_trace::RmAlloc& request);
-  uint32_t check_event_buffer(const switch_trace::EventBufferParams& params, const Object& object);
+  uint32_t check_event_buffer(const switch_trace::EventBufferParams& params);
   uint32_t control(switch_trace::RmControl& request);
   uint32_t bind(Object& subdevice, switch_trace::BindParams& params);
   uint32_t control_event_buffer(Object& buffer, const switch_trace::RmControl& request);

@@ -98,14 +98,15 @@ void ExactTimeSource::forget_gone(Traced& traced, const DeviceSample& device, Na
   auto& counts = traced.told.switches_by_process;
   for (auto entry = counts.begin(); entry != counts.end();) {
     const Pid pid = entry->first;
-    const bool here = std::any_of(device.processes.begin(), device.processes.end(),
-                                  [&](const ProcessSample& process) { return process.pid == pid; });
-    const auto gone = traced.gone.find(pid);
-    const bool back = here && gone != traced.gone.end();
-    const bool over = !here && gone != traced.gone.end() && now - gone->second > kForgetGone;
-    if (!here && gone == traced.gone.end()) traced.gone[pid] = now;
-    if (back || over) traced.gone.erase(pid);
-    entry = back || over ? counts.erase(entry) : std::next(entry);
+    const bool listed = std::any_of(device.processes.begin(), device.processes.end(),
+                                    [&](const ProcessSample& process) { return process.pid == pid && process.listed; });
+    Presence& presence = traced.presences.try_emplace(pid, Presence{Presence::kNew, now}).first->second;
+    const bool another = listed && presence.state == Presence::kGone;
+    const bool over = !listed && now - presence.since > kForgetGone;
+    if (listed) presence = {Presence::kListed, now};
+    if (!listed && presence.state == Presence::kListed) presence = {Presence::kGone, now};
+    if (over) traced.presences.erase(pid);
+    entry = another || over ? counts.erase(entry) : std::next(entry);
   }
 }
 

@@ -32,13 +32,17 @@ class ExactTimeSource final : public GpuSource {
   void resume() override;
 
  private:
+  struct Presence {
+    enum State { kNew, kListed, kGone } state = kNew;
+    Nanoseconds since{0};
+  };
   struct Traced {
     std::unique_ptr<TracerThread> tracer;  // empty: not traced
     SelfTest test;
-    ExactTime told;                   // counts since start, and how it is
-    std::string disagreement;         // empty: none; else it stays off until resume()
-    Nanoseconds mps_seen{0};          // steady; 0: never
-    std::map<Pid, Nanoseconds> gone;  // since when a process with switches is not listed
+    ExactTime told;                     // counts since start, and how it is
+    std::string disagreement;           // empty: none; else it stays off until resume()
+    Nanoseconds mps_seen{0};            // steady; 0: never
+    std::map<Pid, Presence> presences;  // of who has switches
   };
 
   void add_trace(DeviceSample& device, bool scanned, Nanoseconds now);

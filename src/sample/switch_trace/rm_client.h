@@ -14,7 +14,7 @@ namespace gpuledger::switch_trace {
 // order, when it goes. Used by one thread.
 class RmClient {
  public:
-  // Opens the control node and becomes a client.
+  // Opens the control node and asks for the driver's version. The first object to allocate is the client itself.
   static Result<std::unique_ptr<RmClient>> open(std::shared_ptr<DriverDoor> door);
   ~RmClient();
   RmClient(const RmClient&) = delete;

@@ -150,6 +150,11 @@ Status TraceLoop::read_records(Nanoseconds now) {
     // The kernel's timer may be gone: another reader that fails to start takes it along.
     if (now - at > now - last_poll_ + session_->branch().delivery + kFarOff) flush_always_ = true;
   }
+  // The ring was full. What came after its last record is not known, until the next one says how much it was.
+  if (const uint64_t drops = session_->ring().drops(); drops > 0) {
+    stream_.note_drops(drops);
+    builder_.lose_track();
+  }
   return ok_status();
 }
 
@@ -159,8 +164,6 @@ Status TraceLoop::give_back(Nanoseconds now) {
   const bool some = ring.not_given_back() > 0 && now - last_given_back_ >= kGiveBackPeriod;
   if (!much && !some) return ok_status();
   last_given_back_ = now;
-  // The call sets the count to 0, so it is read before.
-  if (const uint64_t drops = ring.drops(); drops > 0) stream_.note_drops(drops);
   return session_->give_back_records();
 }
 
