@@ -214,8 +214,10 @@ uint32_t DoorDriver::bind(Object& subdevice, BindParams& params) {
   Object* buffer = find(params.event_buffer);
   if (subdevice.object_class != kClassSubdevice || buffer == nullptr) return kInvalidObject;
   if (params.record_size != kBoundRecordSize || params.all_users != 1) return kInvalidArgument;
-  params.reason = bind_reason_;
-  if (bind_status_ != kRmOk) return bind_status_;
+  if (const auto refused = refused_binds_.find(subdevice.minor); refused != refused_binds_.end()) {
+    params.reason = refused->second.second;
+    if (refused->second.first != kRmOk) return refused->second.first;
+  }
   buffer->bound = true;
   return kRmOk;
 }
@@ -332,10 +334,9 @@ void DoorDriver::fail(const Fault& fault) {
   calls_ = 0;
 }
 
-void DoorDriver::refuse_bind(uint32_t status, uint32_t reason) {
+void DoorDriver::refuse_bind(uint32_t minor, uint32_t status, uint32_t reason) {
   std::lock_guard lock(mutex_);
-  bind_status_ = status;
-  bind_reason_ = reason;
+  refused_binds_[minor] = {status, reason};
 }
 
 void DoorDriver::set_gpu_status(uint32_t minor, uint32_t status) {

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sample/switch_trace/rm_abi.h"
@@ -51,7 +52,7 @@ class DoorDriver {
   bool traced(uint32_t minor);
 
   void fail(const Fault& fault);
-  void refuse_bind(uint32_t status, uint32_t reason);
+  void refuse_bind(uint32_t minor, uint32_t status, uint32_t reason);  // status 0: no longer
   // Every call about this GPU gets this status; 0: none.
   void set_gpu_status(uint32_t minor, uint32_t status);
   void set_put(uint32_t put);  // in every ring's header, right or wrong
@@ -110,7 +111,7 @@ class DoorDriver {
   size_t move_gets_ = 0;
   std::vector<uint32_t> controls_;
   std::optional<Fault> fault_;
-  uint32_t bind_status_ = 0, bind_reason_ = 0;
+  std::map<uint32_t, std::pair<uint32_t, uint32_t>> refused_binds_;  // by minor: status and reason
 };
 
 }  // namespace gpuledger::sim

@@ -134,7 +134,7 @@ TEST_F(Source, StaysAwayFromMps) {
 }
 
 TEST_F(Source, GoesOnWithoutATraceThatIsRefused) {
-  driver_->driver.refuse_bind(kRmNotSupported, kBindOff);
+  driver_->driver.refuse_bind(kMinor, kRmNotSupported, kBindOff);
   const DeviceSample refused = samples(5);
   EXPECT_FALSE(refused.exact_time->trusted);
   EXPECT_THAT(refused.exact_time->reason, HasSubstr("MIG"));

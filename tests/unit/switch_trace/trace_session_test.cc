@@ -90,7 +90,7 @@ TEST_F(Session, SaysWhyABindIsRefused) {
       {kBindNeedsAdmin, "administrators"},     {kBindNeedsCapability, "virtual GPU"},
   };
   for (const auto& [reason, words] : reasons) {
-    driver_->driver.refuse_bind(kRmNotSupported, reason);
+    driver_->driver.refuse_bind(kMinor, kRmNotSupported, reason);
     std::unique_ptr<TraceSession> session;
     const Status started = open_and_start(session);
     ASSERT_FALSE(started.ok());
