@@ -131,8 +131,7 @@ void ExactTimeSource::tell(const Traced& traced, const DeviceDescription& gpu) {
     states_.update(gpu.uuid.text, "on", name + " is on");
     return;
   }
-  states_.update(gpu.uuid.text, "off",
-                 name + " is off, its time is split by samples: " + traced.told.reason,
+  states_.update(gpu.uuid.text, "off", name + " is off, its time is split by samples: " + traced.told.reason,
                  options_.insist ? LogLevel::kWarn : LogLevel::kInfo);
 }
 
