@@ -16,6 +16,17 @@ ExactTimeSource::ExactTimeSource(std::unique_ptr<GpuSource> inner, std::shared_p
                                  ExactTimeOptions options, const Clock& clock)
     : inner_(std::move(inner)), door_(std::move(door)), options_(options), clock_(clock) {}
 
+ExactTimeSource::~ExactTimeSource() {
+  end_traces();
+}
+
+void ExactTimeSource::end_traces() {
+  for (auto& [uuid, traced] : gpus_) {
+    if (traced.tracer) traced.tracer->ask_to_end();
+  }
+  for (auto& [uuid, traced] : gpus_) traced.tracer.reset();
+}
+
 SampleBatch ExactTimeSource::sample(bool scan_processes) {
   // The other source takes milliseconds over its calls; by then the traces are read.
   for (auto& [uuid, traced] : gpus_) {
@@ -136,7 +147,7 @@ void ExactTimeSource::tell(const Traced& traced, const DeviceDescription& gpu) {
 }
 
 void ExactTimeSource::release() {
-  for (auto& [uuid, traced] : gpus_) traced.tracer.reset();
+  end_traces();
   inner_->release();
 }
 

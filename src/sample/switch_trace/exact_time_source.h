@@ -24,6 +24,8 @@ class ExactTimeSource final : public GpuSource {
   ExactTimeSource(std::unique_ptr<GpuSource> inner, std::shared_ptr<DriverDoor> door, ExactTimeOptions options,
                   const Clock& clock);
 
+  ~ExactTimeSource() override;
+
   SampleBatch sample(bool scan_processes) override;
   void change_interval(Nanoseconds sample_interval) override { inner_->change_interval(sample_interval); }
   void change_readings(const Readings& wanted) override { inner_->change_readings(wanted); }
@@ -45,6 +47,7 @@ class ExactTimeSource final : public GpuSource {
     std::map<Pid, Presence> presences;  // of who has switches
   };
 
+  void end_traces();
   void add_trace(DeviceSample& device, bool scanned, Nanoseconds now);
   // Why this GPU must not be traced now; empty: nothing is in the way.
   std::string obstacle(Traced& traced, const DeviceSample& device, Nanoseconds now) const;

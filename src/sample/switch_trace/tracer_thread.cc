@@ -63,10 +63,15 @@ void TracerThread::run(const std::shared_ptr<Shared>& shared, TraceLoop given) {
 }
 
 TracerThread::~TracerThread() {
+  ask_to_end();
   std::unique_lock lock(shared_->mutex);
+  shared_->changed.wait_for(lock, kPatience, [&] { return shared_->stopped; });
+}
+
+void TracerThread::ask_to_end() {
+  std::lock_guard lock(shared_->mutex);
   shared_->stop = true;
   shared_->changed.notify_all();
-  shared_->changed.wait_for(lock, kPatience, [&] { return shared_->stopped; });
 }
 
 void TracerThread::look_now() {

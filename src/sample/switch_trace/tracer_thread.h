@@ -16,6 +16,8 @@ class TracerThread {
   TracerThread(const TracerThread&) = delete;
   TracerThread& operator=(const TracerThread&) = delete;
 
+  // Tells it to end, without waiting: many can then be waited for at once.
+  void ask_to_end();
   // Reads the ring now and not at the next turn, so that the next report is as fresh as can be. Does not wait.
   void look_now();
   void suspect_silence();

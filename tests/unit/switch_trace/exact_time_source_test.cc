@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 
-#include <atomic>
 #include <thread>
 
 #include "simulated_driver.h"
@@ -12,10 +11,8 @@ namespace gpuledger::switch_trace {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
 
 // Says what the test wants NVML to say.
 class FakeNvml final : public GpuSource {
@@ -82,6 +79,27 @@ class Source : public ::testing::Test {
     for (int i = 0; i < count; ++i) last = sample(scan, second);
     return last;
   }
+  // The first sample with it; a machine that is busy may take many.
+  template <typename Wanted>
+  DeviceSample sample_until(Wanted wanted, bool scan = false, Pid second = 8) {
+    DeviceSample last;
+    for (int i = 0; i < 200; ++i) {
+      last = sample(scan, second);
+      if (wanted(last)) return last;
+    }
+    ADD_FAILURE() << "it never came: " << last.exact_time->reason;
+    return last;
+  }
+  DeviceSample sample_until_trusted() {
+    return sample_until(
+        [](const DeviceSample& device) { return device.exact_time->trusted && !device.residency.empty(); });
+  }
+  DeviceSample sample_until_reason(const std::string& words, bool scan = false, Pid second = 8) {
+    const auto has_words = [&](const DeviceSample& device) {
+      return device.exact_time->reason.find(words) != std::string::npos;
+    };
+    return sample_until(has_words, scan, second);
+  }
 
   TestClock clock_;
   std::shared_ptr<SimulatedDriver> driver_ = std::make_shared<SimulatedDriver>(clock_);
@@ -94,33 +112,30 @@ TEST_F(Source, IsBelievedAfterItsTest) {
   ASSERT_TRUE(first.exact_time);
   EXPECT_FALSE(first.exact_time->trusted);
   EXPECT_THAT(first.residency, IsEmpty());
-  const DeviceSample later = samples(10);
-  EXPECT_TRUE(later.exact_time->trusted) << later.exact_time->reason;
-  EXPECT_THAT(later.residency, Not(IsEmpty()));
+  const DeviceSample later = sample_until_trusted();
   EXPECT_GT(later.exact_time->switches_by_process.at(8), 10u);
   EXPECT_EQ(later.exact_time->records_lost, 0u);
   EXPECT_GT(later.exact_time->switching, Nanoseconds(0));
 }
 
 TEST_F(Source, LetsTheDriverGoWhenAskedTo) {
-  (void)samples(3);
-  ASSERT_TRUE(driver_->driver.traced(kMinor));
+  (void)sample_until_trusted();
   source_->release();
   EXPECT_TRUE(driver_->nothing_left());
   EXPECT_TRUE(nvml_->released);
   source_->resume();
-  EXPECT_TRUE(samples(10).exact_time->trusted);
+  (void)sample_until_trusted();
 }
 
 TEST_F(Source, LetsALostGpuGo) {
-  (void)samples(8);
+  (void)sample_until_trusted();
   nvml_->device.up = false;
   const DeviceSample lost = sample();
   EXPECT_FALSE(lost.exact_time->trusted);
   EXPECT_THAT(lost.residency, IsEmpty());
   EXPECT_TRUE(driver_->nothing_left());
   nvml_->device.up = true;
-  EXPECT_TRUE(samples(10).exact_time->trusted);
+  (void)sample_until_trusted();
 }
 
 TEST_F(Source, StaysAwayFromMps) {
@@ -129,50 +144,47 @@ TEST_F(Source, StaysAwayFromMps) {
   EXPECT_THAT(shared.exact_time->reason, HasSubstr("MPS"));
   EXPECT_FALSE(driver_->driver.traced(kMinor));
   nvml_->device.processes[0].mps_client = false;
+  EXPECT_THAT(samples(5).exact_time->reason, HasSubstr("MPS")) << "it may be back at once";
   clock_.advance(std::chrono::minutes(2));
-  EXPECT_TRUE(samples(10).exact_time->trusted);
+  (void)sample_until_trusted();
 }
 
 TEST_F(Source, GoesOnWithoutATraceThatIsRefused) {
   driver_->driver.refuse_bind(kMinor, kRmNotSupported, kBindOff);
-  const DeviceSample refused = samples(5);
+  const DeviceSample refused = sample_until_reason("MIG");
   EXPECT_FALSE(refused.exact_time->trusted);
-  EXPECT_THAT(refused.exact_time->reason, HasSubstr("MIG"));
   EXPECT_THAT(refused.residency, IsEmpty());
   EXPECT_EQ(refused.processes.size(), 2u);
 }
 
 TEST_F(Source, ADisagreementEndsItForGood) {
-  (void)samples(8);
-  const DeviceSample off = samples(12, true, 99);
+  (void)sample_until_trusted();
+  const DeviceSample off = sample_until_reason("disagrees", true, 99);
   EXPECT_FALSE(off.exact_time->trusted);
-  EXPECT_THAT(off.exact_time->reason, HasSubstr("disagrees"));
   EXPECT_TRUE(driver_->nothing_left());
   EXPECT_FALSE(samples(10).exact_time->trusted);
   source_->resume();
-  EXPECT_TRUE(samples(10).exact_time->trusted);
+  (void)sample_until_trusted();
 }
 
 TEST_F(Source, WhoIsNotListedYetIsLookedUp) {
-  (void)samples(8);
+  (void)sample_until_trusted();
   const int before = nvml_->scans;
-  DeviceSample seen;
-  for (int i = 0; i < 3 && nvml_->scans == before; ++i) seen = sample(false, 9);
-  EXPECT_GT(nvml_->scans, before);
-  ASSERT_EQ(seen.processes.size(), 3u);
+  const DeviceSample seen =
+      sample_until([](const DeviceSample& device) { return device.processes.size() == 3; }, false, 9);
   EXPECT_EQ(seen.processes[2].pid, 9u);
   EXPECT_FALSE(seen.processes[2].listed);
+  (void)sample(false, 9);
+  EXPECT_GT(nvml_->scans, before);
 }
 
 TEST_F(Source, ACountBeginsAnewWithANewProcessOfTheSamePid) {
-  const uint64_t before = samples(8).exact_time->switches_by_process.at(8);
+  const uint64_t before = sample_until_trusted().exact_time->switches_by_process.at(8);
   nvml_->device.processes.pop_back();
-  const DeviceSample gone = sample(false, 7);
-  EXPECT_TRUE(gone.exact_time->switches_by_process.contains(8)) << "who left stays for a while";
+  EXPECT_GE(sample(false, 7).exact_time->switches_by_process[8], before) << "who left stays for a while";
   list(8);
-  const DeviceSample back = samples(2);
-  const auto count = back.exact_time->switches_by_process.find(8);
-  EXPECT_TRUE(count == back.exact_time->switches_by_process.end() || count->second < before);
+  const DeviceSample back = sample(false, 7);
+  EXPECT_FALSE(back.exact_time->switches_by_process.contains(8));
 }
 
 }  // namespace

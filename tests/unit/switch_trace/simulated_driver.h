@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -17,12 +18,14 @@ inline constexpr uint32_t kMinor = 3;
 // Virtual time; the GPU's clock is the same, but for what the test adds to it.
 class TestClock final : public Clock {
  public:
-  Timestamp now() const override { return {now_, std::chrono::hours(400'000) + now_}; }
-  void advance(Nanoseconds time) { now_ += time; }
-  void set(Nanoseconds now) { now_ = now; }
+  Timestamp now() const override {
+    const Nanoseconds now = now_;
+    return {now, std::chrono::hours(400'000) + now};
+  }
+  void advance(Nanoseconds time) { now_ = now_.load() + time; }
 
  private:
-  Nanoseconds now_ = std::chrono::hours(1);
+  std::atomic<Nanoseconds> now_{std::chrono::hours(1)};  // threads look at it
 };
 
 // The simulated kernel driver with one GPU, as the product's door sees it.
