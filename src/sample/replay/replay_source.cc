@@ -100,13 +100,13 @@ SampleBatch ReplaySource::sample(bool) {
   const Window window{previous, counter.t};
   add_state(window, device);
   add_activity(window, device);
-  add_residency(window, device);
 
   Processes processes = listed_at(window.to);
   add_tickets(window, processes);
   device.utilization = UtilizationState::kKnown;
   for (auto& [pid, process] : processes) device.processes.push_back(std::move(process));
 
+  add_residency(window, device);
   SampleBatch batch;
   batch.at = now();
   batch.processes_scanned = true;
@@ -154,17 +154,6 @@ void ReplaySource::add_activity(const Window& window, DeviceSample& device) cons
   if (any) device.activity = mean;
 }
 
-void ReplaySource::add_residency(const Window& window, DeviceSample& device) const {
-  if (trace_.residency.empty()) return;
-  device.exact_time = ExactTime{};
-  device.exact_time->trusted = true;
-  device.exact_time->reason = "recorded";
-  for (const Trace::Resident& resident :
-       within(trace_.residency, window.from - kResidencyDelay, window.to - kResidencyDelay)) {
-    device.residency.push_back(resident.bin);
-  }
-}
-
 // The lists as they were read last.
 ReplaySource::Processes ReplaySource::listed_at(Nanoseconds t) const {
   Processes processes;
@@ -203,6 +192,17 @@ void ReplaySource::add_tickets(const Window& window, Processes& processes) const
     use.memory.value += ticket.memory / 100.0 / count;
     use.encoder.value += ticket.encoder / 100.0 / count;
     use.decoder.value += ticket.decoder / 100.0 / count;
+  }
+}
+
+void ReplaySource::add_residency(const Window& window, DeviceSample& device) const {
+  if (trace_.residency.empty()) return;
+  device.exact_time = ExactTime{};
+  device.exact_time->trusted = true;
+  device.exact_time->reason = "recorded";
+  for (const Trace::Resident& resident :
+       within(trace_.residency, window.from - kResidencyDelay, window.to - kResidencyDelay)) {
+    device.residency.push_back(resident.bin);
   }
 }
 
