@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "sample/replay/trace_line.h"
+#include "sample/replay/trace_fields.h"
 
 namespace gpuledger::replay {
 namespace {

@@ -21,8 +21,8 @@ inline constexpr double kWidestBinSeconds = 10;
 inline constexpr uint64_t kMost32 = UINT32_MAX;
 inline constexpr uint64_t kMost64 = UINT64_MAX;
 
-// One line's fields. The first that is wrong is remembered and the line is refused as a whole, so that the readers
-// below need no branches of their own.
+// One line's fields. The first that is wrong is remembered and the line is refused as a whole, so that whoever reads
+// them needs no branches of its own.
 class Line {
  public:
   explicit Line(std::string_view text) : json_(Json::parse(text, nullptr, false)) {
