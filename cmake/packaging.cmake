@@ -2,7 +2,8 @@
 include(GNUInstallDirs)
 install(TARGETS gpu-ledger RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES docs/gpu-ledger.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-install(FILES README.md deploy/systemd/textfile.conf deploy/systemd/root.conf DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES README.md deploy/systemd/exact-time.conf deploy/systemd/root.conf deploy/systemd/textfile.conf
+  DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES deploy/debian/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES deploy/systemd/gpu-ledger.service DESTINATION lib/systemd/system)
 install(FILES deploy/systemd/gpu-ledger.default DESTINATION /etc/default RENAME gpu-ledger)

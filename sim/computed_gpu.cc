@@ -34,7 +34,7 @@ void ComputedGpu::reset() {
   steps_ = 0;
   spent_uj_ = 0;
   busy_sum_ = memory_sum_ = encoder_sum_ = decoder_sum_ = 0;
-  last_worker_ = 0;
+  last_worker_ = on_engine_ = 0;
   activity_sums_.clear();
   state_.temperature = 30 + 45 * spec_.model.idle_watts / spec_.model.limit_watts;
   make_plan(0);
@@ -76,6 +76,11 @@ void ComputedGpu::step() {
   const double target = 30 + 45 * mw / limit_mw;
   state_.temperature += (target - state_.temperature) * kStep / kThermalMillis;
   if (plan_.capped) state_.capped_ns += static_cast<uint64_t>(kStep) * 1'000'000;
+  if (switches_traced_) {
+    write_switches(begin);
+  } else {
+    on_engine_ = 0;  // a trace does not name who was there when it begins
+  }
   if (steps_ % kStepsPerRefresh == 0) refresh(end);
   if (steps_ % kStepsPerTicket == 0) draw_ticket(end);
 }
@@ -144,6 +149,7 @@ void ComputedGpu::make_plan(Millis t) {
     if (instance.until > t) plan_.until = std::min(plan_.until, instance.until);
   }
   plan_.any_context = !lives.empty();
+  for (const Life& life : lives) plan_.alive.push_back(named_pid(life, lives));
   double watts = spec_.model.idle_watts + (lives.empty() ? 0 : spec_.model.resident_watts);
   add_workers(t, lives, &watts);
   if (watts > spec_.model.limit_watts) {

@@ -32,6 +32,7 @@ class ComputedGpu final : public Gpu {
     bool capped = false;
     double slowdown = 1;
     std::vector<Worker> workers;
+    std::vector<unsigned> alive;  // whom the driver may name
     double busy = 0, memory = 0, encoder = 0, decoder = 0;
     std::map<unsigned, GpmMix> activity;
   };
@@ -43,6 +44,9 @@ class ComputedGpu final : public Gpu {
   double capacity_of(const Life& life, Millis t) const;
   unsigned named_pid(const Life& life, const std::vector<Life>& lives) const;
   void refresh(Millis t);
+  void write_switches(Millis begin);
+  void take_turns(int64_t begin, const std::vector<std::pair<unsigned, double>>& sharers);
+  void give_engine_to(unsigned pid, int64_t nanos);
   void draw_ticket(Millis t);
   void list_contexts(Millis now);
   double lot(uint64_t stream, int64_t number) const;
@@ -56,6 +60,7 @@ class ComputedGpu final : public Gpu {
   uint64_t spent_uj_ = 0;
   double busy_sum_ = 0, memory_sum_ = 0, encoder_sum_ = 0, decoder_sum_ = 0;  // since the last ticket
   unsigned last_worker_ = 0;
+  unsigned on_engine_ = 0;  // 0: nobody
   std::map<unsigned, GpmMix> activity_sums_;
 };
 

@@ -20,6 +20,11 @@ void Gpu::start_over() {
   accounting_.set(spec_.accounting);
 }
 
+void Gpu::trace_switches(bool on) {
+  switches_traced_ = on;
+  if (!on) switches_.clear();
+}
+
 void Gpu::add_ticket(const Ticket& ticket) {
   while (next_accounting_ < fate_.accounting.size() && fate_.accounting[next_accounting_].at <= ticket.t) {
     accounting_.set(fate_.accounting[next_accounting_++].on);

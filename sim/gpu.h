@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "accounting.h"
@@ -64,6 +65,13 @@ struct GpuState {
   std::vector<Context> contexts;
 };
 
+// A context got the engine, or left it.
+struct EngineSwitch {
+  int64_t nanos = 0;  // since the start
+  unsigned pid = 0;
+  bool start = false;
+};
+
 class Gpu {
  public:
   // A moment at which the counter starts again; a driver reload also forgets the samples.
@@ -87,6 +95,10 @@ class Gpu {
   const GpuState& state() const { return state_; }
   AccountingBook& accounting() { return accounting_; }
 
+  // Context switches are written down only while somebody traces them.
+  void trace_switches(bool on);
+  std::vector<EngineSwitch> take_switches() { return std::exchange(switches_, {}); }
+
  protected:
   void start_over();
   void add_ticket(const Ticket& ticket);
@@ -95,6 +107,8 @@ class Gpu {
 
   const GpuSpec spec_;
   GpuState state_;
+  bool switches_traced_ = false;
+  std::vector<EngineSwitch> switches_;
 
  private:
   Fate fate_;

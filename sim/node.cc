@@ -88,6 +88,12 @@ unsigned Node::generation() const {
   return count;
 }
 
+Gpu& Node::gpu_now(unsigned gpu) {
+  look_at_clock();
+  gpus_[gpu]->advance(now_);
+  return *gpus_[gpu];
+}
+
 bool Node::lost(unsigned gpu) const {
   for (const CallFault& fault : scenario_->faults) {
     if (fault.call.empty() && fault.gpu == gpu && now_ >= fault.from && now_ < fault.until) return true;

@@ -69,6 +69,8 @@ class Node {
   Millis now() const { return now_; }
   unsigned long long wall_micros(Millis t) const { return static_cast<unsigned long long>(clock_.wall_micros(t)); }
   bool lost(unsigned gpu) const;
+  // Looks at the clock too.
+  Gpu& gpu_now(unsigned gpu);
   nvml::Device handle(unsigned gpu, int instance = -1);
   const nvml::DeviceHandle* find(nvml::Device device) const;
   nvml::GpuInstance instance_handle(unsigned gpu, unsigned id);

@@ -52,4 +52,10 @@ Millis SimClock::now() const {
   return (steady_nanos() - steady_start_nanos_) / 1000000;
 }
 
+int64_t SimClock::wall_nanos() const {
+  if (virtual_) return wall_micros(virtual_millis_) * 1000;
+  if (given_epoch_) return wall_now_micros() * 1000;
+  return epoch_micros_ * 1000 + steady_nanos() - steady_start_nanos_;
+}
+
 }  // namespace gpuledger::sim

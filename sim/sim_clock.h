@@ -17,6 +17,8 @@ class SimClock {
   bool is_virtual() const { return virtual_; }
   void set(double seconds) { virtual_millis_ = static_cast<Millis>(seconds * 1000 + 0.5); }
   Millis now() const;
+  // The wall clock of the node, finer than the steps everything else moves in.
+  int64_t wall_nanos() const;
   int64_t wall_micros(Millis t) const { return epoch_micros_ + t * 1000; }
 
  private:

@@ -81,6 +81,10 @@ Status check_together(const GivenSettings& given, Config& config) {
   if (config.top_batch && config.command != Command::kTop) {
     return wrong(origin_of("batch", given) + ": needs the command top");
   }
+  const bool exact_time = config.exact_time.value_or(ExactTimeMode::kOff) != ExactTimeMode::kOff;
+  if (config.exact_time_burst != Config{}.exact_time_burst && !exact_time) {
+    return wrong(origin_of("exact-time-duty", given) + ": needs --exact-time=on or auto");
+  }
   if (config.dcgm_exporter_url && !config.dcgm_exporter_file.empty()) {
     return wrong(origin_of("dcgm-exporter-file", given) + ": not together with " +
                  origin_of("dcgm-exporter-url", given));
@@ -181,6 +185,8 @@ std::vector<std::string> changes_needing_restart(const Config& old, const Config
       {"pod-namespace", old.pod_namespace == fresh.pod_namespace},
       {"attribution", old.attribution == fresh.attribution},
       {"static-power", old.static_power == fresh.static_power},
+      {"exact-time", old.exact_time.value_or(ExactTimeMode::kOff) == fresh.exact_time.value_or(ExactTimeMode::kOff)},
+      {"exact-time-duty", old.exact_time_burst == fresh.exact_time_burst},
       {"backend", old.backend == fresh.backend},
       {"nvml-library", old.nvml_library == fresh.nvml_library},
       {"dcgm-library", old.dcgm_library == fresh.dcgm_library},

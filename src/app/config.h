@@ -20,6 +20,8 @@ enum class Command { kServe, kOnce, kRecord, kReplay, kAccounting, kTop, kDoctor
 enum class AccountingAction { kStatus, kOn, kOff };
 enum class Backend { kAuto, kNvml, kDcgm, kSim };
 
+// off; auto: where it can be had; on: what is in the way is a warning
+enum class ExactTimeMode { kOff, kAuto, kOn };
 enum class PodSourceName { kAuto, kPodsApi, kApiServer, kKubelet, kCri, kNone };
 
 // Every setting, with its default. Filled by read_config from flags, environment, config file.
@@ -40,6 +42,8 @@ struct Config {
   std::set<std::string> collectors = {"process", "idle", "processlist", "device", "dcgm", "pod", "self"};
   Attribution attribution = Attribution::kAdaptive;
   StaticPower static_power = StaticPower::kProportional;
+  std::optional<ExactTimeMode> exact_time;                 // empty: off; a replay uses what its trace has
+  Nanoseconds exact_time_burst = std::chrono::minutes(1);  // of every minute
   std::optional<Power> gpu_idle_power;
   Backend backend = Backend::kAuto;
   std::string nvml_library;  // empty: libnvidia-ml.so.1 as the loader finds it

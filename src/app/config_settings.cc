@@ -67,6 +67,11 @@ Status set_choice(const Values& values, Config& config) {
   using Member = std::remove_reference_t<decltype(config.*kMember)>;
   if constexpr (std::is_enum_v<Member>) {
     config.*kMember = static_cast<Member>(*place);
+  } else if constexpr (requires {
+                         typename Member::value_type;
+                         requires std::is_enum_v<typename Member::value_type>;
+                       }) {
+    config.*kMember = static_cast<typename Member::value_type>(*place);
   } else {
     config.*kMember = values.front();
   }
@@ -78,6 +83,7 @@ constexpr std::array<std::string_view, 3> kAttributions = {"adaptive", "utilizat
 constexpr std::array<std::string_view, 3> kStaticPowers = {"proportional", "equal", "separate"};
 constexpr std::array<std::string_view, 6> kPodSources = {"auto", "pods-api", "apiserver", "kubelet", "cri", "none"};
 constexpr std::array<std::string_view, 4> kBackends = {"auto", "nvml", "dcgm", "sim"};
+constexpr std::array<std::string_view, 3> kExactTimeModes = {"off", "auto", "on"};
 constexpr std::array<std::string_view, 4> kLogLevels = {"debug", "info", "warn", "error"};
 constexpr std::array<std::string_view, 2> kLogFormats = {"text", "json"};
 
@@ -204,6 +210,14 @@ const Setting kSettings[] = {
      set_choice<&Config::static_power, kStaticPowers>},
     {"gpu-idle-power", G::kLedger, F::kValue, "WATTS", "learned", "fixes the idle floor of every GPU; 0: learned",
      set_parsed<&Config::gpu_idle_power, parse_idle_power>},
+    {"exact-time", G::kLedger, F::kValue, "MODE", "off",
+     "read from the driver who has the GPU when, to the microsecond: off, auto (where it can be had) or on; costs "
+     "shared "
+     "work up to 0.8 %; see docs/exact-time.md. With the command replay: off ignores what the trace has of it",
+     set_choice<&Config::exact_time, kExactTimeModes>},
+    {"exact-time-duty", G::kLedger, F::kValue, "SHARE", "100%",
+     "how much of every minute that is done: 10% or 6s; less costs less",
+     set_parsed<&Config::exact_time_burst, parse_duty>},
     {"state-file", G::kLedger, F::kValue, "FILE", "", "the ledger's memory across restarts; FILE.recent beside it",
      set_text<&Config::state_file>},
 

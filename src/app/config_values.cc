@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/duration.h"
 #include "base/quote.h"
 
 namespace gpuledger::app {
@@ -108,6 +109,24 @@ Result<std::string> parse_metric_prefix(std::string_view text) {
     return refuse(text, "cannot begin a metric's name (letters, digits, _ and :, no digit first)");
   }
   return std::string(text);
+}
+
+// A shorter burst would begin and end more than it sees.
+Result<std::chrono::nanoseconds> parse_duty(std::string_view text) {
+  constexpr std::chrono::nanoseconds kMinute = std::chrono::minutes(1);
+  std::chrono::nanoseconds burst{0};
+  if (text.ends_with('%')) {
+    double percent = 0;
+    const char* const end = text.data() + text.size() - 1;
+    const auto [stop, failed] = std::from_chars(text.data(), end, percent);
+    if (failed == std::errc() && stop == end && percent > 0 && percent <= 100) {
+      burst = std::chrono::nanoseconds(std::llround(static_cast<double>(kMinute.count()) * percent / 100));
+    }
+  } else if (const Result<std::chrono::nanoseconds> given = parse_duration(text); given.ok()) {
+    burst = *given;
+  }
+  if (burst >= std::chrono::seconds(1) && burst <= kMinute) return burst;
+  return refuse(text, "is not a share of every minute (write 10% or 6s; 1s or more)");
 }
 
 std::vector<std::string> split_list(std::string_view text) {

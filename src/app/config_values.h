@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -33,6 +34,9 @@ Result<std::string> parse_metrics_path(std::string_view text);
 
 // What may begin a metric's name.
 Result<std::string> parse_metric_prefix(std::string_view text);
+
+// How much of every minute: "10%" or "6s".
+Result<std::chrono::nanoseconds> parse_duty(std::string_view text);
 
 // "a, b,c" to its parts; empty parts are dropped.
 std::vector<std::string> split_list(std::string_view text);

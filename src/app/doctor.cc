@@ -43,13 +43,14 @@ Findings check_driver(const Config& config, const Result<OpenDriver>& driver) {
                (config.backend == Backend::kSim ? " simulated GPUs" : " GPUs")}};
 }
 
-Status check_hardware(OpenDriver& driver, const identity::ProcReader& proc, Report& report) {
+Status check_hardware(const Config& config, OpenDriver& driver, const identity::ProcReader& proc, Report& report) {
   if (const Status written = report.add(check_symbols(driver.probe)); !written.ok()) return written;
   const SampleBatch first = driver.source->sample(true);
   std::this_thread::sleep_for(kBetweenLooks);
   const SampleBatch second = driver.source->sample(true);
   if (const Status written = report.add(check_gpus(first, second)); !written.ok()) return written;
-  return report.add(check_processes(second, proc));
+  if (const Status written = report.add(check_processes(second, proc)); !written.ok()) return written;
+  return report.add(check_exact_time(config, driver.library, second));
 }
 
 }  // namespace
@@ -72,7 +73,7 @@ Status doctor(const Config& config) {
   const bool own_proc = simulated && config.proc_root == Config{}.proc_root;
   const identity::ProcReader proc(own_proc ? driver->sim->proc_root() : config.proc_root);
   if (driver.ok()) {
-    if (const Status looked = check_hardware(*driver, proc, report); !looked.ok()) return looked;
+    if (const Status looked = check_hardware(config, *driver, proc, report); !looked.ok()) return looked;
   }
   if (const Status written = report.add(check_proc(proc)); !written.ok()) return written;
   std::vector<GpuUuid> gpus;

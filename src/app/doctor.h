@@ -44,6 +44,9 @@ Findings check_names(const Config& config);
 Findings check_dcgm(const Config& config);
 Findings check_dcgm_exporter(const Config& config, const std::vector<GpuUuid>& gpus, const Clock& clock);
 
+// The trace of context switches. Where it is asked for, each GPU is traced for a moment.
+Findings check_exact_time(const Config& config, const std::string& library, const SampleBatch& batch);
+
 Findings check_textfile(const Config& config);
 Findings check_state_file(const Config& config);
 Findings check_listen_addresses(const Config& config);

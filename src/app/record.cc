@@ -5,7 +5,7 @@
 #include <csignal>
 
 #include "app/commands.h"
-#include "app/wiring.h"
+#include "app/exact_time.h"
 #include "base/log.h"
 #include "sample/replay/trace_file.h"
 #include "sample/replay/trace_recorder.h"
@@ -34,9 +34,20 @@ bool wait_until(Nanoseconds when, const Clock& clock, const sigset_t& signals) {
   }
 }
 
+// A trace that cannot be had is said once, and the recording goes on without.
+void record_trace(switch_trace::TracerThread& tracer, TraceRecorder& recorder, std::string& lines) {
+  static StateLog states;
+  switch_trace::TraceReport report = tracer.take_report();
+  recorder.record_residency(std::move(report.bins), lines);
+  if (!report.trouble.empty()) {
+    states.update("exact time", report.trouble, "recording without exact time: " + report.trouble, LogLevel::kWarn);
+  }
+  if (report.lost > 0) log_warn("records of the trace were lost", {{"records", report.lost}});
+}
+
 // The error of a GPU that went away comes after what it had said until then.
-Status record_lines(TraceRecorder& recorder, TraceFile& file, const Config& config, const Clock& clock,
-                    const sigset_t& signals) {
+Status record_lines(TraceRecorder& recorder, switch_trace::TracerThread* tracer, TraceFile& file, const Config& config,
+                    const Clock& clock, const sigset_t& signals) {
   if (const Status first = file.append(recorder.device_line()); !first.ok()) return first;
   const Nanoseconds began = clock.now().steady;
   Nanoseconds due = began;
@@ -45,6 +56,7 @@ Status record_lines(TraceRecorder& recorder, TraceFile& file, const Config& conf
     std::string lines;
     seen = recorder.poll(lines);
     if (!seen.ok() && due == began) return seen;  // nothing to keep
+    if (tracer != nullptr) record_trace(*tracer, recorder, lines);
     due += TraceRecorder::kPeriod;
     // A driver that was slow has cost readings that nobody can make up for.
     const Nanoseconds late = clock.now().steady - due;
@@ -80,7 +92,14 @@ Status record(const Config& config) {
   if (!recorder.ok()) return recorder.error();
   log_info("recording",
            {{"gpu", gpu.index}, {"model", gpu.model}, {"uuid", gpu.uuid.text}, {"file", config.trace_file}});
-  return record_lines(**recorder, *file, config, clock, signals);
+  std::unique_ptr<switch_trace::TracerThread> tracer;
+  if (wants_exact_time(config)) {
+    auto door = open_door(config, driver->library);
+    if (!door.ok()) return door.error();
+    tracer = std::make_unique<switch_trace::TracerThread>(
+        std::move(*door), switch_trace::TraceOptions{(*recorder)->bus_address(), config.exact_time_burst}, clock);
+  }
+  return record_lines(**recorder, tracer.get(), *file, config, clock, signals);
 }
 
 }  // namespace gpuledger::app

@@ -122,8 +122,9 @@ std::string write_replay_step(Nanoseconds t, const Ledger& ledger) {
 }
 
 Status replay(const Config& config) {
-  const auto trace = replay::read_trace(config.trace_file);
+  auto trace = replay::read_trace(config.trace_file);
   if (!trace.ok()) return trace.error();
+  if (config.exact_time == ExactTimeMode::kOff) trace->residency.clear();
   std::string series;
   const auto keep_step = [&](Nanoseconds t, const Ledger& ledger) { series += write_replay_step(t, ledger); };
   const auto ledger = config.replay_series ? run_replay(*trace, booking_rules(config), keep_step)

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "app/directory.h"
+#include "app/exact_time.h"
 #include "base/version.h"
 
 namespace gpuledger::app {
@@ -74,6 +75,17 @@ Result<OpenSource> open_source(const Config& config, const Clock& clock) {
   if (!driver.ok()) return driver.error();
   return OpenSource{std::move(driver->sim), std::move(driver->source),
                     summarise(driver->probe.gpus, driver->probe.driver)};
+}
+
+Result<OpenSource> open_source_with_exact_time(const Config& config, const Clock& clock) {
+  lay_aside_rights_for_exact_time(config);
+  auto open = open_source(config, clock);
+  if (!open.ok()) return open.error();
+  const std::string library = open->sim ? open->sim->library() : "";
+  auto source = add_exact_time(config, library, std::move(open->source), clock);
+  if (!source.ok()) return source.error();
+  open->source = std::move(*source);
+  return open;
 }
 
 Readings readings_for(const Config& config) {
@@ -161,7 +173,7 @@ Result<OpenDriver> open_driver(const Config& config, const Clock& clock) {
 }
 
 Result<Node> open_node(const Config& config, const Clock& clock) {
-  auto hardware = open_source(config, clock);
+  auto hardware = open_source_with_exact_time(config, clock);
   if (!hardware.ok()) return hardware.error();
   Node node;
   node.sim = std::move(hardware->sim);

@@ -15,6 +15,7 @@ void emit_process_memory_utilization(const View& view, TextWriter& out);
 void emit_process_memory_used(const View& view, TextWriter& out);
 void emit_process_start_time(const View& view, TextWriter& out);
 void emit_process_active(const View& view, TextWriter& out);
+void emit_process_switches(const View& view, TextWriter& out);
 
 void emit_idle_process_utilization(const View& view, TextWriter& out);
 void emit_idle_process_memory_used(const View& view, TextWriter& out);
@@ -60,6 +61,10 @@ void emit_gpus_visible(const View& view, TextWriter& out);
 void emit_allocation_info(const View& view, TextWriter& out);
 void emit_allocation_idle(const View& view, TextWriter& out);
 void emit_allocatable(const View& view, TextWriter& out);
+void emit_exact_time(const View& view, TextWriter& out);
+void emit_device_switches(const View& view, TextWriter& out);
+void emit_device_switch_seconds(const View& view, TextWriter& out);
+void emit_exact_time_lost(const View& view, TextWriter& out);
 
 void emit_pod_energy(const View& view, TextWriter& out);
 void emit_pod_gpu_seconds(const View& view, TextWriter& out);

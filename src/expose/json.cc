@@ -44,6 +44,19 @@ void write_device_counts(JsonText& json, const DeviceAccount& account) {
   json.close('}');
 }
 
+void write_exact_time(JsonText& json, const ExactTime& exact) {
+  json.name("exact_time");
+  json.open('{');
+  json.field("lost_records", exact.records_lost);
+  json.field_if_any("reason", exact.reason);
+  json.field("records", exact.records_read);
+  json.field("switch_seconds", seconds_of(exact.switching));
+  json.field("switches", exact.switches);
+  json.field("trusted", exact.trusted);
+  json.field("unknown_seconds", seconds_of(exact.unknown));
+  json.close('}');
+}
+
 void write_device(JsonText& json, const DeviceSeries& device, Nanoseconds now) {
   const DeviceAccount& account = *device.account;
   const DeviceDescription& description = *account.description;
@@ -55,6 +68,7 @@ void write_device(JsonText& json, const DeviceSeries& device, Nanoseconds now) {
   json.field_if_any("driver", description.driver);
   json.field("energy_joules", account.measured);
   json.field("energy_source", energy_source_name(description.energy_source));
+  if (sample.exact_time) write_exact_time(json, *sample.exact_time);
   if (const auto troubles = list_troubles(device, now); !troubles.empty()) {
     json.name("health");
     json.open('[');

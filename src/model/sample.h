@@ -12,6 +12,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/units.h"
+#include "model/residency.h"
 #include "model/vitals.h"
 
 namespace gpuledger {
@@ -121,6 +122,9 @@ struct DeviceSample {
   UtilizationState utilization = UtilizationState::kFailed;
   std::vector<ProcessSample> processes;  // by pid; at most one entry per pid and MIG instance
   std::vector<uint64_t> xids;            // seen since the last batch
+  // Every complete bin since the last batch, by time; the newest are about 120 ms old. Empty: not traced.
+  std::vector<ResidencyBin> residency;
+  std::optional<ExactTime> exact_time;  // empty: nobody asked for it
 };
 
 struct SourceHealth {

@@ -46,7 +46,7 @@ class Chart(unittest.TestCase):
                       "hostPID=maybe", "textfile.name=gpu.txt", "textfile.directory=here", "collection.schedule=hourly",
                       "state.type=disk", "image.digest=abc", "serviceMonitor.interval=fast", "collectors.gpu=true",
                       "prometheusRule.pue=0.5", "prometheusRule.rules={all}", "resource.limits.memory=1Gi",
-                      "extraArgs={serve}", "service.type=Nodeport", "kubelet.rootDir=var"):
+                      "extraArgs={serve}", "exactTime.duty=often", "exactTime.mode=on", "service.type=Nodeport", "kubelet.rootDir=var"):
             with self.subTest(wrong):
                 done = run(HELM, "template", CHART, "--set", wrong)
                 self.assertNotEqual(done.returncode, 0)
@@ -81,6 +81,14 @@ class Chart(unittest.TestCase):
                 self.assertEqual([rule["resources"] for role in roles for rule in role["rules"]],
                                  [resources] if resources else [])
                 self.assertEqual(any("containerd" in str(volume) for volume in spec["volumes"]), source == "cri")
+
+    def test_exact_time_is_one_switch(self):
+        for switch, capabilities in (("true", {"drop": ["ALL"], "add": ["SYS_ADMIN"]}), ("false", {"drop": ["ALL"]})):
+            with self.subTest(switch):
+                (spec,) = pod_specs(render(HELM, None, "--set", f"exactTime.enabled={switch}"))
+                (container,) = spec["containers"]
+                self.assertEqual("--exact-time=on" in container["args"], switch == "true")
+                self.assertEqual(container["securityContext"]["capabilities"], capabilities)
 
     def test_the_test_is_the_exporters_pod(self):
         for name in SETS:
@@ -146,7 +154,7 @@ class Hardened(unittest.TestCase):
                         self.assertFalse(context["allowPrivilegeEscalation"])
                         self.assertTrue(context["readOnlyRootFilesystem"])
                         self.assertEqual(context["capabilities"]["drop"], ["ALL"])
-                        if container["name"] == "gpu-ledger" and name != "everything":
+                        if container["name"] == "gpu-ledger" and name not in ("everything", "exact-time"):
                             self.assertNotIn("add", context["capabilities"])
                         self.assertEqual(spec["securityContext"]["seccompProfile"], {"type": "RuntimeDefault"})
         self.assertGreater(seen, 10)

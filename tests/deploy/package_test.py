@@ -67,7 +67,7 @@ class Package(unittest.TestCase):
         self.assertEqual(set(files), {"./" + name for name in (
             "etc/default/gpu-ledger", "usr/bin/gpu-ledger", "usr/lib/systemd/system/gpu-ledger.service",
             "usr/share/man/man1/gpu-ledger.1", *(f"usr/share/doc/gpu-ledger/{name}" for name in (
-                "README.md", "copyright", "root.conf", "textfile.conf")))})
+                "README.md", "copyright", "exact-time.conf", "root.conf", "textfile.conf")))})
         self.assertEqual({line.split()[1] for line in content.splitlines()}, {"root/root"})
         self.assertEqual(files["./usr/bin/gpu-ledger"], "-rwxr-xr-x")
 

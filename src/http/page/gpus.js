@@ -14,10 +14,10 @@ function makeCard(uuid) {
   const begin = make('span');
   axis.append(begin, make('span', '', 'now'));
   const parts = {card, begin, name: make('span'), power: make('b'), facts: make('p', 'facts'),
-                 troubles: make('ul', 'troubles'), svg, scale, memory: make('p', 'facts'),
+                 exact: make('p', 'facts exact'), troubles: make('ul', 'troubles'), svg, scale, memory: make('p', 'facts'),
                  track: make('div', 'track'), legend: make('ul', 'legend')};
   title.append(parts.name, parts.power);
-  card.append(title, parts.facts, parts.troubles, chart, axis, parts.memory, parts.track, parts.legend);
+  card.append(title, parts.facts, parts.exact, parts.troubles, chart, axis, parts.memory, parts.track, parts.legend);
   card.dataset.uuid = uuid;
   return parts;
 }
@@ -63,6 +63,15 @@ function legendLine(colour, label, numbers) {
   return line;
 }
 
+// What the trace of context switches says; nothing unless it was asked for.
+function exactTime(gpu) {
+  const exact = gpu.exact_time;
+  if (!exact) return '';
+  if (!exact.trusted) return 'exact time off: ' + exact.reason;
+  return 'exact time · ' + exact.switches + ' switches, ' + exact.switch_seconds.toFixed(1) + ' s between processes' +
+    (exact.lost_records > 0 ? ' · ' + exact.lost_records + ' records lost' : '');
+}
+
 function drawGpu(gpu) {
   if (!state.cards.has(gpu.uuid)) state.cards.set(gpu.uuid, makeCard(gpu.uuid));
   const parts = state.cards.get(gpu.uuid);
@@ -80,6 +89,8 @@ function drawGpu(gpu) {
     gpu.mig && gpu.mig.length + ' MIG instances',
     joules(gpu.energy_joules) + ' since start',
     xids.length > 0 && !gpu.health && 'Xid ' + xids.join(', ')].filter(Boolean).join(' · '));
+  setText(parts.exact, exactTime(gpu));
+  parts.exact.hidden = !gpu.exact_time;
   parts.troubles.replaceChildren(...(gpu.health || []).map((trouble) => make('li', '', trouble)));
 
   const memory = new Map();

@@ -12,6 +12,8 @@ namespace {
 constexpr Nanoseconds kTicketPeriod = std::chrono::milliseconds(200);
 // A performance monitor's line speaks for the time since the line before; the first, and one after a gap, for this.
 constexpr Nanoseconds kActivityPeriod = std::chrono::milliseconds(100);
+// The trace of context switches is complete up to this long ago: what the live reader waits for as well.
+constexpr Nanoseconds kResidencyDelay = std::chrono::milliseconds(120);
 constexpr uint32_t kMostPercent = 100;
 
 template <typename T>
@@ -105,6 +107,7 @@ SampleBatch ReplaySource::sample(bool) {
   device.utilization = UtilizationState::kKnown;
   for (auto& [pid, process] : processes) device.processes.push_back(std::move(process));
 
+  add_residency(window, device);
   SampleBatch batch;
   batch.at = now();
   batch.processes_scanned = true;
@@ -228,6 +231,17 @@ void ReplaySource::add_tickets(const Window& window, Processes& processes) const
     use.memory.value += ticket.memory / 100.0 / count;
     use.encoder.value += ticket.encoder / 100.0 / count;
     use.decoder.value += ticket.decoder / 100.0 / count;
+  }
+}
+
+void ReplaySource::add_residency(const Window& window, DeviceSample& device) const {
+  if (trace_.residency.empty()) return;
+  device.exact_time = ExactTime{};
+  device.exact_time->trusted = true;
+  device.exact_time->reason = "recorded";
+  for (const Trace::Resident& resident :
+       within(trace_.residency, window.from - kResidencyDelay, window.to - kResidencyDelay)) {
+    device.residency.push_back(resident.bin);
   }
 }
 

@@ -33,6 +33,7 @@ class ReplaySource final : public GpuSource, public Clock {
   };
   using Processes = std::map<Pid, ProcessSample>;
 
+  void add_residency(const Window& window, DeviceSample& device) const;
   size_t next_reading() const;
   void add_state(const Window& window, DeviceSample& device) const;
   void add_activity(const Window& window, DeviceSample& device) const;

@@ -4,132 +4,15 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <cstring>
-#include <nlohmann/json.hpp>
+
+#include "sample/replay/trace_fields.h"
 
 namespace gpuledger::replay {
 namespace {
 
-using Json = nlohmann::json;
 constexpr size_t kMostBytes = 512u << 20;
-constexpr double kLongestSeconds = 1e8;                       // three years, far inside what nanoseconds hold
 constexpr uint64_t kMostMillijoules = 1'000'000'000'000'000;  // fits the ledger's microjoules
-constexpr uint64_t kMostPid = 1u << 22;                       // the kernel's own limit
-constexpr uint64_t kMost32 = UINT32_MAX;
-constexpr uint64_t kMost64 = UINT64_MAX;
-
-// One line's fields. The first that is wrong is remembered and the line is refused as a whole, so that the readers
-// below need no branches of their own.
-class Line {
- public:
-  explicit Line(std::string_view text) : json_(Json::parse(text, nullptr, false)) {
-    if (!json_.is_object()) wrong("it is not a JSON object");
-  }
-
-  const std::string& problem() const { return problem_; }
-
-  std::string text(const char* key) {
-    const Json* value = find(key);
-    if (value != nullptr && value->is_string()) return value->get<std::string>();
-    missing_or(key, value, "is not a text");
-    return {};
-  }
-
-  template <typename T = uint64_t>
-  T whole(const char* key, uint64_t most) {
-    const auto value = optional_whole<T>(key, most);
-    if (!value) missing_or(key, find(key), "is not a number");
-    return value.value_or(T{});
-  }
-
-  template <typename T = uint64_t>
-  std::optional<T> optional_whole(const char* key, uint64_t most) {
-    const Json* value = find(key);
-    if (value == nullptr || value->is_null()) return std::nullopt;
-    return static_cast<T>(whole_of(*value, key, most));
-  }
-
-  Nanoseconds seconds(const char* key) {
-    const Json* value = find(key);
-    if (value == nullptr) {
-      missing_or(key, value, "");
-      return Nanoseconds(0);
-    }
-    return seconds_of(*value, key);
-  }
-
-  std::optional<Ratio> percent(const char* key) {
-    const Json* value = find(key);
-    if (value == nullptr || value->is_null()) return std::nullopt;
-    const double number = value->is_number() ? value->get<double>() : -1;
-    if (std::isfinite(number) && number >= 0) return Ratio{number / 100};
-    wrong(std::string("'") + key + "' is not a percentage");
-    return std::nullopt;
-  }
-
-  std::vector<Trace::Holder> holders() {
-    std::vector<Trace::Holder> holders;
-    for (const Json* pair : pairs("p")) {
-      Trace::Holder holder{static_cast<Pid>(whole_of((*pair)[0], "p", kMostPid)), std::nullopt};
-      if (!(*pair)[1].is_null()) holder.memory = Bytes{whole_of((*pair)[1], "p", kMost64)};
-      holders.push_back(holder);
-    }
-    return holders;
-  }
-
-  std::vector<Trace::Watts> watts() {
-    std::vector<Trace::Watts> watts;
-    for (const Json* pair : pairs("mw")) {
-      watts.push_back({seconds_of((*pair)[0], "mw"), static_cast<uint32_t>(whole_of((*pair)[1], "mw", kMost32))});
-    }
-    return watts;
-  }
-
- private:
-  const Json* find(const char* key) const {
-    if (!json_.is_object()) return nullptr;
-    const auto found = json_.find(key);
-    return found == json_.end() ? nullptr : &*found;
-  }
-  void wrong(std::string problem) {
-    if (problem_.empty()) problem_ = std::move(problem);
-  }
-  void missing_or(const char* key, const Json* value, const char* otherwise) {
-    wrong(std::string("'") + key + "' " + (value == nullptr ? "not found" : otherwise));
-  }
-  uint64_t whole_of(const Json& value, const char* key, uint64_t most) {
-    if (value.is_number_unsigned() && value.get<uint64_t>() <= most) return value.get<uint64_t>();
-    wrong(std::string("'") + key + "' is not a whole number between 0 and " + std::to_string(most));
-    return 0;
-  }
-  Nanoseconds seconds_of(const Json& value, const char* key) {
-    const double number = value.is_number() ? value.get<double>() : kLongestSeconds * 2;
-    // A little before 0 is right: what the driver had sampled when the recording began.
-    if (std::isfinite(number) && std::abs(number) <= kLongestSeconds) return Nanoseconds(std::llround(number * 1e9));
-    wrong(std::string("'") + key + "' is not a time in seconds");
-    return Nanoseconds(0);
-  }
-  std::vector<const Json*> pairs(const char* key) {
-    std::vector<const Json*> pairs;
-    const Json* list = find(key);
-    if (list == nullptr || !list->is_array()) {
-      missing_or(key, list, "is not a list");
-      return pairs;
-    }
-    for (const Json& entry : *list) {
-      if (entry.is_array() && entry.size() == 2) {
-        pairs.push_back(&entry);
-      } else {
-        wrong(std::string("'") + key + "' is not a list of pairs");
-      }
-    }
-    return pairs;
-  }
-
-  const Json json_;
-  std::string problem_;
-};
 
 Activity parse_activity(Line& line) {
   Activity activity;
@@ -197,6 +80,8 @@ void parse_line(Line& line, const std::string& kind, Trace& trace) {
     trace.activities.push_back({t, parse_activity(line)});
   } else if (kind == "power") {
     for (const Trace::Watts& sample : line.watts()) trace.power.push_back(sample);
+  } else if (kind == "residency") {
+    for (Trace::Resident& resident : line.residency(t)) trace.residency.push_back(std::move(resident));
   }
 }
 
@@ -238,6 +123,7 @@ Result<Trace> parse_trace(std::string_view text, const std::string& source) {
   sort_by_time(trace.states);
   sort_by_time(trace.activities);
   sort_by_time(trace.power);
+  sort_by_time(trace.residency);
   return trace;
 }
 

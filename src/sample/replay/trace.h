@@ -49,6 +49,10 @@ struct Trace {
     Nanoseconds t{0};
     uint32_t milliwatts = 0;
   };
+  struct Resident {
+    Nanoseconds t{0};  // the bin's end
+    ResidencyBin bin;  // with ends that count from the start of the recording, as t does
+  };
 
   std::string name, uuid, driver;
   std::optional<uint64_t> memory_total;
@@ -60,6 +64,7 @@ struct Trace {
   std::vector<State> states;
   std::vector<Busy> activities;
   std::vector<Watts> power;
+  std::vector<Resident> residency;  // empty: recorded without the trace of context switches
 };
 
 // The error is one line: source, line, what is wrong. Lines of a kind we do not know are passed over.

@@ -1,6 +1,8 @@
 #include "sample/replay/trace_lines.h"
 
 #include <cstdio>
+#include <set>
+#include <span>
 
 #include "base/quote.h"
 
@@ -58,6 +60,65 @@ void append_holders(std::string& out, const std::vector<Trace::Holder>& holders)
            (holder.memory ? std::to_string(holder.memory->count) : std::string("null")) + "]";
   }
   out += ']';
+}
+
+// Microseconds are as fine as the driver's clock is worth.
+void append_milliseconds(std::string& out, Nanoseconds time) {
+  append_fixed(out, std::chrono::duration<double, std::milli>(time).count(), 3);
+}
+
+using BinSpan = std::span<const ResidencyBin>;
+
+const Residency* find_resident(const ResidencyBin& bin, Pid pid) {
+  for (const Residency& resident : bin.residents) {
+    if (resident.pid == pid) return &resident;
+  }
+  return nullptr;
+}
+
+template <typename TimeOf>
+void append_times(std::string& out, const char* key, BinSpan bins, const std::set<Pid>& pids, TimeOf time_of) {
+  append_key(out, key);
+  out += '[';
+  for (const Pid pid : pids) {
+    if (out.back() == ']') out += ',';
+    out += "[" + std::to_string(pid) + ",[";
+    for (const ResidencyBin& bin : bins) {
+      if (out.back() != '[') out += ',';
+      const Residency* resident = find_resident(bin, pid);
+      append_milliseconds(out, resident == nullptr ? Nanoseconds(0) : time_of(*resident));
+    }
+    out += "]]";
+  }
+  out += ']';
+}
+
+// Nobody in a bin is told from not knowing only where it matters, so that other lines look as they always did.
+void append_residency(std::string& out, BinSpan bins) {
+  std::set<Pid> pids;
+  bool contended = false, nobody = false;
+  for (const ResidencyBin& bin : bins) {
+    nobody = nobody || bin.residents.empty();
+    for (const Residency& resident : bin.residents) {
+      pids.insert(resident.pid);
+      contended = contended || resident.contended;
+    }
+  }
+  begin(out, "residency", bins.back().end);
+  append_key(out, "w");
+  append_fixed(out, std::chrono::duration<double>(bins.back().width).count(), 3);
+  append_times(out, "p", bins, pids, [](const Residency& resident) { return resident.resident; });
+  if (contended) {
+    append_times(out, "c", bins, pids,
+                 [](const Residency& resident) { return resident.contended.value_or(Nanoseconds(0)); });
+  }
+  if (nobody) {
+    append_key(out, "known");
+    out += '[';
+    for (size_t i = 0; i < bins.size(); ++i) out += i == 0 ? "1" : ",1";
+    out += ']';
+  }
+  out += "}\n";
 }
 
 }  // namespace
@@ -138,6 +199,19 @@ void write_power(std::string& out, const std::vector<Trace::Watts>& samples, Nan
     out += "," + std::to_string(sample.milliwatts) + "]";
   }
   out += "]}\n";
+}
+
+void write_residency(std::string& out, const std::vector<ResidencyBin>& bins) {
+  constexpr size_t kMostBins = 5;
+  for (size_t first = 0; first < bins.size();) {
+    size_t last = first;
+    while (last + 1 < bins.size() && last + 1 - first < kMostBins && bins[last + 1].width == bins[last].width &&
+           bins[last + 1].end - bins[last].end == bins[last].width) {
+      ++last;
+    }
+    append_residency(out, BinSpan(bins).subspan(first, last - first + 1));
+    first = last + 1;
+  }
 }
 
 }  // namespace gpuledger::replay

@@ -15,5 +15,7 @@ void write_listing(std::string& out, const Trace::Listing& listing);
 void write_state(std::string& out, const Trace::State& state);
 void write_busy(std::string& out, const Trace::Busy& busy);
 void write_power(std::string& out, const std::vector<Trace::Watts>& samples, Nanoseconds read_at);
+// Five bins to a line; fewer at the end and before a hole between two bins.
+void write_residency(std::string& out, const std::vector<ResidencyBin>& bins);
 
 }  // namespace gpuledger::replay

@@ -78,6 +78,8 @@ void TraceRecorder::describe_device() {
   if (calls_(fn.nvmlSystemGetDriverVersion, version, kVersionBufferSize - 1) == kSuccess) {
     description_.driver = version;
   }
+  PciInfo pci{};
+  if (calls_(fn.nvmlDeviceGetPciInfo_v3, device_, &pci) == kSuccess) bus_address_ = pci.busId;
   Memory memory{};
   if (calls_(fn.nvmlDeviceGetMemoryInfo, device_, &memory) == kSuccess) description_.memory_total = memory.total;
   unsigned limit = 0;
@@ -114,6 +116,12 @@ Status TraceRecorder::poll(std::string& out) {
   ++polls_;
   if (calls_.driver_gone()) return Error{Code::kUnavailable, calls_.driver_gone_reason()};
   return ok_status();
+}
+
+void TraceRecorder::record_residency(std::vector<ResidencyBin> bins, std::string& out) const {
+  std::erase_if(bins, [&](const ResidencyBin& bin) { return bin.end - bin.width < began_.steady; });
+  for (ResidencyBin& bin : bins) bin.end -= began_.steady;
+  write_residency(out, bins);
 }
 
 void TraceRecorder::finish(std::string& out) {

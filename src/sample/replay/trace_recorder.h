@@ -29,6 +29,9 @@ class TraceRecorder {
   // be kept from. What a call did not give is not in the trace, and neither is a call that failed this time.
   std::string device_line() const;
   Status poll(std::string& out);
+  // Who was on the engine, as somebody else has read it (bins of the steady clock).
+  void record_residency(std::vector<ResidencyBin> bins, std::string& out) const;
+  const std::string& bus_address() const { return bus_address_; }
   // What the driver has gathered since the last poll that asked for it.
   void finish(std::string& out);
 
@@ -59,6 +62,7 @@ class TraceRecorder {
   nvml::Device device_ = nullptr;
   nvml::GpmReader gpm_;
   Trace description_;  // only what the device line says
+  std::string bus_address_;
   Timestamp began_;
   Timestamp now_;  // of this poll
   Nanoseconds t_{0};

@@ -35,6 +35,18 @@ TEST(WrongUse, UnknownNames) {
   });
 }
 
+TEST(WrongUse, ExactTime) {
+  expect_all({
+      {{"--exact-time=yes"}, "--exact-time: \"yes\" is not one of off, auto or on"},
+      {{"--exact-time-duty=10%"}, "--exact-time-duty: needs --exact-time=on or auto"},
+  });
+  for (const char* wrong : {"", "0%", "101%", "1%", "x%", "500ms", "61s", "10"}) {
+    EXPECT_EQ(error_of({"--exact-time=on", std::string("--exact-time-duty=") + wrong}),
+              std::string("--exact-time-duty: \"") + wrong +
+                  "\" is not a share of every minute (write 10% or 6s; 1s or more)");
+  }
+}
+
 TEST(WrongUse, MissingValue) {
   expect_all({
       {{"--log-level"}, "--log-level: needs a value (debug, info, warn or error)"},

@@ -37,6 +37,15 @@ TEST(Config, NothingGivenIsTheDefault) {
   EXPECT_THAT(config.unknown_environment, IsEmpty());
 }
 
+TEST(Config, ExactTime) {
+  EXPECT_EQ(config_of({}).exact_time, std::nullopt);
+  EXPECT_EQ(config_of({"--exact-time=off"}).exact_time, ExactTimeMode::kOff);
+  EXPECT_EQ(config_of({"--exact-time=auto"}).exact_time, ExactTimeMode::kAuto);
+  EXPECT_EQ(config_of({"--exact-time=on"}).exact_time_burst, 60s);
+  EXPECT_EQ(config_of({"--exact-time=on", "--exact-time-duty=12.5%"}).exact_time_burst, 7500ms);
+  EXPECT_EQ(config_of({"--exact-time=on", "--exact-time-duty=6s"}).exact_time_burst, 6s);
+}
+
 // Every layer gives idle-interval another value; taking away the highest uncovers the next.
 TEST(Config, FlagThenVariableThenOlderVariableThenFileThenDefault) {
   const ConfigFile file("idle-interval: 14s\n");

@@ -41,6 +41,19 @@ TEST(Json, Gpus) {
   EXPECT_FALSE(gpus[3].contains("temperature_celsius"));
 }
 
+TEST(Json, SaysWhetherTimeIsExactAndWhyNot) {
+  const json gpus = snapshot(node_example())["gpus"];
+  EXPECT_EQ(gpus[0]["exact_time"], (json{{"trusted", true},
+                                         {"records", 20000},
+                                         {"lost_records", 3},
+                                         {"switches", 10000},
+                                         {"switch_seconds", 0.85},
+                                         {"unknown_seconds", 0.0}}));
+  EXPECT_EQ(gpus[1]["exact_time"]["trusted"], false);
+  EXPECT_EQ(gpus[1]["exact_time"]["reason"], "MIG");
+  EXPECT_FALSE(gpus[3].contains("exact_time")) << "nobody asked for it";
+}
+
 TEST(Json, WhatIsWrongWithAGpuIsSaidInWords) {
   Cycle cycle = node_example();
   cycle.batch.devices[0].vitals = Vitals();

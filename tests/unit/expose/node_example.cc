@@ -112,6 +112,14 @@ void add_h200(Cycle& cycle) {
   device.counted_before = Energy::millijoules(1'000'000);
   device.last_step = Energy::millijoules(312'500);
   add_vitals(cycle.batch.devices.back());
+  ExactTime exact;
+  exact.trusted = true;
+  exact.records_read = 20'000;
+  exact.records_lost = 3;
+  exact.switches = 10'000;
+  exact.switches_by_process = {{90, 500}, {100, 6'000}, {200, 3'500}};
+  exact.switching = milliseconds(850);
+  cycle.batch.devices.back().exact_time = exact;
 
   ProcessAccount trainer = account(0, 100, "python3", trainer_pod());
   trainer.identity.container_id = "c0ffee";
@@ -159,6 +167,9 @@ void add_mig(Cycle& cycle) {
   device.unattributed[static_cast<size_t>(Reason::kExporterDown)] = Energy::millijoules(1);
   DeviceSample& sample = cycle.batch.devices.back();
   sample.utilization = UtilizationState::kUnsupported;
+  sample.exact_time = ExactTime{};
+  sample.exact_time->reason = "MIG";
+  sample.exact_time->switches_by_process = {{300, 1}};
   sample.gpu_utilization.reset();
 
   ProcessAccount process = account(1, 300, "tritonserver", host_service());

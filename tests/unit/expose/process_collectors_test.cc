@@ -92,6 +92,18 @@ TEST(ProcessCollector, ExitedProcessKeepsItsCountersOnly) {
   }
 }
 
+TEST(ProcessCollector, SwitchesBelongToTheLastProcessOfAPid) {
+  Cycle cycle = node_example();
+  ProcessAccount& former = process_of(cycle, 90);
+  former.identity.key = {100, 5};  // an older process with the trainer's pid
+  former.identity.name = "before";
+  const Exposition out = expose(cycle);
+  const auto found = out.find("my_gpu_process_switches_total", {{"pid", "100"}});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0]->labels.at("process_name"), "python3");
+  EXPECT_EQ(found[0]->value, "6000");
+}
+
 TEST(ProcessCollector, ReusedPidWithEqualLabelsAddsUp) {
   Cycle cycle = node_example();
   ProcessAccount second = process_of(cycle, 90);

@@ -72,6 +72,43 @@ TEST(ReplaySource, SaysTheCounterOfItsMoment) {
   EXPECT_EQ(device.temperature_celsius, std::nullopt);
 }
 
+TEST(ReplaySource, HandsOnWhoWasOnTheEngineWhenTheTraceIsComplete) {
+  std::string lines = steady_power(3);
+  for (int i = 1; i <= 30; ++i) {
+    lines += "{\"k\":\"residency\",\"t\":" + std::to_string(i / 10.0) +
+             ",\"w\":0.02,\"p\":[[7,[20.0,20.0,20.0,20.0,20.0]]]}\n";
+  }
+  const auto batches = batches_of(lines);
+  ASSERT_THAT(batches, SizeIs(4));
+  EXPECT_THAT(batches[0].devices.at(0).residency, SizeIs(0));
+  const auto& first = batches[1].devices.at(0).residency;
+  const auto& second = batches[2].devices.at(0).residency;
+  ASSERT_THAT(first, SizeIs(44));  // what ended by 0.88 s
+  ASSERT_THAT(second, SizeIs(50));
+  EXPECT_EQ(first.back().end, milliseconds(880));
+  EXPECT_EQ(second.front().end, milliseconds(900));
+  ASSERT_TRUE(batches[2].devices.at(0).exact_time);
+  EXPECT_TRUE(batches[2].devices.at(0).exact_time->trusted);
+}
+
+TEST(ReplaySource, WithoutResidencySaysNothingOfIt) {
+  EXPECT_FALSE(batches_of(steady_power(2)).at(1).devices.at(0).exact_time);
+}
+
+TEST(ReplaySource, TheRecordingsWithExactTimesHaveThem) {
+  for (const char* name : {"loops_churn", "loops_never_alone", "loops_two_staggered", "real_crowd", "real_llm_resnet",
+                           "real_newcomers", "real_replicas", "real_together"}) {
+    const auto trace = read_trace(recorded_exact(name));
+    ASSERT_TRUE(trace.ok()) << trace.error().message;
+    EXPECT_GT(trace->residency.size(), 1000u) << name;
+    for (const Trace::Resident& resident : trace->residency) {
+      Nanoseconds sum{0};
+      for (const Residency& one : resident.bin.residents) sum += one.resident;
+      ASSERT_LE(sum, resident.bin.width + std::chrono::microseconds(5)) << name;
+    }
+  }
+}
+
 TEST(ReplaySource, IsTheClockOfTheReplay) {
   ReplaySource source(trace_of(kDeviceLine + steady_power(2)), seconds(1));
   (void)source.sample(false);

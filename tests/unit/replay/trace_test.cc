@@ -141,6 +141,72 @@ TEST(ParseTrace, ReadsBackWhatIsWritten) {
   EXPECT_EQ(trace.power[1].t, milliseconds(40));
 }
 
+std::vector<int64_t> ends_of(const Trace& trace) {
+  std::vector<int64_t> ends;
+  for (const Trace::Resident& resident : trace.residency) ends.push_back(resident.t / milliseconds(1));
+  return ends;
+}
+
+TEST(ParseTrace, TakesWhoWasOnTheEngine) {
+  const Trace trace = trace_of(kDeviceLine + energy_line(0, 1) +
+                               "{\"k\":\"residency\",\"t\":0.1,\"w\":0.02,\"p\":"
+                               "[[7,[0.0,5.5,20.0,20.0,1.25]],[8,[0.0,14.0,0.0,0.0,18]]]}\n");
+  EXPECT_THAT(ends_of(trace), ElementsAre(40, 60, 80, 100));  // who had the first 20 ms is not known
+  const ResidencyBin& shared = trace.residency[0].bin;
+  EXPECT_EQ(shared.width, milliseconds(20));
+  EXPECT_THAT(shared.residents, ElementsAre(Residency{7, std::chrono::microseconds(5500), std::nullopt},
+                                            Residency{8, milliseconds(14), std::nullopt}));
+  EXPECT_THAT(trace.residency[1].bin.residents, ElementsAre(Residency{7, milliseconds(20), std::nullopt}));
+}
+
+TEST(ParseTrace, TakesWhatWasContendedAndWhatIsKnown) {
+  const Trace trace = trace_of(kDeviceLine + energy_line(0, 1) +
+                               "{\"k\":\"residency\",\"t\":0.1,\"w\":0.02,\"p\":[[7,[0,5,6]]],\"c\":[[7,[0,4,0]]],"
+                               "\"known\":[1,1,0]}\n"
+                               "{\"k\":\"residency\",\"t\":0.2,\"w\":0.02,\"p\":[],\"known\":[1,0]}\n");
+  EXPECT_THAT(ends_of(trace), ElementsAre(60, 80, 180));
+  EXPECT_THAT(trace.residency[0].bin.residents, IsEmpty());
+  EXPECT_THAT(trace.residency[1].bin.residents, ElementsAre(Residency{7, milliseconds(5), milliseconds(4)}));
+}
+
+TEST(ParseTrace, RefusesResidencyThatCannotBe) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"\"p\":[]", "'w' not found"},
+      {"\"w\":0,\"p\":[]", "'w' is not a width in seconds"},
+      {"\"w\":0.02", "'p' not found"},
+      {"\"w\":0.02,\"p\":[[7,3]]", "'p' is not a list of lists by pid"},
+      {"\"w\":0.02,\"p\":[[7,[1]],[7,[1]]]", "'p' is not a list of lists by pid"},
+      {"\"w\":0.02,\"p\":[[7,[1]],[8,[1,2]]]", "'p' has lists of different lengths"},
+      {"\"w\":0.02,\"p\":[[7,[21]]]", "'p' has a time that is not within 'w'"},
+      {"\"w\":0.02,\"p\":[[7,[-1]]]", "'p' has a time that is not within 'w'"},
+      {"\"w\":0.02,\"p\":[[7,[1]]],\"c\":[[7,[1,2]]]", "'c' has lists of different lengths"},
+      {"\"w\":0.02,\"p\":[[7,[1]]],\"known\":[1,1]", "'known' is not as long as the lists in 'p'"},
+      {"\"w\":0.02,\"p\":[[7,[1]]],\"known\":[2]", "'known' is not a whole number between 0 and 1"},
+  };
+  for (const auto& [fields, why] : cases) {
+    EXPECT_EQ(error_of(kDeviceLine + "{\"k\":\"residency\",\"t\":1," + fields + "}"),
+              std::string("x.jsonl:2: not a line of a trace: ") + why)
+        << fields;
+  }
+}
+
+TEST(ParseTrace, ReadsBackResidencyAsItIsWritten) {
+  std::vector<ResidencyBin> bins;
+  for (int i = 1; i <= 12; ++i) {
+    ResidencyBin bin{milliseconds(20 * i), milliseconds(20), {{7, milliseconds(i), milliseconds(i / 2)}}};
+    if (i % 3 == 0) bin.residents.push_back({8, milliseconds(2), milliseconds(0)});
+    if (i == 10) bin.residents.clear();  // nobody, and that is known
+    if (i == 4 || i == 8) continue;      // not known
+    bins.push_back(bin);
+  }
+  std::string text = kDeviceLine + energy_line(0, 1);
+  write_residency(text, bins);
+  const Trace trace = trace_of(text);
+  std::vector<ResidencyBin> read;
+  for (const Trace::Resident& resident : trace.residency) read.push_back(resident.bin);
+  EXPECT_EQ(read, bins);
+}
+
 class TraceFiles : public ::testing::Test {
  protected:
   TraceFiles() {

@@ -43,6 +43,11 @@ inline std::string recorded(const std::string& name) {
   return GPU_LEDGER_SOURCE_DIR "/tests/data/h200/" + name + ".jsonl.gz";
 }
 
+// Those with the trace of context switches.
+inline std::string recorded_exact(const std::string& name) {
+  return GPU_LEDGER_SOURCE_DIR "/tests/data/h200_exact/" + name + ".jsonl.gz";
+}
+
 // The names of all recordings that come with a truth.
 inline std::vector<std::string> recordings() {
   std::vector<std::string> names;

@@ -34,6 +34,12 @@
 {{- if $v.hostProc }}
 - --proc-root=/host/proc
 {{- end }}
+{{- if and $v.exactTime.enabled (not .cron) }}
+- --exact-time=on
+{{- with $v.exactTime.duty }}
+- --exact-time-duty={{ . }}
+{{- end }}
+{{- end }}
 {{- if include "gpu-ledger.statePath" . }}
 - --state-file=/var/lib/gpu-ledger/books
 {{- end }}
@@ -65,7 +71,7 @@ emptyDir
 
 {{- define "gpu-ledger.security" -}}
 {{- $context := deepCopy .Values.securityContext -}}
-{{- if .Values.nvidia.migMonitor -}}
+{{- if or .Values.nvidia.migMonitor .Values.exactTime.enabled -}}
 {{- $capabilities := default dict $context.capabilities -}}
 {{- $added := append (default list $capabilities.add) "SYS_ADMIN" | uniq -}}
 {{- $_ := set $context "capabilities" (merge (dict "add" $added) $capabilities) -}}

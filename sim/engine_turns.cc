@@ -1,0 +1,54 @@
+// Who is on a computed GPU's engine, to the microsecond: a time slice is 2 ms, the way from one context to the next
+// 80 us, and a context that nobody pushes off stays where it is, working or not.
+#include <algorithm>
+#include <cmath>
+
+#include "computed_gpu.h"
+
+namespace gpuledger::sim {
+namespace {
+
+constexpr int64_t kNanosPerMilli = 1'000'000;
+constexpr int64_t kSwitchNanos = 80'000;
+constexpr double kSliceNanos = 2.2e6;
+
+}  // namespace
+
+void ComputedGpu::write_switches(Millis begin) {
+  const int64_t now = begin * kNanosPerMilli;
+  const bool lives = std::find(plan_.alive.begin(), plan_.alive.end(), on_engine_) != plan_.alive.end();
+  if (on_engine_ != 0 && !lives) give_engine_to(0, now);
+  std::map<unsigned, double> shares;
+  for (const Worker& worker : plan_.workers) {
+    if (worker.share > 0) shares[worker.pid] += worker.share;
+  }
+  if (shares.size() == 1) {
+    if (on_engine_ != shares.begin()->first) give_engine_to(shares.begin()->first, now + kSwitchNanos);
+  } else if (shares.size() > 1) {
+    take_turns(now, {shares.begin(), shares.end()});
+  }
+}
+
+// As many rounds as the one with the most work needs slices. What nobody wants stays with the last of a round.
+void ComputedGpu::take_turns(int64_t begin, const std::vector<std::pair<unsigned, double>>& sharers) {
+  const double step = static_cast<double>(kStep * kNanosPerMilli);
+  double most = 0;
+  for (const auto& [pid, share] : sharers) most = std::max(most, share);
+  const int rounds = std::max(1, static_cast<int>(std::lround(most * step / kSliceNanos)));
+  const double length = step / rounds;
+  for (int round = 0; round < rounds; ++round) {
+    double at = static_cast<double>(begin) + round * length;
+    for (const auto& [pid, share] : sharers) {
+      if (on_engine_ != pid) give_engine_to(pid, static_cast<int64_t>(at) + kSwitchNanos);
+      at += share * length;
+    }
+  }
+}
+
+void ComputedGpu::give_engine_to(unsigned pid, int64_t nanos) {
+  if (on_engine_ != 0) switches_.push_back({nanos - kSwitchNanos, on_engine_, false});
+  if (pid != 0) switches_.push_back({nanos, pid, true});
+  on_engine_ = pid;
+}
+
+}  // namespace gpuledger::sim

@@ -1,0 +1,191 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sample/replay/trace.h"
+
+namespace gpuledger::replay {
+
+using Json = nlohmann::json;
+inline constexpr double kLongestSeconds = 1e8;  // three years, far inside what nanoseconds hold
+inline constexpr uint64_t kMostPid = 1u << 22;  // the kernel's own limit
+inline constexpr double kWidestBinSeconds = 10;
+inline constexpr uint64_t kMost32 = UINT32_MAX;
+inline constexpr uint64_t kMost64 = UINT64_MAX;
+
+// One line's fields. The first that is wrong is remembered and the line is refused as a whole, so that whoever reads
+// them needs no branches of its own.
+class Line {
+ public:
+  explicit Line(std::string_view text) : json_(Json::parse(text, nullptr, false)) {
+    if (!json_.is_object()) wrong("it is not a JSON object");
+  }
+
+  const std::string& problem() const { return problem_; }
+
+  std::string text(const char* key) {
+    const Json* value = find(key);
+    if (value != nullptr && value->is_string()) return value->get<std::string>();
+    missing_or(key, value, "is not a text");
+    return {};
+  }
+
+  template <typename T = uint64_t>
+  T whole(const char* key, uint64_t most) {
+    const auto value = optional_whole<T>(key, most);
+    if (!value) missing_or(key, find(key), "is not a number");
+    return value.value_or(T{});
+  }
+
+  template <typename T = uint64_t>
+  std::optional<T> optional_whole(const char* key, uint64_t most) {
+    const Json* value = find(key);
+    if (value == nullptr || value->is_null()) return std::nullopt;
+    return static_cast<T>(whole_of(*value, key, most));
+  }
+
+  Nanoseconds seconds(const char* key) {
+    const Json* value = find(key);
+    if (value == nullptr) {
+      missing_or(key, value, "");
+      return Nanoseconds(0);
+    }
+    return seconds_of(*value, key);
+  }
+
+  std::optional<Ratio> percent(const char* key) {
+    const Json* value = find(key);
+    if (value == nullptr || value->is_null()) return std::nullopt;
+    const double number = value->is_number() ? value->get<double>() : -1;
+    if (std::isfinite(number) && number >= 0) return Ratio{number / 100};
+    wrong(std::string("'") + key + "' is not a percentage");
+    return std::nullopt;
+  }
+
+  std::vector<Trace::Holder> holders() {
+    std::vector<Trace::Holder> holders;
+    for (const Json* pair : pairs("p")) {
+      Trace::Holder holder{static_cast<Pid>(whole_of((*pair)[0], "p", kMostPid)), std::nullopt};
+      if (!(*pair)[1].is_null()) holder.memory = Bytes{whole_of((*pair)[1], "p", kMost64)};
+      holders.push_back(holder);
+    }
+    return holders;
+  }
+
+  std::vector<Trace::Watts> watts() {
+    std::vector<Trace::Watts> watts;
+    for (const Json* pair : pairs("mw")) {
+      watts.push_back({seconds_of((*pair)[0], "mw"), static_cast<uint32_t>(whole_of((*pair)[1], "mw", kMost32))});
+    }
+    return watts;
+  }
+
+  // "p" and "c" hold milliseconds per process and bin, "known" a 1 for each bin that is known. Without "known" a bin
+  // with nobody in it may be either, so it is taken as unknown.
+  std::vector<Trace::Resident> residency(Nanoseconds t) {
+    const Json* width_given = find("w");
+    const double seconds = width_given != nullptr && width_given->is_number() ? width_given->get<double>() : 0;
+    if (!(seconds > 0 && seconds <= kWidestBinSeconds)) missing_or("w", width_given, "is not a width in seconds");
+    const Nanoseconds width(std::llround(seconds * 1e9));
+    const auto resident = milliseconds_by_pid("p", width);
+    const auto contended = find("c") == nullptr ? decltype(resident)() : milliseconds_by_pid("c", width);
+    const std::vector<bool> known = known_bins();
+    const size_t count = resident.empty() ? known.size() : resident.begin()->second.size();
+    if (!known.empty() && known.size() != count) wrong("'known' is not as long as the lists in 'p'");
+    if (!problem_.empty()) return {};
+    std::vector<Trace::Resident> bins;
+    for (size_t i = 0; i < count; ++i) {
+      ResidencyBin bin{t - static_cast<int64_t>(count - 1 - i) * width, width, {}};
+      for (const auto& [pid, times] : resident) {
+        if (times[i] == Nanoseconds(0)) continue;
+        const auto found = contended.find(pid);
+        std::optional<Nanoseconds> part;
+        if (find("c") != nullptr) part = found == contended.end() ? Nanoseconds(0) : found->second[i];
+        bin.residents.push_back({pid, times[i], part});
+      }
+      if (known.empty() ? !bin.residents.empty() : known[i]) bins.push_back({bin.end, std::move(bin)});
+    }
+    return bins;
+  }
+
+ private:
+  // Every list is as long as the first one of the line.
+  std::map<Pid, std::vector<Nanoseconds>> milliseconds_by_pid(const char* key, Nanoseconds width) {
+    const double most = static_cast<double>(width.count()) / 1e6 * 1.001;  // they are rounded
+    std::map<Pid, std::vector<Nanoseconds>> lists;
+    for (const Json* pair : pairs(key)) {
+      std::vector<Nanoseconds>& times = lists[static_cast<Pid>(whole_of((*pair)[0], key, kMostPid))];
+      if (!(*pair)[1].is_array() || !times.empty()) wrong(std::string("'") + key + "' is not a list of lists by pid");
+      for (const Json& value : (*pair)[1]) {
+        const double number = value.is_number() ? value.get<double>() : -1;
+        if (!(number >= 0 && number <= most)) wrong(std::string("'") + key + "' has a time that is not within 'w'");
+        times.push_back(std::min(width, Nanoseconds(std::llround(std::clamp(number, 0.0, most) * 1e6))));
+      }
+      bins_ = bins_ == 0 ? times.size() : bins_;
+      if (times.size() != bins_ || bins_ == 0) wrong(std::string("'") + key + "' has lists of different lengths");
+    }
+    return lists;
+  }
+  std::vector<bool> known_bins() {
+    std::vector<bool> known;
+    const Json* list = find("known");
+    if (list == nullptr) return known;
+    if (!list->is_array()) wrong("'known' is not a list");
+    for (const Json& value : *list) known.push_back(whole_of(value, "known", 1) == 1);
+    return known;
+  }
+
+  const Json* find(const char* key) const {
+    if (!json_.is_object()) return nullptr;
+    const auto found = json_.find(key);
+    return found == json_.end() ? nullptr : &*found;
+  }
+  void wrong(std::string problem) {
+    if (problem_.empty()) problem_ = std::move(problem);
+  }
+  void missing_or(const char* key, const Json* value, const char* otherwise) {
+    wrong(std::string("'") + key + "' " + (value == nullptr ? "not found" : otherwise));
+  }
+  uint64_t whole_of(const Json& value, const char* key, uint64_t most) {
+    if (value.is_number_unsigned() && value.get<uint64_t>() <= most) return value.get<uint64_t>();
+    wrong(std::string("'") + key + "' is not a whole number between 0 and " + std::to_string(most));
+    return 0;
+  }
+  Nanoseconds seconds_of(const Json& value, const char* key) {
+    const double number = value.is_number() ? value.get<double>() : kLongestSeconds * 2;
+    // A little before 0 is right: what the driver had sampled when the recording began.
+    if (std::isfinite(number) && std::abs(number) <= kLongestSeconds) return Nanoseconds(std::llround(number * 1e9));
+    wrong(std::string("'") + key + "' is not a time in seconds");
+    return Nanoseconds(0);
+  }
+  std::vector<const Json*> pairs(const char* key) {
+    std::vector<const Json*> pairs;
+    const Json* list = find(key);
+    if (list == nullptr || !list->is_array()) {
+      missing_or(key, list, "is not a list");
+      return pairs;
+    }
+    for (const Json& entry : *list) {
+      if (entry.is_array() && entry.size() == 2) {
+        pairs.push_back(&entry);
+      } else {
+        wrong(std::string("'") + key + "' is not a list of pairs");
+      }
+    }
+    return pairs;
+  }
+
+  const Json json_;
+  std::string problem_;
+  size_t bins_ = 0;  // of a residency line; 0: not known yet
+};
+
+}  // namespace gpuledger::replay

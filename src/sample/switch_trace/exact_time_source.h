@@ -1,0 +1,71 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "sample/gpu_source.h"
+#include "sample/switch_trace/self_test.h"
+#include "sample/switch_trace/tracer_thread.h"
+
+namespace gpuledger::switch_trace {
+
+struct ExactTimeOptions {
+  Nanoseconds burst = std::chrono::minutes(1);  // how much of every minute is traced
+  bool insist = false;                          // asked for by name: what is in the way is a warning
+};
+
+// Adds to another source who was on each GPU's engine, from the driver's trace of context switches. Where the trace
+// cannot be had, or disagrees with the other source, that GPU goes on without it. Used by one thread; has one per GPU.
+class ExactTimeSource final : public GpuSource {
+ public:
+  ExactTimeSource(std::unique_ptr<GpuSource> inner, std::shared_ptr<DriverDoor> door, ExactTimeOptions options,
+                  const Clock& clock);
+
+  ~ExactTimeSource() override;
+
+  SampleBatch sample(bool scan_processes) override;
+  void change_interval(Nanoseconds sample_interval) override { inner_->change_interval(sample_interval); }
+  void change_readings(const Readings& wanted) override { inner_->change_readings(wanted); }
+  // Ends the traces and closes every node of the driver before the other source does.
+  void release() override;
+  void resume() override;
+
+ private:
+  struct Presence {
+    enum State { kNew, kListed, kGone } state = kNew;
+    Nanoseconds since{0};
+  };
+  struct Traced {
+    std::unique_ptr<TracerThread> tracer;  // empty: not traced
+    SelfTest test;
+    ExactTime told;                     // counts since start, and how it is
+    std::string disagreement;           // empty: none; else it stays off until resume()
+    Nanoseconds mps_seen{0};            // steady; 0: never
+    std::map<Pid, Presence> presences;  // of who has switches
+  };
+
+  void end_traces();
+  void add_trace(DeviceSample& device, bool scanned, Nanoseconds now);
+  // Why this GPU must not be traced now; empty: nothing is in the way.
+  std::string obstacle(Traced& traced, const DeviceSample& device, Nanoseconds now) const;
+  // Why the trace must not be believed; empty: nothing speaks against it.
+  std::string judge(Traced& traced, const DeviceSample& device, const std::vector<ResidencyBin>& bins, bool scanned,
+                    Nanoseconds now);
+  void take_counts(Traced& traced, const TraceReport& report);
+  void forget_gone(Traced& traced, const DeviceSample& device, Nanoseconds now);
+  void add_strangers(DeviceSample& device);
+  void tell(const Traced& traced, const DeviceDescription& gpu);
+
+  std::unique_ptr<GpuSource> inner_;
+  const std::shared_ptr<DriverDoor> door_;
+  const ExactTimeOptions options_;
+  const Clock& clock_;
+  std::map<GpuUuid, Traced> gpus_;
+  StateLog states_;
+  bool scan_wanted_ = false;
+};
+
+}  // namespace gpuledger::switch_trace

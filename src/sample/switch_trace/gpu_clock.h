@@ -1,0 +1,25 @@
+#pragma once
+
+#include <optional>
+
+#include "base/clock.h"
+#include "sample/switch_trace/trace_session.h"
+
+namespace gpuledger::switch_trace {
+
+// Tells when something happened that the GPU's clock has stamped. That clock runs a few millionths too fast or too slow
+// and is set anew when the machine wakes up, so it is compared with ours from time to time.
+class GpuClock {
+ public:
+  // False: it was set since the last comparison, and what was stamped before then cannot be placed any more.
+  bool compare(const ClockPair& pair);
+  bool known() const { return last_.has_value(); }
+  Nanoseconds to_steady(Nanoseconds gpu) const;
+  Nanoseconds last_compared() const { return last_ ? last_->steady : Nanoseconds::min(); }
+
+ private:
+  std::optional<ClockPair> last_;
+  double rate_ = 0;  // seconds that ours gains on the GPU's, per second
+};
+
+}  // namespace gpuledger::switch_trace

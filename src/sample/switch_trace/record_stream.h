@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/result.h"
+#include "sample/switch_trace/gpu_clock.h"
+#include "sample/switch_trace/residency_builder.h"
+#include "sample/switch_trace/rm_abi.h"
+
+namespace gpuledger::switch_trace {
+
+// Reads the records of one trace in their order: what is missing, what each means, and when it was.
+class RecordStream {
+ public:
+  // A trace began; its first record says where the sequence is.
+  void restart();
+  // An error: a record that cannot be, or that hides its process from us. Nothing more of this trace is to be believed.
+  Status take(const SwitchRecord& record, const GpuClock& clock, ResidencyBuilder& builder);
+  // The ring was full, and the kernel has dropped this many records after the last one.
+  void note_drops(uint64_t count) { drops_ = count; }
+
+  uint64_t records() const { return records_; }
+  uint64_t lost() const { return lost_; }
+  uint64_t backwards() const { return backwards_; }
+  // When the last record was written; empty: none yet.
+  std::optional<Nanoseconds> last_at() const { return last_at_; }
+
+ private:
+  void watch_sequence(uint16_t sequence, ResidencyBuilder& builder);
+  Nanoseconds time_of(const SwitchRecord& record, const GpuClock& clock);
+
+  std::optional<uint16_t> sequence_;
+  std::optional<Nanoseconds> last_at_;
+  uint64_t drops_ = 0;
+  uint64_t records_ = 0;
+  uint64_t lost_ = 0;
+  uint64_t backwards_ = 0;
+};
+
+}  // namespace gpuledger::switch_trace

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "model/sample.h"
+
+namespace gpuledger::switch_trace {
+
+// Compares what the trace says of one GPU with what NVML says of it, batch by batch. Pure.
+class SelfTest {
+ public:
+  // fresh: the bins of this batch. Empty: they agree, as far as can be seen. Otherwise why not, in words.
+  std::string compare(const DeviceSample& device, const std::vector<ResidencyBin>& fresh, bool scanned,
+                      Nanoseconds now);
+
+  // It was compared for long enough to be believed.
+  bool passed(Nanoseconds now) const;
+  // Somebody works that the trace does not know: perhaps the driver holds records back.
+  bool suspicious() const { return suspicious_; }
+
+ private:
+  std::string compare_sums(const std::vector<ResidencyBin>& bins) const;
+  std::string compare_lists(const DeviceSample& device, bool scanned, Nanoseconds now);
+  std::string compare_activity(const DeviceSample& device, const std::vector<ResidencyBin>& bins);
+  std::string compare_samples(const DeviceSample& device, const std::vector<ResidencyBin>& bins);
+
+  // Of a pid that the trace names and the driver's lists do not have.
+  struct Stranger {
+    Nanoseconds last_resident{0};
+    unsigned scans = 0;  // that did not list it although it was resident before and after
+    Nanoseconds scanned_at{0};
+  };
+  std::optional<Nanoseconds> began_;
+  std::map<Pid, Stranger> strangers_;
+  std::map<Pid, unsigned> caught_;  // batches in a row in which only NVML saw it work
+  unsigned overfull_ = 0;           // batches in a row in which the GPU worked more than anybody was on it
+  bool suspicious_ = false;
+};
+
+}  // namespace gpuledger::switch_trace

@@ -1,0 +1,181 @@
+#include "sample/switch_trace/trace_loop.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/capability.h"
+
+namespace gpuledger::switch_trace {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Nanoseconds kPollPeriod = milliseconds(200);  // the ring holds seconds
+constexpr Nanoseconds kGiveBackPeriod = seconds(5);     // the call takes a lock: 33 us, at times 47 ms
+constexpr Nanoseconds kComparePeriod = seconds(20);
+constexpr Nanoseconds kLongestCompare = milliseconds(1);  // usually 15 us; a longer one was held up
+constexpr int kCompareTries = 3;
+constexpr Nanoseconds kBurstPeriod = std::chrono::minutes(1);
+constexpr Nanoseconds kFirstRetry = seconds(1);
+constexpr Nanoseconds kLastRetry = seconds(60);
+constexpr Nanoseconds kNever = std::chrono::hours(1);
+constexpr Nanoseconds kFarOff = seconds(1);
+
+bool is_for_good(Code code) {
+  return code == Code::kNotSupported || code == Code::kPermission || code == Code::kMalformed;
+}
+
+}  // namespace
+
+void TraceReport::add(TraceReport&& later) {
+  tracing = later.tracing;
+  trouble = std::move(later.trouble);
+  given_up = later.given_up;
+  bins.insert(bins.end(), std::make_move_iterator(later.bins.begin()), std::make_move_iterator(later.bins.end()));
+  records += later.records;
+  lost += later.lost;
+  counts.switches += later.counts.switches;
+  counts.switching += later.counts.switching;
+  counts.unknown += later.counts.unknown;
+  counts.doubtful += later.counts.doubtful;
+  counts.late += later.counts.late;
+  for (const auto& [pid, count] : later.counts.switches_by_process) counts.switches_by_process[pid] += count;
+}
+
+TraceLoop::TraceLoop(std::shared_ptr<DriverDoor> door, TraceOptions options, const Clock& clock)
+    : door_(std::move(door)), options_(std::move(options)), clock_(clock), retry_delay_(kFirstRetry) {}
+
+TraceReport TraceLoop::take_report() {
+  TraceReport report;
+  report.tracing = tracing_ || resting_;
+  report.trouble = trouble_;
+  report.given_up = given_up_;
+  report.bins = builder_.take_bins();
+  report.records = stream_.records() - reported_records_;
+  report.lost = stream_.lost() - reported_lost_;
+  report.counts = builder_.take_counts();
+  reported_records_ = stream_.records();
+  reported_lost_ = stream_.lost();
+  return report;
+}
+
+Nanoseconds TraceLoop::step() {
+  const Nanoseconds now = clock_.now().steady;
+  if (given_up_) return now + kNever;
+  if (!session_ && now < retry_at_) return retry_at_;
+  Status done = session_ ? ok_status() : open();
+  if (done.ok() && resting_ && now < burst_began_ + kBurstPeriod) return burst_began_ + kBurstPeriod;
+  if (done.ok() && !tracing_) done = begin_burst(now);
+  if (done.ok()) done = poll(now);
+  if (!done.ok()) {
+    fail(done.error(), now);
+    return given_up_ ? now + kNever : retry_at_;
+  }
+  const bool bursts = options_.burst < kBurstPeriod;
+  if (bursts && now - burst_began_ >= options_.burst) {
+    end_burst(now);
+    return burst_began_ + kBurstPeriod;
+  }
+  return now + kPollPeriod;
+}
+
+Status TraceLoop::open() {
+  const auto address = parse_bus_address(options_.bus_address);
+  if (!address.ok()) return address.error();
+  auto session = TraceSession::open(door_, *address);
+  if (!session.ok()) return session.error();
+  session_ = std::move(*session);
+  return ok_status();
+}
+
+Status TraceLoop::begin_burst(Nanoseconds now) {
+  {
+    // The driver looks at it once, here: without it the processes of other users have no pid.
+    const RaisedSysAdmin raised;
+    if (const Status started = session_->start(); !started.ok()) return started;
+  }
+  gpu_clock_ = GpuClock();
+  if (const Status compared = compare_clocks(now); !compared.ok()) return compared;
+  stream_.restart();
+  builder_.begin(clock_.now().steady);
+  burst_began_ = last_poll_ = last_given_back_ = now;
+  tracing_ = true;
+  resting_ = false;
+  trouble_.clear();
+  return ok_status();
+}
+
+void TraceLoop::end_burst(Nanoseconds now) {
+  builder_.end(now - session_->branch().delivery);
+  session_->stop();
+  tracing_ = false;
+  resting_ = true;
+}
+
+Status TraceLoop::compare_clocks(Nanoseconds now) {
+  if (gpu_clock_.known() && now - gpu_clock_.last_compared() < kComparePeriod) return ok_status();
+  for (int tries = 1;; ++tries) {
+    const auto pair = session_->read_clocks(clock_);
+    if (!pair.ok()) return pair.error();
+    if (pair->width > kLongestCompare && tries < kCompareTries) continue;
+    // After a sleep of the machine the sequence starts anew too.
+    if (!gpu_clock_.compare(*pair)) {
+      builder_.lose_track();
+      stream_.restart();
+    }
+    return ok_status();
+  }
+}
+
+Status TraceLoop::poll(Nanoseconds now) {
+  if (flush_always_ || std::exchange(flush_once_, false)) {
+    if (const Status flushed = session_->flush(); !flushed.ok()) return flushed;
+  }
+  if (const Status compared = compare_clocks(now); !compared.ok()) return compared;
+  if (const Status read = read_records(now); !read.ok()) return read;
+  builder_.complete_until(now - session_->branch().delivery);
+  last_poll_ = now;
+  retry_delay_ = kFirstRetry;
+  return give_back(now);
+}
+
+Status TraceLoop::read_records(Nanoseconds now) {
+  records_.clear();
+  if (const Status read = session_->ring().read(records_); !read.ok()) return read;
+  for (const SwitchRecord& record : records_) {
+    if (const Status taken = stream_.take(record, gpu_clock_, builder_); !taken.ok()) return taken;
+    const Nanoseconds at = stream_.last_at().value_or(now);
+    if (at > now + kFarOff) return Error{Code::kUnavailable, "the trace is ahead of the GPU's clock"};
+    // The kernel's timer may be gone: another reader that fails to start takes it along.
+    if (now - at > now - last_poll_ + session_->branch().delivery + kFarOff) flush_always_ = true;
+  }
+  // The ring was full. What came after its last record is not known, until the next one says how much it was.
+  if (const uint64_t drops = session_->ring().drops(); drops > 0) {
+    stream_.note_drops(drops);
+    builder_.lose_track();
+  }
+  return ok_status();
+}
+
+Status TraceLoop::give_back(Nanoseconds now) {
+  SwitchRing& ring = session_->ring();
+  const bool much = ring.not_given_back() >= ring.size() / 4;
+  const bool some = ring.not_given_back() > 0 && now - last_given_back_ >= kGiveBackPeriod;
+  if (!much && !some) return ok_status();
+  last_given_back_ = now;
+  return session_->give_back_records();
+}
+
+void TraceLoop::fail(const Error& error, Nanoseconds now) {
+  if (tracing_) builder_.end(builder_.decided_until());
+  tracing_ = resting_ = flush_always_ = false;
+  session_.reset();
+  gpu_clock_ = GpuClock();
+  trouble_ = error.message;
+  given_up_ = is_for_good(error.code);
+  retry_at_ = now + retry_delay_;
+  retry_delay_ = std::min(retry_delay_ * 2, kLastRetry);
+}
+
+}  // namespace gpuledger::switch_trace

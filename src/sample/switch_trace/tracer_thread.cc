@@ -1,0 +1,98 @@
+#include "sample/switch_trace/tracer_thread.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace gpuledger::switch_trace {
+namespace {
+
+constexpr auto kPatience = std::chrono::milliseconds(700);  // SIGTERM promises two seconds for everything
+constexpr Nanoseconds kLongestSleep = std::chrono::hours(1);
+constexpr size_t kMostBins = 15'000;  // five minutes: nobody has asked for so long
+
+}  // namespace
+
+struct TracerThread::Shared {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool stop = false;
+  bool stopped = false;
+  bool look_now = false;
+  bool suspicious = false;
+  TraceReport report;
+  const Clock* clock = nullptr;
+};
+
+TracerThread::TracerThread(std::shared_ptr<DriverDoor> door, TraceOptions options, const Clock& clock)
+    : shared_(std::make_shared<Shared>()) {
+  shared_->clock = &clock;
+  std::thread thread([shared = shared_, loop = TraceLoop(std::move(door), std::move(options), clock)]() mutable {
+    run(shared, std::move(loop));
+  });
+  pthread_setname_np(thread.native_handle(), "switch-trace");
+  thread.detach();
+}
+
+void TracerThread::run(const std::shared_ptr<Shared>& shared, TraceLoop given) {
+  // Freed before the end is announced.
+  auto loop = std::make_unique<TraceLoop>(std::move(given));
+  std::unique_lock lock(shared->mutex);
+  while (!shared->stop) {
+    if (std::exchange(shared->suspicious, false)) loop->suspect_silence();
+    shared->look_now = false;
+    lock.unlock();
+    const Nanoseconds due = loop->step();
+    TraceReport news = loop->take_report();
+    const Nanoseconds left = std::clamp(due - shared->clock->now().steady, Nanoseconds(0), kLongestSleep);
+    lock.lock();
+    shared->report.add(std::move(news));
+    if (auto& bins = shared->report.bins; bins.size() > kMostBins) bins.erase(bins.begin(), bins.end() - kMostBins);
+    shared->changed.wait_for(lock, left, [&] { return shared->stop || shared->look_now; });
+  }
+  lock.unlock();
+  loop.reset();
+  lock.lock();
+  shared->stopped = true;
+  shared->changed.notify_all();
+}
+
+TracerThread::~TracerThread() {
+  ask_to_end();
+  std::unique_lock lock(shared_->mutex);
+  shared_->changed.wait_for(lock, kPatience, [&] { return shared_->stopped; });
+}
+
+void TracerThread::ask_to_end() {
+  std::lock_guard lock(shared_->mutex);
+  shared_->stop = true;
+  shared_->changed.notify_all();
+}
+
+void TracerThread::look_now() {
+  std::lock_guard lock(shared_->mutex);
+  shared_->look_now = true;
+  shared_->changed.notify_all();
+}
+
+void TracerThread::suspect_silence() {
+  std::lock_guard lock(shared_->mutex);
+  shared_->suspicious = true;
+}
+
+TraceReport TracerThread::take_report() {
+  std::lock_guard lock(shared_->mutex);
+  TraceReport report = std::move(shared_->report);
+  shared_->report = TraceReport{};
+  shared_->report.tracing = report.tracing;
+  shared_->report.trouble = report.trouble;
+  shared_->report.given_up = report.given_up;
+  return report;
+}
+
+}  // namespace gpuledger::switch_trace

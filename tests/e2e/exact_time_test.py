@@ -1,0 +1,125 @@
+"""Exact time on the simulated node: on where it can be had, off with a reason where not, gone when nobody asks."""
+
+import json
+import re
+import signal
+import subprocess
+import time
+import unittest
+
+import harness
+
+SHARED = """
+gpus: [{model: H200}]
+processes:
+  - {pid: 501, gpus: 0, memory: 1GiB, load: {kind: gemm, weight: 2}, owner: none}
+  - {pid: 502, gpus: 0, memory: 1GiB, load: {kind: spin, weight: 1}, owner: none}
+"""
+
+
+def exact_of(ledger, gpu):
+    gpus = json.loads(ledger.get("/api/v1/snapshot").text)["gpus"]
+    return next(one for one in gpus if one["index"] == gpu).get("exact_time")
+
+
+def wait_until_trusted(ledger, gpu=0):
+    harness.wait_until(lambda: (exact_of(ledger, gpu) or {}).get("trusted"), 15, f"exact time of GPU {gpu}")
+
+
+class ExactTimeTest(harness.Case):
+    def test_nothing_of_it_is_there_unless_asked_for(self):
+        with harness.Ledger(*harness.FAST) as ledger:
+            self.assertNotRegex(ledger.get("/metrics").text, "exact_time|switch")
+            self.assertIsNone(exact_of(ledger, 0))
+
+    def test_the_default_node_shows_it_and_says_where_not_and_why(self):
+        with harness.Ledger("--exact-time=on", *harness.FAST) as ledger:
+            for gpu in (0, 3, 4):
+                wait_until_trusted(ledger, gpu)
+            metrics = ledger.metrics()
+            for gpu, on in (("0", 1), ("1", 0), ("2", 0), ("3", 1), ("4", 1)):
+                self.assertEqual(metrics.value("gpu_ledger_exact_time", gpu=gpu), on, f"GPU {gpu}")
+                self.assertEqual(metrics.value("gpu_ledger_exact_time_lost_records_total", gpu=gpu), 0)
+            self.assertIn("MIG", exact_of(ledger, 1)["reason"])
+            self.assertIn("MPS", exact_of(ledger, 2)["reason"])
+            self.assert_balanced(metrics)
+            time.sleep(1)
+            for gpu in range(5):
+                lines = [line for line in ledger.log().splitlines() if f"exact time of GPU {gpu} is" in line]
+                self.assertEqual(len(lines), 1, lines)
+
+    def test_two_that_are_never_apart_are_told_apart(self):
+        with harness.Ledger("--exact-time=on", *harness.FAST, scenario=self.write("shared.yaml", SHARED)) as ledger:
+            wait_until_trusted(ledger)
+            before = exact_of(ledger, 0)
+            time.sleep(3)
+            after, metrics = exact_of(ledger, 0), ledger.metrics()
+            self.assertGreater(after["switches"] - before["switches"], 500)
+            self.assertGreater(after["switch_seconds"], before["switch_seconds"])
+            by_process = [metrics.value("my_gpu_process_switches_total", pid=pid) for pid in ("501", "502")]
+            self.assertGreater(min(by_process), 100)
+            self.assertAlmostEqual(by_process[0] / by_process[1], 1, delta=0.1)
+
+    def test_sigusr1_ends_it_and_sigusr2_begins_it_again(self):
+        with harness.Ledger("--exact-time=on", *harness.FAST, scenario=self.write("shared.yaml", SHARED)) as ledger:
+            wait_until_trusted(ledger)
+            before = ledger.metrics()
+            ledger.send(signal.SIGUSR1)
+            harness.wait_until(lambda: ledger.get("/readyz").status == 503, 5, "/readyz to say 503")
+            tasks = subprocess.run(["sh", "-c", f"cat /proc/{ledger.child.pid}/task/*/comm"], capture_output=True,
+                                   text=True, check=True).stdout
+            self.assertNotIn("switch-trace", tasks)
+            ledger.send(signal.SIGUSR2)
+            wait_until_trusted(ledger)
+            self.assertGreaterEqual(ledger.metrics().value("gpu_ledger_device_switches_total"),
+                                    before.value("gpu_ledger_device_switches_total"))
+            code, seconds = ledger.stop()
+            self.assertEqual(code, 0, ledger.log())
+            self.assertLess(seconds, 2 * harness.SLOW)
+
+    def test_a_gpu_that_is_lost_while_traced_loses_no_joule(self):
+        text = SHARED + "events: [{at: 5, do: gpu_lost, gpu: 0, until: 7}]\n"
+        with harness.Ledger("--exact-time=on", *harness.FAST, scenario=self.write("lost.yaml", text)) as ledger:
+            wait_until_trusted(ledger)
+            harness.wait_until(lambda: ledger.metrics().value("gpu_ledger_device_up") == 0, 15, "the GPU to be lost")
+            self.assert_balanced(ledger.metrics())
+            harness.wait_until(lambda: ledger.metrics().value("gpu_ledger_device_up") == 1, 15, "the GPU to be back")
+            wait_until_trusted(ledger)
+            self.assert_balanced(ledger.metrics())
+
+    def test_a_driver_that_is_not_known_is_left_alone(self):
+        text = SHARED + 'driver: "999.10.1"\n'
+        with harness.Ledger("--exact-time=on", *harness.FAST, scenario=self.write("driver.yaml", text)) as ledger:
+            harness.wait_until(lambda: "999.10.1" in (exact_of(ledger, 0) or {}).get("reason", ""), 10, "the reason")
+            self.assertEqual(ledger.metrics().value("gpu_ledger_exact_time"), 0)
+            self.assertEqual(len(re.findall("is off, its time is split by samples", ledger.log())), 1)
+
+    def test_a_recording_has_it_and_a_replay_can_do_without(self):
+        trace = self.write("trace.jsonl", "")
+        scenario = self.write("shared.yaml", SHARED)
+        record = [harness.BINARY, "record", trace, "--backend=sim", f"--sim-scenario={scenario}", "--for=4s"]
+        subprocess.run([*record, "--exact-time=on"], check=True, capture_output=True, env=harness.clean_environment())
+        lines = [json.loads(line) for line in trace.read_text(encoding="utf-8").splitlines()]
+        times = {}
+        for line in lines:
+            for pid, values in line["p"] if line["k"] == "residency" else []:
+                times[pid] = times.get(pid, 0) + sum(values)
+        self.assertGreater(times[501], 1500)
+        self.assertAlmostEqual(times[501] / times[502], 2, delta=0.15)
+        for flags in ([], ["--exact-time=off"]):
+            subprocess.run([harness.BINARY, "replay", trace, *flags], check=True, capture_output=True)
+
+    def test_doctor_says_what_can_be_had(self):
+        def doctor(*flags):
+            done = subprocess.run([harness.BINARY, "doctor", "--backend=sim", "--listen-address=127.0.0.1:0", *flags],
+                                  capture_output=True, text=True, check=False, env=harness.clean_environment())
+            return [line for line in done.stdout.splitlines() if " exact time: " in line]
+
+        self.assertRegex(doctor()[0], "^ok .*--exact-time=on")
+        on = "\n".join(doctor("--exact-time=on"))
+        self.assertRegex(on, "(?m)^ok .*GPU 0, 3, 4, 5 can be traced")
+        self.assertRegex(on, "(?m)^warn .*GPU 2: MPS")
+
+
+if __name__ == "__main__":
+    unittest.main()
