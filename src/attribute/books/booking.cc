@@ -72,14 +72,15 @@ bool DeviceBook::quiet(const DeviceSample& sample, const Present& present) {
 
 void DeviceBook::book_to_tenants(const EnergyMeter::Step& step, const Present& present, const DeviceSample& sample,
                                  const BookingRules& rules) {
-  add_gpu_time(present, gpu_time_shares(sample.utilization, present.tenants), step.time);
   const bool alone = present.who.size() == 1;
   const Energy fixed =
       quiet(sample, present) ? step.energy : std::min(step.energy, energy_of(static_power(rules), step.time));
   const Energy dynamic = step.energy - fixed;
   const bool separate = rules.static_power == StaticPower::kSeparate;
   const Step observed = observation(step, present, sample, dynamic);
-  if (!estimator_->observe(observed)) {
+  const bool estimated = estimator_->observe(observed);
+  add_gpu_time(present, gpu_time_shares(sample.utilization, present.tenants), step.time);
+  if (!estimated) {
     book_to_reason(fixed, separate ? Reason::kStatic : Reason::kUnseen);
     book_to_reason(dynamic, Reason::kUnseen);
     return;
@@ -157,9 +158,11 @@ void DeviceBook::add_gpu_time(const Present& present, const std::optional<std::v
   for (size_t i = 0; i < present.who.size(); ++i) {
     const Tenant& tenant = present.tenants[i];
     if (!shares || tenant.mig_slices > 0) continue;  // slices say who could have worked, not who did
-    const double busy = std::min(1.0, (*shares)[i]);
-    const Nanoseconds used(std::llround(busy * static_cast<double>(time.count())));
     Account& account = present.who[i]->second;
+    const double sampled = std::min(1.0, (*shares)[i]) * std::chrono::duration<double>(time).count();
+    // The trace is exact; the samples are a strobe.
+    const double busy = estimator_->claim(account.id).traced_seconds.value_or(sampled);
+    const Nanoseconds used(std::llround(busy * 1e9));
     account.booked.add_gpu_time(used);
     owner_of(account).booked.add_gpu_time(used);
   }

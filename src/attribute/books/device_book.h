@@ -137,6 +137,7 @@ class DeviceBook {
   Step observation(const EnergyMeter::Step& step, const Present& present, const DeviceSample& sample, Energy dynamic);
   static void add_readings(const DeviceSample& sample, Step& observed);
   void add_members(const Present& present, Step& observed);
+  static void add_residency(const Present& present, const DeviceSample& sample, Step& observed);
   void add_gpu_time(const Present& present, const std::optional<std::vector<double>>& shares, Nanoseconds time);
   double standard_error(const Account& account) const;
   double owner_standard_error(const OwnerBook& owner, double owed) const;

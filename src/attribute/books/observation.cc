@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 
 #include "attribute/books/device_book.h"
 
@@ -64,6 +65,7 @@ Step DeviceBook::observation(const EnergyMeter::Step& step, const Present& prese
   observed.shares = shares.value_or(std::vector(present.who.size(), 0.0));
   add_members(present, observed);
   add_readings(sample, observed);
+  add_residency(present, sample, observed);
   const double fixed = (step.energy - dynamic).joules() / seconds(step.time);
   for (const PowerReading& reading : sample.power_readings) {
     observed.power.push_back({seconds(reading.at), reading.power.watts() - fixed});
@@ -90,6 +92,27 @@ void DeviceBook::add_members(const Present& present, Step& observed) {
     shares.push_back(observed.shares[i]);
   }
   observed.shares = std::move(shares);
+}
+
+// Where a recording does not say what was contended: all of a bin that two or more shared.
+void DeviceBook::add_residency(const Present& present, const DeviceSample& sample, Step& observed) {
+  if (sample.residency.empty()) return;
+  std::map<Pid, uint64_t> accounts;
+  for (const auto& who : present.who) accounts[who->second.identity.key.pid] = who->second.id;
+  for (const ResidencyBin& bin : sample.residency) {
+    ResidencySlot slot;
+    slot.to = seconds(bin.end);
+    slot.from = seconds(bin.end - bin.width);
+    for (const Residency& resident : bin.residents) {
+      const auto account = accounts.find(resident.pid);
+      const Nanoseconds contended =
+          resident.contended.value_or(bin.residents.size() > 1 ? resident.resident : Nanoseconds(0));
+      // Somebody who is not known here had the engine: nobody else gets that time.
+      slot.times.push_back(
+          {account == accounts.end() ? 0 : account->second, seconds(resident.resident), seconds(contended)});
+    }
+    observed.residency.push_back(std::move(slot));
+  }
 }
 
 // Ten a second where somebody looks so often, else one for the whole step. Without monitors the share of samples that

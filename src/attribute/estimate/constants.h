@@ -24,9 +24,9 @@ namespace gpuledger::attribute {
   X(share_persistence, 0.2, "of the variance", "part of a share's deviation that lasts while nobody comes or leaves", "judgement") \
   X(mps_deviation, 2, "of the time", "a client of MPS has its part of the SMs, give or take this", "judgement")                                                    \
   X(mps_most, 1.05, "of the time", "no client of MPS has more than when it is alone", "physics")                          \
-  X(exact_error, 0.04, "of the time", "error of a time from the context-switch trace", "H200")                            \
+  X(exact_error, 0.02, "of the time", "error of a time from the context-switch trace", "H200")                            \
   X(exact_least, 0.003, "of the time", "and at least this", "H200")                                                       \
-  X(exact_idle_error, 0.5, "of that time", "error of residency that may be idle", "judgement")                            \
+  X(exact_idle_error, 0.25, "of that time", "error of residency that may be idle", "judgement")                            \
   X(exact_scale_error, 0.2, "of log(idle)", "error where residency is longer than the GPU was busy", "judgement")         \
   X(kin_spread, 0.15, "of the value", "processes of one kind differ by this", "judgement")                                \
   X(signature_memory, 300, "s", "what is older than the history is forgotten at this pace", "judgement")                  \

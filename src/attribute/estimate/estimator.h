@@ -40,8 +40,8 @@ struct PowerPoint {
   double watts = 0;
 };
 
-// Time on the engine by the context-switch trace, in a short stretch of time.
-struct Residency {
+// Time on the engine by the context-switch trace, in a short stretch of time. Account 0: somebody else.
+struct ResidencySlot {
   double from = 0;
   double to = 0;
   struct Time {
@@ -71,7 +71,7 @@ struct Step {
   std::vector<double> shares;  // of the GPU's time by member, not normalised; all zero: nobody was caught
   std::vector<Reading> readings;
   std::vector<PowerPoint> power;
-  std::vector<Residency> residency;
+  std::vector<ResidencySlot> residency;
 
   double seconds() const { return end - begin; }
 };
@@ -83,6 +83,8 @@ struct EstimatorMemory {
 };
 
 struct Claim {
+  std::optional<double>
+      traced_seconds;      // on the GPU, by the context-switch trace, in the windows that the last step ended
   double joules = 0;       // above the static watts: what it should have been charged in all
   double last_joules = 0;  // of the last step
   double error = 0;        // one standard deviation of `joules`

@@ -105,6 +105,9 @@ Window JointEstimator::window_of(const WindowInput& input) {
 }
 
 void JointEstimator::take_in(const WindowInput& input) {
+  if (input.traced) {
+    for (const auto& part : input.parts) claims_.add_traced(part.member.account, part.time * input.seconds());
+  }
   if (!input.parts.empty()) {
     Window window = window_of(input);
     // A pause says nothing of what a process does when it works, and there is nothing to charge.

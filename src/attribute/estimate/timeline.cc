@@ -196,12 +196,12 @@ void Timeline::add_times(WindowInput& window) const {
   };
   for (const Reading& reading : readings_) {
     double covered = 0, contended = 0, alone = 0;
-    std::map<uint64_t, Residency::Time> times;
-    for (const Residency& slot : residency_) {
+    std::map<uint64_t, ResidencySlot::Time> times;
+    for (const ResidencySlot& slot : residency_) {
       const double middle = (slot.from + slot.to) / 2;
       if (middle < reading.from || middle >= reading.to || middle < window.begin || middle >= window.end) continue;
       covered += slot.to - slot.from;
-      for (const Residency::Time& time : slot.times) {
+      for (const ResidencySlot::Time& time : slot.times) {
         times[time.account].seconds += time.seconds;
         times[time.account].contended += time.contended;
         contended += time.contended;

@@ -76,7 +76,7 @@ class Timeline {
   std::map<uint64_t, Stay> stays_;
   std::deque<Knot> energy_;
   std::deque<Reading> readings_;
-  std::deque<Residency> residency_;
+  std::deque<ResidencySlot> residency_;
   std::deque<Samples> samples_;
 };
 

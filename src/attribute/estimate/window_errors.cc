@@ -118,8 +118,9 @@ WindowSolver::TimePrior WindowSolver::time_prior(const Window& window) const {
 void WindowSolver::send_messages(Window& window) {
   Roster& roster = *window.roster;
   const TimePrior times = time_prior(window);
-  const FeatureMatrix base =
-      noise(window, Noise::kTimesGiven) + (1 + constants_.share_persistence * (roster.windows - 1)) * times.by_time;
+  // Errors of the trace do not last from window to window; those of the samples do.
+  const double lasting = window.traced ? 0 : constants_.share_persistence * (roster.windows - 1);
+  const FeatureMatrix base = noise(window, Noise::kTimesGiven) + (1 + lasting) * times.by_time;
   for (size_t i = 0; i < work_.size(); ++i) {
     const Work& work = work_[i];
     Window::Part& part = window.parts[i];

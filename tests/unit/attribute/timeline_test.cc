@@ -118,7 +118,7 @@ TEST(Timeline, ResidencyIsWorkWhereOthersWaited) {
   for (Reading& reading : step.readings) reading.busy = 0.5;
   // Account 1 is resident all the time; in every other slot account 2 wants the engine for half of it.
   for (int i = 0; i < 50; ++i) {
-    Residency slot{i * 0.02, (i + 1) * 0.02, {}};
+    ResidencySlot slot{i * 0.02, (i + 1) * 0.02, {}};
     if (i % 2 == 0) {
       slot.times = {{1, 0.01, 0.01}, {2, 0.01, 0.01}};
     } else {
