@@ -47,6 +47,8 @@ class Pipeline {
   void serve_upstream(std::unique_ptr<Upstream> upstream) { upstream_ = std::move(upstream); }
 
   std::shared_ptr<const Snapshot> run_cycle();
+  // A short look between two cycles.
+  void glance() { source_->glance(); }
 
   void change(const BookingRules& rules, PipelineOptions options);
   void release_gpus();

@@ -1,6 +1,12 @@
 #include "app/sampler.h"
 
 namespace gpuledger::app {
+namespace {
+
+// As often as the driver has something new to say.
+constexpr auto kGlancePeriod = std::chrono::milliseconds(100);
+
+}  // namespace
 
 Sampler::Sampler(Pipeline& pipeline, Nanoseconds interval, SnapshotCell& cell)
     : pipeline_(pipeline), cell_(cell), interval_(interval), thread_([this](std::stop_token stop) { run(stop); }) {}
@@ -33,6 +39,13 @@ void Sampler::run(std::stop_token stop) {
     next += interval_;
     // After a stall (a suspended machine, a driver that hung) the missed beats are not made up for.
     if (next < SteadyClock::now()) next = SteadyClock::now() + interval_;
+    // Short looks in between tell who came and left, and how busy the GPU was meanwhile.
+    for (auto glance = SteadyClock::now() + kGlancePeriod; glance + kGlancePeriod / 2 < next; glance += kGlancePeriod) {
+      if (wake_.wait_until(lock, stop, glance, [this] { return !tasks_.empty(); }) || stop.stop_requested()) break;
+      lock.unlock();
+      pipeline_.glance();
+      lock.lock();
+    }
     wake_.wait_until(lock, stop, next, [this] { return !tasks_.empty(); });
     if (stop.stop_requested()) break;
     const auto tasks = std::exchange(tasks_, {});

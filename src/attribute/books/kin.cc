@@ -49,8 +49,8 @@ uint64_t kin_of(const ProcessIdentity& identity) {
       key.append(owner.container);
       break;
     case OwnerKind::kSlurmJob:
-      // An array's jobs have numbers of their own; what they have in common is the step and the program.
-      key.append("slurm\n").append(owner.job).append("\n").append(owner.step);
+      // Steps of one job. The jobs of an array have numbers of their own, and nothing here says that they belong together.
+      key.append("slurm\n").append(owner.job);
       break;
     case OwnerKind::kContainer:
       if (owner.container.empty()) return 0;

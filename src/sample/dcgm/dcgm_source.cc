@@ -153,6 +153,10 @@ void DcgmSource::add_lives(const std::vector<Life>& lives, SampleBatch& batch) {
   }
 }
 
+void DcgmSource::glance() {
+  if (nvml_) nvml_->glance();
+}
+
 void DcgmSource::change_interval(Nanoseconds sample_interval) {
   interval_ = sample_interval;
   engine_->change_interval(sample_interval);

@@ -52,6 +52,7 @@ void NvmlDevice::forget_capabilities(const FunctionTable& functions) {
   accounting_.reset();
   calm_.reset();
   vitals_.reset();
+  glances_.reset();
   gpm_.close(functions);
 }
 
@@ -234,6 +235,23 @@ void NvmlDevice::add_short_lives(Session& session, Nanoseconds since_last, Devic
   }
 }
 
+// In MIG mode processes cannot be told apart within a step anyway, and a GPU that failed is left to the next sample.
+void NvmlDevice::glance(Session& session) {
+  if (!answering_ || !handle_ || description_->mig_enabled.value_or(false)) return;
+  read_lists(session, {});
+  const Nanoseconds now = session.call.now().steady;
+  glances_.note_lists(listed_, now);
+  if (listed_.empty()) return;
+  DeviceSample seen;
+  (void)gpm_.read(session, handle_, {}, seen);
+  if (!seen.activity) return;
+  unsigned mhz = 0;
+  const FunctionTable& fn = session.fn;
+  const bool clock =
+      can(fn.nvmlDeviceGetClockInfo) && session.call(fn.nvmlDeviceGetClockInfo, handle_, kClockSm, &mhz) == kSuccess;
+  glances_.note_activity(*seen.activity, clock ? std::optional<double>(mhz) : std::nullopt, now);
+}
+
 DeviceSample NvmlDevice::sample(Session& session, bool scan, Nanoseconds sample_interval, const Readings& wanted) {
   scan = scan || !answering_;
   lost_ = succeeded_ = failed_ = false;
@@ -248,6 +266,7 @@ DeviceSample NvmlDevice::sample(Session& session, bool scan, Nanoseconds sample_
     if (!lost_) read_processes(session, migs, scan, sample_interval, out);
     calm_.note_full(out, session.call.now().steady);
   }
+  if (!lost_ && !description_->mig_enabled.value_or(false)) glances_.hand_on(session, handle_, listed_, out);
   const Nanoseconds now = session.call.now().steady;
   if (description_->accounting_enabled.value_or(false)) {
     for (const ProcessSample& process : out.processes) accounting_.note_seen(process.pid);

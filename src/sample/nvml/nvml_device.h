@@ -10,6 +10,7 @@
 #include "sample/nvml/nvml_accounting.h"
 #include "sample/nvml/nvml_calls.h"
 #include "sample/nvml/nvml_calm.h"
+#include "sample/nvml/nvml_glances.h"
 #include "sample/nvml/nvml_gpm.h"
 #include "sample/nvml/nvml_mig.h"
 #include "sample/nvml/nvml_utilization.h"
@@ -36,6 +37,8 @@ class NvmlDevice {
 
   // scan: also read what changes seldom, and the process lists.
   DeviceSample sample(Session& session, bool scan, Nanoseconds sample_interval, const Readings& wanted);
+  // A short look between two samples; the next sample hands on what was seen.
+  void glance(Session& session);
   // What is left to say of a GPU that cannot be asked.
   DeviceSample absent() const;
 
@@ -74,6 +77,7 @@ class NvmlDevice {
   AccountingReader accounting_;
   CalmWatch calm_;
   VitalsReader vitals_;
+  Glances glances_;
   std::optional<Nanoseconds> sampled_at_;  // steady
   std::vector<ProcessSample> listed_;      // as last read, by pid
   std::set<Pid> never_listed_;             // worked, but a scan did not find them; not worth another before the next

@@ -13,6 +13,7 @@ namespace {
 
 struct Question {
   std::shared_ptr<Driver> driver;
+  bool glance = false;
   bool scan = false;
   Nanoseconds sample_interval{0};
   Readings wanted;
@@ -65,7 +66,11 @@ void DeviceThread::run(const std::shared_ptr<Shared>& shared) {
     lock.unlock();
     const FunctionTable& functions = question.driver->library.functions;
     Session session{functions, shared->calls};
-    shared->sample = shared->device.sample(session, question.scan, question.sample_interval, question.wanted);
+    if (question.glance) {
+      shared->device.glance(session);
+    } else {
+      shared->sample = shared->device.sample(session, question.scan, question.sample_interval, question.wanted);
+    }
     lock.lock();
     if (shared->abandoned) {
       lock.unlock();  // these are calls into the driver again
@@ -120,22 +125,43 @@ void DeviceThread::settle(Calls& calls) {
 void DeviceThread::ask(std::shared_ptr<Driver> driver, bool scan, Nanoseconds sample_interval, const Readings& wanted) {
   asked_ = true;
   const std::lock_guard lock(shared_->mutex);
-  shared_->question = {std::move(driver), scan || !answering_, sample_interval, wanted};
+  shared_->question = {std::move(driver), false, scan || !answering_, sample_interval, wanted};
   shared_->busy = true;
   shared_->changed.notify_all();
+}
+
+void DeviceThread::ask_glance(std::shared_ptr<Driver> driver) {
+  asked_ = true;
+  const std::lock_guard lock(shared_->mutex);
+  shared_->question = {std::move(driver), true, false, {}, {}};
+  shared_->busy = true;
+  shared_->changed.notify_all();
+}
+
+// False: it hangs.
+bool DeviceThread::wait(std::unique_lock<std::mutex>& lock, std::chrono::steady_clock::time_point deadline,
+                        Calls& calls) {
+  if (shared_->changed.wait_until(lock, deadline, [this] { return !shared_->busy; })) {
+    calls.absorb(shared_->calls);
+    return true;
+  }
+  hanging_ = true;
+  answering_ = false;
+  trouble_ = "does not answer; not asked again until its last call returns";
+  calls.count_failure(kTimeout);
+  return false;
+}
+
+void DeviceThread::wait_for_glance(std::chrono::steady_clock::time_point deadline, Calls& calls) {
+  if (!std::exchange(asked_, false)) return;
+  std::unique_lock lock(shared_->mutex);
+  (void)wait(lock, deadline, calls);
 }
 
 DeviceSample DeviceThread::answer(std::chrono::steady_clock::time_point deadline, Calls& calls) {
   if (!std::exchange(asked_, false)) return absent();
   std::unique_lock lock(shared_->mutex);
-  if (!shared_->changed.wait_until(lock, deadline, [this] { return !shared_->busy; })) {
-    hanging_ = true;
-    answering_ = false;
-    trouble_ = "does not answer; not asked again until its last call returns";
-    calls.count_failure(kTimeout);
-    return absent();
-  }
-  calls.absorb(shared_->calls);
+  if (!wait(lock, deadline, calls)) return absent();
   answering_ = shared_->device.answering();
   trouble_ = shared_->device.trouble();
   description_ = shared_->device.absent().description;

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -38,12 +39,16 @@ class DeviceThread {
   void settle(Calls& calls);
   // Starts one look at the GPU. Not while it hangs.
   void ask(std::shared_ptr<Driver> driver, bool scan, Nanoseconds sample_interval, const Readings& wanted);
+  // Starts a glance; wait_for_glance() ends it. Not while it hangs.
+  void ask_glance(std::shared_ptr<Driver> driver);
+  void wait_for_glance(std::chrono::steady_clock::time_point deadline, Calls& calls);
   // The answer to ask(), or absent() when there is none until the deadline or nothing was asked.
   DeviceSample answer(std::chrono::steady_clock::time_point deadline, Calls& calls);
 
  private:
   struct Shared;
   static void run(const std::shared_ptr<Shared>& shared);
+  bool wait(std::unique_lock<std::mutex>& lock, std::chrono::steady_clock::time_point deadline, Calls& calls);
 
   std::shared_ptr<Shared> shared_;
   std::shared_ptr<const DeviceDescription> description_;

@@ -234,6 +234,16 @@ SampleBatch NvmlSource::sample(bool scan_processes) {
   return batch;
 }
 
+void NvmlSource::glance() {
+  if (!driver_ || calls_.driver_gone()) return;
+  for (const auto& device : devices_) {
+    if (device->handle() && device->answering() && !device->hanging()) device->ask_glance(driver_);
+  }
+  const Nanoseconds limit = options_.answer_limit.value_or(kAnswerLimit);
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  for (const auto& device : devices_) device->wait_for_glance(deadline, calls_);
+}
+
 void NvmlSource::release() {
   released_ = true;
   trouble_ = "released on request: the driver is closed until it is taken back";

@@ -1,0 +1,113 @@
+#include "sample/nvml/nvml_glances.h"
+
+#include <algorithm>
+
+namespace gpuledger::nvml {
+namespace {
+
+// 2.4 seconds of samples every 20 ms, as the driver keeps them.
+constexpr unsigned kMostPowerSamples = 256;
+
+int64_t microseconds(Nanoseconds time) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
+}
+
+// The mean over the readings: what one reading over the whole step would have said.
+Activity mean_of(const std::vector<ActivityReading>& readings) {
+  const auto mean = [&](auto field) -> std::optional<Ratio> {
+    double sum = 0, count = 0;
+    for (const ActivityReading& reading : readings) {
+      if (const std::optional<Ratio>& value = field(reading.activity)) sum += value->value, ++count;
+    }
+    return count > 0 ? std::optional(Ratio{sum / count}) : std::nullopt;
+  };
+  Activity result = readings.back().activity;
+  result.graphics = mean([](const Activity& activity) { return activity.graphics; });
+  for (size_t part = 0; part < Activity::kParts; ++part) {
+    result.parts[part] = mean([part](const Activity& activity) { return activity.parts[part]; });
+  }
+  return result;
+}
+
+}  // namespace
+
+void Glances::reset() {
+  *this = Glances();
+}
+
+void Glances::note_lists(const std::vector<ProcessSample>& listed, Nanoseconds now) {
+  any_ = true;
+  const auto is_listed = [&](Pid pid) {
+    return std::any_of(listed.begin(), listed.end(), [&](const ProcessSample& p) { return p.pid == pid; });
+  };
+  for (Stay& stay : stays_) {
+    if (!stay.left && !is_listed(stay.process.pid)) stay.left = now;
+  }
+  for (const ProcessSample& process : listed) {
+    const auto known = std::find_if(stays_.begin(), stays_.end(),
+                                    [&](const Stay& stay) { return stay.process.pid == process.pid && !stay.left; });
+    if (known == stays_.end()) {
+      stays_.push_back({process, now, std::nullopt});
+    } else {
+      known->process = process;
+    }
+  }
+}
+
+void Glances::note_activity(const Activity& activity, std::optional<double> sm_clock_mhz, Nanoseconds now) {
+  readings_.push_back({now, activity, sm_clock_mhz});
+}
+
+void Glances::hand_on(Session& session, Device device, const std::vector<ProcessSample>& listed, DeviceSample& out) {
+  const Nanoseconds now = session.call.now().steady;
+  if (!any_) {
+    stays_.clear();
+    for (const ProcessSample& process : listed) stays_.push_back({process, std::nullopt, std::nullopt});
+    return;
+  }
+  note_lists(listed, now);
+  any_ = false;
+  if (out.activity) note_activity(*out.activity, out.sm_clock_mhz, now);
+  if (!readings_.empty()) out.activity = mean_of(readings_);
+  out.activity_readings = std::exchange(readings_, {});
+  if (stays_.size() > 1) read_power(session, device, out);
+  for (const Stay& stay : stays_) add_stay(stay, out);
+  std::erase_if(stays_, [](const Stay& stay) { return stay.left.has_value(); });
+  for (Stay& stay : stays_) stay.came.reset();
+}
+
+void Glances::add_stay(const Stay& stay, DeviceSample& out) {
+  auto at = std::find_if(out.processes.begin(), out.processes.end(),
+                         [&](const ProcessSample& p) { return p.pid >= stay.process.pid; });
+  if (at == out.processes.end() || at->pid != stay.process.pid) {
+    if (!stay.left) return;
+    at = out.processes.insert(at, stay.process);
+    at->use = {};
+    at->listed = false;
+  }
+  if (!at->came) at->came = stay.came;
+  if (!at->listed) at->left = stay.left;
+}
+
+// The driver's stamps are its own clock's. The newest sample is at most a period old, so the least difference to our
+// clock that was ever seen is the offset.
+void Glances::read_power(Session& session, Device device, DeviceSample& out) {
+  if (!session.fn.nvmlDeviceGetSamples) return;
+  std::vector<Sample> samples(kMostPowerSamples);
+  unsigned count = kMostPowerSamples, type = 0;
+  const Return result = session.call(session.fn.nvmlDeviceGetSamples, device, kSamplesTotalPower,
+                                     static_cast<unsigned long long>(power_seen_), &type, &count, samples.data());
+  if (result != kSuccess) return;
+  samples.resize(std::min(count, kMostPowerSamples));
+  std::erase_if(samples, [&](const Sample& sample) { return sample.timeStamp <= power_seen_; });
+  if (samples.empty()) return;
+  power_seen_ = samples.back().timeStamp;
+  const int64_t offset = microseconds(session.call.now().steady) - static_cast<int64_t>(power_seen_);
+  power_offset_ = std::min(power_offset_.value_or(offset), offset);
+  for (const Sample& sample : samples) {
+    const auto at = std::chrono::microseconds(static_cast<int64_t>(sample.timeStamp) + *power_offset_);
+    out.power_readings.push_back({at, Power::milliwatts(sample.sampleValue.uiVal)});
+  }
+}
+
+}  // namespace gpuledger::nvml
