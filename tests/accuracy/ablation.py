@@ -3,7 +3,9 @@
 
 usage: ablation.py REPLAY_WITH DATA
 REPLAY_WITH: the program tests/accuracy/replay_with of a build; DATA: tests/data.
+Change: against the first row, with the standard error of that mean over the recordings.
 """
+import statistics
 import sys
 
 from constants import read_constants
@@ -26,6 +28,9 @@ OFF = (
     ("clients of MPS without a prior", ["mps_deviation=100"]),
     ("one client of MPS may have any time", ["mps_most=100"]),
     ("short times teach too", ["least_time=0"]),
+    ("no wander, persistence, inheritance, ageing, phases nor fading",
+     ["signature_wander=0", "share_persistence=0", "inherited_samples=0", "share_memory=1e9", "phase_odds=1000",
+      "signature_memory=1e9"]),
 )
 
 
@@ -36,6 +41,12 @@ def rows():
     for name, value, *_ in read_constants():
         for factor, word in ((0.5, "halved"), (2, "doubled")):
             yield f"`{name}` {word}", [f"{name}={float(value) * factor:g}"]
+
+
+def change(now, usual):
+    """Mean of the changes, and its standard error."""
+    differences = [a - b for a, b in zip(now, usual)]
+    return f"{mean(differences):+.2f} ± {statistics.stdev(differences) / len(differences) ** 0.5:.2f}"
 
 
 def main(arguments):
@@ -52,11 +63,11 @@ def main(arguments):
     for what, settings in rows():
         results = judge(lambda trace: [program, trace, *settings], sets)
         shared = [percent for name in SHARED for percent in percents(results[name])]
-        now = mean(shared), mean(percents(results["mps"]))
-        usual = usual or now
+        mps = percents(results["mps"])
+        usual = usual or (shared, mps)
+        changes = [change(now, before) if settings else "" for now, before in zip((shared, mps), usual)]
         inside, of = within(results)
-        change = [f"{a - b:+.2f}" if settings else "" for a, b in zip(now, usual)]
-        print(f"| {what} | {now[0]:.2f} % | {change[0]} | {max(shared):.1f} % | {now[1]:.2f} % | {change[1]} |"
+        print(f"| {what} | {mean(shared):.2f} % | {changes[0]} | {max(shared):.1f} % | {mean(mps):.2f} % | {changes[1]} |"
               f" {mean(percents(results['never_alone'])):.1f} % | {inside} of {of} |", flush=True)
     return 0
 
