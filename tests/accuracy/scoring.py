@@ -8,12 +8,17 @@ import subprocess
 from decimal import Decimal
 
 
-def run_replay(program, trace, *flags):
-    """The books as `gpu-ledger replay` prints them, every figure exact."""
-    done = subprocess.run([str(program), "replay", str(trace), *flags], capture_output=True, text=True, timeout=120)
+def books_of(command):
+    """The books that a command prints, every figure exact."""
+    command = [str(part) for part in command]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     if done.returncode != 0:
-        raise RuntimeError(f"replay of {trace}: exit {done.returncode}: {done.stderr.strip()[-300:]}")
+        raise RuntimeError(f"{' '.join(command)}: exit {done.returncode}: {done.stderr.strip()[-300:]}")
     return json.loads(done.stdout, parse_float=Decimal)
+
+
+def run_replay(program, trace, *flags):
+    return books_of([program, "replay", trace, *flags])
 
 
 def run_series(program, trace, *flags):
@@ -40,14 +45,14 @@ def lost_joules(books):
 def score(truth, books):
     """What was given to whom, against what was due to it."""
     given = {p["pid"]: float(p["dynamic_joules"]) for p in books["processes"]}
-    doubt = {p["pid"]: float(p["standard_error_joules"]) for p in books["processes"]}
+    error_of = {p["pid"]: float(p["standard_error_joules"]) for p in books["processes"]}
     true = {p["pid"]: (p["joules"][-1][1] if p["joules"] else 0.0) for p in truth["processes"]}
     load = {p["pid"]: p["load"] for p in truth["processes"]}
     handed_out, all_true = sum(given.values()), sum(true.values())
     scale = handed_out / all_true if all_true > 0 else 0.0
     rows = []
     for pid in sorted(given.keys() | true.keys()):
-        due, got, error = scale * true.get(pid, 0.0), given.get(pid, 0.0), doubt.get(pid, 0.0)
+        due, got, error = scale * true.get(pid, 0.0), given.get(pid, 0.0), error_of.get(pid, 0.0)
         rows.append({"pid": pid, "load": load.get(pid, "not in the truth"), "true_joules": round(due, 1),
                      "given_joules": round(got, 1), "standard_error_joules": round(error, 1),
                      # A tenth of a joule is what the truth is rounded to.
