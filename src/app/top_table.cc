@@ -84,15 +84,17 @@ struct Row {
   std::optional<double> watts;
 };
 
+// The columns of watts and of their error. Of these joules as large a part is uncertain as of all that were ever
+// booked; where that is all of them, nothing is known.
 std::string power_text(const Row& row) {
-  return row.watts && row.process->active ? fmt::format("{:.1f}", *row.watts) : "-";
-}
-
-// Of these joules as large a part is uncertain as of all that were ever booked.
-std::string error_text(const Row& row) {
+  constexpr double kLeastShown = 0.05;
   const double all = row.process->booked.total().joules();
-  const double error = all > 0 ? row.watts.value_or(0) * row.process->standard_error_joules / all : 0;
-  return row.process->active && error >= 0.05 ? fmt::format("±{:.1f}", error) : "";
+  const double part = all > 0 ? row.process->standard_error_joules / all : 0;
+  const bool drawing = row.watts && row.process->active;
+  const double error = drawing ? part * *row.watts : 0;
+  if (error >= kLeastShown && part >= 1) return fmt::format("{:>16}", "not known yet");
+  return fmt::format("{:>8} {:>7}", drawing ? fmt::format("{:.1f}", *row.watts) : "-",
+                     error >= kLeastShown ? fmt::format("±{:.1f}", error) : "");
 }
 
 std::string idle_text(const ProcessAccount& process) {
@@ -179,12 +181,12 @@ void add_processes(const Cycle& cycle, const Cycle* before, const TopView& view,
                    [&](const Row& a, const Row& b) { return weight_of(a, view.order) > weight_of(b, view.order); });
   for (const Row& row : rows) {
     const ProcessAccount& process = *row.process;
-    lines.push_back(fmt::format(
-        "{:>4} {:>8} {:>8} {:>7} {:>6} {:>8} {:>9} {:>8}  {} {}", process.gpu_index, process.identity.key.pid,
-        power_text(row), error_text(row), percent_text(process.active ? process.sm : std::nullopt),
-        memory_text(process.active ? process.memory : std::nullopt), energy_text(process.booked.total()),
-        idle_text(process), padded(owner_text(process.identity.owner), owner),
-        clean_text(process.identity.name, kLongestText)));
+    lines.push_back(
+        fmt::format("{:>4} {:>8} {} {:>6} {:>8} {:>9} {:>8}  {} {}", process.gpu_index, process.identity.key.pid,
+                    power_text(row), percent_text(process.active ? process.sm : std::nullopt),
+                    memory_text(process.active ? process.memory : std::nullopt), energy_text(process.booked.total()),
+                    idle_text(process), padded(owner_text(process.identity.owner), owner),
+                    clean_text(process.identity.name, kLongestText)));
   }
 }
 

@@ -12,6 +12,9 @@ constexpr std::string_view kProcess =
     "pid gpu process_name pod namespace container pod_uid container_id mig_uuid mig_profile";
 constexpr std::string_view kIdleProcess = "gpu pid process pod namespace container";
 constexpr std::string_view kIdleDevice = "gpu model uuid";
+constexpr std::string_view kOwnerError =
+    "One standard deviation of the estimated part of the owner's joules. Errors of processes on one GPU are "
+    "correlated, so it is not the sum of the processes' errors. Absent while nothing is estimated.";
 constexpr std::string_view kListed = "gpu pid command pod namespace gi_id ci_id";
 
 constexpr Family kCatalog[] = {
@@ -160,6 +163,8 @@ constexpr Family kCatalog[] = {
     {"pod", "gpu_ledger_pod_energy_joules_total", MetricType::kCounter, "joules",
      "namespace pod container pod_uid gpu energy_estimated",
      "Energy of all processes of a Kubernetes container, living and gone.", emit_pod_energy},
+    {"pod", "gpu_ledger_pod_energy_standard_error_joules", MetricType::kGauge, "joules",
+     "namespace pod container pod_uid gpu", kOwnerError, emit_pod_energy_error},
     {"pod", "gpu_ledger_pod_gpu_seconds_total", MetricType::kCounter, "seconds", "namespace pod container pod_uid gpu",
      "Time all processes of a Kubernetes container, living and gone, kept the GPU busy.", emit_pod_gpu_seconds},
     {"pod", "gpu_ledger_pod_idle_memory_bytes", MetricType::kGauge, "bytes", "namespace pod container pod_uid gpu",
@@ -172,11 +177,15 @@ constexpr Family kCatalog[] = {
      emit_pod_info},
     {"pod", "gpu_ledger_slurm_job_energy_joules_total", MetricType::kCounter, "joules", "job step gpu energy_estimated",
      "Energy of all processes of a Slurm job step, living and gone.", emit_slurm_energy},
+    {"pod", "gpu_ledger_slurm_job_energy_standard_error_joules", MetricType::kGauge, "joules", "job step gpu",
+     kOwnerError, emit_slurm_energy_error},
     {"pod", "gpu_ledger_slurm_job_gpu_seconds_total", MetricType::kCounter, "seconds", "job step gpu",
      "Time all processes of a Slurm job step, living and gone, kept the GPU busy.", emit_slurm_gpu_seconds},
     {"pod", "gpu_ledger_container_energy_joules_total", MetricType::kCounter, "joules",
      "runtime container_id container gpu energy_estimated",
      "Energy of all processes of a container outside Kubernetes, living and gone.", emit_container_energy},
+    {"pod", "gpu_ledger_container_energy_standard_error_joules", MetricType::kGauge, "joules",
+     "runtime container_id container gpu", kOwnerError, emit_container_energy_error},
     {"pod", "gpu_ledger_container_gpu_seconds_total", MetricType::kCounter, "seconds",
      "runtime container_id container gpu",
      "Time all processes of a container outside Kubernetes, living and gone, kept the GPU busy.",
@@ -185,6 +194,8 @@ constexpr Family kCatalog[] = {
      "Energy of all processes, living and gone, that belong to no pod, Slurm job or container, by systemd service and "
      "uid.",
      emit_host_energy},
+    {"pod", "gpu_ledger_host_energy_standard_error_joules", MetricType::kGauge, "joules", "unit user gpu", kOwnerError,
+     emit_host_energy_error},
     {"pod", "gpu_ledger_host_gpu_seconds_total", MetricType::kCounter, "seconds", "unit user gpu",
      "Time all processes, living and gone, that belong to no pod, Slurm job or container kept the GPU busy.",
      emit_host_gpu_seconds},

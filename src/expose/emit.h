@@ -67,14 +67,18 @@ void emit_device_switch_seconds(const View& view, TextWriter& out);
 void emit_exact_time_lost(const View& view, TextWriter& out);
 
 void emit_pod_energy(const View& view, TextWriter& out);
+void emit_pod_energy_error(const View& view, TextWriter& out);
 void emit_pod_gpu_seconds(const View& view, TextWriter& out);
 void emit_pod_idle_memory(const View& view, TextWriter& out);
 void emit_pod_info(const View& view, TextWriter& out);
 void emit_slurm_energy(const View& view, TextWriter& out);
+void emit_slurm_energy_error(const View& view, TextWriter& out);
 void emit_slurm_gpu_seconds(const View& view, TextWriter& out);
 void emit_container_energy(const View& view, TextWriter& out);
+void emit_container_energy_error(const View& view, TextWriter& out);
 void emit_container_gpu_seconds(const View& view, TextWriter& out);
 void emit_host_energy(const View& view, TextWriter& out);
+void emit_host_energy_error(const View& view, TextWriter& out);
 void emit_host_gpu_seconds(const View& view, TextWriter& out);
 
 void emit_build(const View& view, TextWriter& out);

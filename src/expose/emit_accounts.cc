@@ -1,6 +1,8 @@
+#include <cmath>
 #include <string>
 
 #include "expose/emit.h"
+#include "expose/numbers.h"
 #include "expose/words.h"
 
 namespace gpuledger::expose {
@@ -9,6 +11,13 @@ namespace {
 void add_owner_energy(const View& view, TextWriter& out, OwnerKind kind) {
   for (const auto& series : view.owners) {
     if (series.kind == kind) add_booked_energy(out, series.labels, series.booked);
+  }
+}
+
+void add_owner_energy_error(const View& view, TextWriter& out, OwnerKind kind) {
+  for (const auto& series : view.owners) {
+    if (series.kind != kind || !(series.booked.shared > Energy())) continue;
+    out.add(series.labels, whole_microjoules(std::sqrt(series.variance)));
   }
 }
 
@@ -79,6 +88,10 @@ void emit_pod_energy(const View& view, TextWriter& out) {
   add_owner_energy(view, out, OwnerKind::kPod);
 }
 
+void emit_pod_energy_error(const View& view, TextWriter& out) {
+  add_owner_energy_error(view, out, OwnerKind::kPod);
+}
+
 void emit_pod_gpu_seconds(const View& view, TextWriter& out) {
   add_owner_gpu_seconds(view, out, OwnerKind::kPod);
 }
@@ -93,6 +106,10 @@ void emit_slurm_energy(const View& view, TextWriter& out) {
   add_owner_energy(view, out, OwnerKind::kSlurmJob);
 }
 
+void emit_slurm_energy_error(const View& view, TextWriter& out) {
+  add_owner_energy_error(view, out, OwnerKind::kSlurmJob);
+}
+
 void emit_slurm_gpu_seconds(const View& view, TextWriter& out) {
   add_owner_gpu_seconds(view, out, OwnerKind::kSlurmJob);
 }
@@ -101,12 +118,20 @@ void emit_container_energy(const View& view, TextWriter& out) {
   add_owner_energy(view, out, OwnerKind::kContainer);
 }
 
+void emit_container_energy_error(const View& view, TextWriter& out) {
+  add_owner_energy_error(view, out, OwnerKind::kContainer);
+}
+
 void emit_container_gpu_seconds(const View& view, TextWriter& out) {
   add_owner_gpu_seconds(view, out, OwnerKind::kContainer);
 }
 
 void emit_host_energy(const View& view, TextWriter& out) {
   add_owner_energy(view, out, OwnerKind::kHost);
+}
+
+void emit_host_energy_error(const View& view, TextWriter& out) {
+  add_owner_energy_error(view, out, OwnerKind::kHost);
 }
 
 void emit_host_gpu_seconds(const View& view, TextWriter& out) {

@@ -2,6 +2,7 @@
 
 #include "expose/expose.h"
 #include "expose/json_text.h"
+#include "expose/numbers.h"
 #include "expose/troubles.h"
 #include "expose/view.h"
 #include "expose/words.h"
@@ -151,6 +152,9 @@ void write_owner(JsonText& json, const View& view, const OwnerAccount& account) 
   json.field_if_any("container", owner.container);
   json.field_if_any("container_id", owner.container_id);
   write_energy(json, account.booked);
+  if (account.booked.shared > Energy()) {
+    json.field("energy_standard_error_joules", whole_microjoules(account.standard_error_joules));
+  }
   json.field("gpu", account.gpu_index);
   if (account.booked.gpu_time) json.field("gpu_seconds", seconds_of(*account.booked.gpu_time));
   json.field("gpu_uuid", std::string_view(account.gpu.text));

@@ -77,4 +77,8 @@ double percent_of(double ratio) {
   return std::round(ratio * 1e8) / 1e6;
 }
 
+double whole_microjoules(double joules) {
+  return std::round(joules * 1e6) / 1e6;
+}
+
 }  // namespace gpuledger::expose

@@ -28,4 +28,7 @@ void append_bound(std::string& out, double value);
 // 0.07 * 100 is 7.000000000000001; a percentage is rounded to a millionth.
 double percent_of(double ratio);
 
+// The books are in microjoules: what is finer in an error is noise. Errors that cancel each other leave 2e-11.
+double whole_microjoules(double joules);
+
 }  // namespace gpuledger::expose

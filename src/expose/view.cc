@@ -106,7 +106,8 @@ std::string owner_labels(const View& view, const OwnerAccount& account) {
   return labels.add("gpu", account.gpu_index).take();
 }
 
-// Two GPUs can have had one index (a card was swapped), which makes owners equal: merged like processes.
+// Two GPUs can have had one index (a card was swapped), which makes owners equal: merged like processes. Errors on two
+// GPUs have nothing to do with each other, so their variances add up.
 std::vector<OwnerSeries> merge_owners(const View& view) {
   std::vector<OwnerSeries> merged;
   std::unordered_map<std::string, size_t> places;
@@ -114,9 +115,10 @@ std::vector<OwnerSeries> merge_owners(const View& view) {
     std::string labels = owner_labels(view, account);
     const std::string key = std::to_string(static_cast<int>(account.owner.kind)) + labels;
     const auto [place, added] = places.emplace(key, merged.size());
-    if (added) merged.push_back({std::move(labels), account.owner.kind, {}, {}});
+    if (added) merged.push_back({std::move(labels), account.owner.kind, {}, 0, {}});
     OwnerSeries& series = merged[place->second];
     series.booked += account.booked;
+    series.variance += account.standard_error_joules * account.standard_error_joules;
     const DeviceSeries* device = view.find_device(account.gpu);
     if (device != nullptr && device->idle_known && account.idle_memory) {
       series.idle_memory = Bytes{series.idle_memory.value_or(Bytes()).count + account.idle_memory->count};
@@ -205,7 +207,7 @@ size_t View::expected_bytes() const {
   for (const auto& series : processes) bytes += 9 * (series.labels.size() + kNameAndValue);
   for (const auto& series : holders) bytes += 4 * (series.labels.size() + kNameAndValue);
   for (const auto& series : listed) bytes += 3 * (series.labels.size() + kNameAndValue);
-  for (const auto& series : owners) bytes += 4 * (series.labels.size() + kNameAndValue);
+  for (const auto& series : owners) bytes += 5 * (series.labels.size() + kNameAndValue);
   return bytes;
 }
 

@@ -24,6 +24,7 @@ struct OwnerSeries {
   std::string labels;
   OwnerKind kind = OwnerKind::kHost;
   Booked booked;
+  double variance = 0;               // of booked.shared, in square joules
   std::optional<Bytes> idle_memory;  // empty: the GPU cannot say who is idle
 };
 

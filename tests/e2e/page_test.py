@@ -127,7 +127,7 @@ class PageTest(harness.Case):
         self.show()
         page = self.browser
         page.wait(f"({CELLS})({COLUMN['watts']}).some((text) => text.endsWith('W'))", "watts")
-        watts = [float(text.split()[0]) for text in self.column("watts") if text]
+        watts = [float(text.split()[0]) for text in self.column("watts") if text.endswith("W") or "±" in text]
         self.assertEqual(watts, sorted(watts, reverse=True), "most watts first")
         click = "document.querySelector('[data-column={}]').click()"
         sort_of = "document.querySelector('[data-column={}]').parentElement.getAttribute('aria-sort')"
@@ -141,6 +141,27 @@ class PageTest(harness.Case):
         self.assertEqual(page.run("document.querySelectorAll('[aria-sort]').length"), 1)
         time.sleep(3)
         self.assertEqual(self.column("process"), sorted(self.column("process"), reverse=True), "kept over an update")
+
+    def test_an_error_as_large_as_the_watts(self):
+        self.show()
+        page = self.browser
+        page.wait("state.rates.size > 0", "watts")
+        shown = """(power, error) => {
+          const process = state.last.processes.find((each) => each.active);
+          state.rates.set(processKey(process), {watts: power, error});
+          const entry = state.history.get(process.gpu_uuid).at(-1);
+          entry.pod.set(ownerLabel(process), power);
+          entry.errors.pod.set(ownerLabel(process), error);
+          draw(state.last);
+          const line = [...state.cards.get(process.gpu_uuid).legend.children]
+            .find((each) => each.querySelector('.who').textContent === ownerLabel(process));
+          return [state.rows.get(processKey(process)).cells[6].textContent, line.querySelector('.num').textContent];
+        }"""
+        for power, error, cell in ((146, 156, "not known yet"), (146, 146, "not known yet"), (146, 31, "146 W ± 31"),
+                                   (0.01, 0.02, "0.0 W")):
+            text, legend = page.run(f"({shown})({power}, {error})")
+            self.assertEqual(text, cell)
+            self.assertEqual(legend.split(" · ")[0], cell.split(" ±")[0])
 
     def test_live_update(self):
         ledger = self.show()

@@ -12,7 +12,7 @@ const byId = (id) => document.getElementById(id);
 const state = {
   last: null,         // the snapshot before, for differences
   rates: new Map(),   // process key -> {watts, error}
-  history: new Map(), // GPU -> [{from, to, pod: Map(label -> watts), process: Map, rest}]
+  history: new Map(), // GPU -> [{from, to, total, pod: Map(label -> watts), process: Map, errors: {pod, process}}]
   colours: new Map(), // "GPU by" -> Map(label -> number)
   cards: new Map(),
   rows: new Map(),
@@ -47,6 +47,10 @@ const bytes = (value) => value === undefined ? '' : scaled(value, 1024, ['B', 'K
 const joules = (value) => value === undefined ? '' : scaled(value, 1000, ['J', 'kJ', 'MJ', 'GJ', 'TJ']);
 const percent = (value) => value === undefined ? '' : (100 * value).toFixed(0) + ' %';
 const watts = (value) => value === undefined ? '' : value.toFixed(value < 9.95 ? 1 : 0) + ' W';
+
+// An error as large as the watts says that nothing is known. One too small to be shown is none.
+const kLeastError = 0.05;
+const isUnknown = (power, error) => error > kLeastError && error >= power;
 
 function duration(seconds) {
   if (seconds === undefined) return '';
@@ -86,6 +90,13 @@ function differences(before, after, keyOf) {
   });
 }
 
+// Of what was shared as large a part is uncertain as of all that it ever shared.
+function rate({item, total, shared}, seconds) {
+  const estimated = item.energy_joules.shared;
+  const part = estimated > 0 ? (item.energy_standard_error_joules || 0) / estimated : 0;
+  return {watts: total / seconds, error: part * shared / seconds};
+}
+
 function add(map, key, value) {
   if (value > 0) map.set(key, (map.get(key) || 0) + value);
 }
@@ -109,19 +120,24 @@ function learn(now) {
   const energy = new Map(before.gpus.map((gpu) => [gpu.uuid, gpu.energy_joules]));
   for (const gpu of now.gpus) {
     const spent = energy.has(gpu.uuid) ? gpu.energy_joules - energy.get(gpu.uuid) : 0;
-    entries.set(gpu.uuid, {from: before.at, to: now.at, pod: new Map(), process: new Map(), total: spent / seconds});
+    entries.set(gpu.uuid, {from: before.at, to: now.at, pod: new Map(), process: new Map(), total: spent / seconds,
+                           errors: {pod: new Map(), process: new Map()}});
   }
-  for (const {item, total} of differences(before.owners, now.owners, ownerKey)) {
+  // The containers of a pod have one label. How their errors hang together is not known: at worst they add up.
+  const enter = (by, item, label, drawn) => {
     const entry = entries.get(item.gpu_uuid);
-    if (entry) add(entry.pod, ownerLabel(item), total / seconds);
+    if (!entry) return;
+    add(entry[by], label, drawn.watts);
+    add(entry.errors[by], label, drawn.error);
+  };
+  for (const step of differences(before.owners, now.owners, ownerKey)) {
+    enter('pod', step.item, ownerLabel(step.item), rate(step, seconds));
   }
   state.rates.clear();
-  for (const {item, total, shared} of differences(before.processes, now.processes, processKey)) {
-    const entry = entries.get(item.gpu_uuid);
-    if (entry) add(entry.process, processLabel(item), total / seconds);
-    const estimated = item.energy_joules.shared;
-    const part = estimated > 0 ? (item.energy_standard_error_joules || 0) / estimated : 0;
-    if (item.active) state.rates.set(processKey(item), {watts: total / seconds, error: part * shared / seconds});
+  for (const step of differences(before.processes, now.processes, processKey)) {
+    const drawn = rate(step, seconds);
+    enter('process', step.item, processLabel(step.item), drawn);
+    if (step.item.active) state.rates.set(processKey(step.item), drawn);
   }
   for (const [uuid, entry] of entries) {
     const list = state.history.get(uuid) || [];

@@ -112,7 +112,9 @@ function drawGpu(gpu) {
   }));
   const lines = shown.map(({label, colour}) => {
     const power = now && now[state.by].get(label) || 0;
-    return legendLine(colour, label, [now && watts(power), now && now.total > 0 && percent(power / now.total),
+    const unknown = now && isUnknown(power, now.errors[state.by].get(label));
+    return legendLine(colour, label, [now && (unknown ? 'not known yet' : watts(power)),
+      now && now.total > 0 && !unknown && percent(power / now.total),
       memory.get(label) !== idle.get(label) && bytes(memory.get(label)),
       idle.has(label) && bytes(idle.get(label)) + ' idle']);
   });

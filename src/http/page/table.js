@@ -1,6 +1,11 @@
 // The table of processes.
 
 const rateOf = (process) => state.rates.get(processKey(process)) || {};
+function powerText(process) {
+  const {watts: power, error} = rateOf(process);
+  if (isUnknown(power, error)) return 'not known yet';
+  return watts(power) + (error > kLeastError ? ' ± ' + watts(error).slice(0, -2) : '');
+}
 const columns = [
   {id: 'process', title: 'Process', value: (p) => p.name, wide: true},
   {id: 'pid', title: 'PID', value: (p) => p.pid, number: true},
@@ -9,8 +14,7 @@ const columns = [
   {id: 'pod', title: 'Pod or owner', value: (p) => p.pod || ownerLabel(p), wide: true},
   {id: 'namespace', title: 'Namespace', value: (p) => p.namespace},
   {id: 'container', title: 'Container', value: (p) => p.container},
-  {id: 'watts', title: 'Power', value: (p) => rateOf(p).watts, number: true,
-   text: (p) => watts(rateOf(p).watts) + (rateOf(p).error > 0.05 ? ' ± ' + watts(rateOf(p).error).slice(0, -2) : '')},
+  {id: 'watts', title: 'Power', value: (p) => rateOf(p).watts, number: true, text: powerText},
   {id: 'energy', title: 'Energy', value: (p) => p.energy_joules.total, number: true,
    text: (p) => joules(p.energy_joules.total)},
   {id: 'share', title: 'GPU share', value: (p) => p.sm_utilization_ratio, number: true,

@@ -84,6 +84,25 @@ TEST(TopTable, WattsAreJoulesOverTheStep) {
   EXPECT_THAT(all(write_top(shared, &kBefore, {})), HasSubstr("±1.3"));
 }
 
+TEST(TopTable, AnErrorAsLargeAsTheWattsIsNoNumber) {
+  const std::string before = write_top(example(), &kBefore, {}).back();
+  Cycle cycle = example();
+  ProcessAccount& process = cycle.ledger.processes[0];
+  process.standard_error_joules = 0.99 * process.booked.total().joules();
+  EXPECT_THAT(write_top(cycle, &kBefore, {}).back(), HasSubstr(" 11.0   ±10.9 "));
+  for (const double part : {1.0, 1.5}) {
+    process.standard_error_joules = part * process.booked.total().joules();
+    const std::string line = write_top(cycle, &kBefore, {}).back();
+    EXPECT_THAT(line, HasSubstr(" not known yet "));
+    EXPECT_THAT(line, Not(HasSubstr("11.0")));
+    EXPECT_EQ(line.size(), before.size()) << "the columns stay in line";
+  }
+  EXPECT_THAT(all(write_top(cycle, nullptr, {})), Not(HasSubstr("not known"))) << "no watts yet at all";
+  EXPECT_THAT(all(write_top(cycle, &cycle, {})), Not(HasSubstr("not known"))) << "nothing drawn, that is known";
+  process.active = false;
+  EXPECT_THAT(all(write_top(cycle, &kBefore, {})), Not(HasSubstr("not known")));
+}
+
 TEST(TopTable, WhoEndedComesLastWithoutWatts) {
   Cycle cycle = example();
   cycle.ledger.processes[2].active = false;

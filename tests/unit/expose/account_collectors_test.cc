@@ -116,6 +116,40 @@ TEST(PodCollector, OneFamilyPerKindOfOwner) {
   EXPECT_EQ(service.size(), 2u);
 }
 
+TEST(PodCollector, ErrorsOfOwnersWithSharedEnergy) {
+  Cycle cycle = node_example();
+  cycle.ledger.owners[0].standard_error_joules = 12.5;
+  const Exposition out = expose(cycle);
+  const auto pod = out.find("gpu_ledger_pod_energy_standard_error_joules");
+  ASSERT_EQ(pod.size(), 1u);
+  EXPECT_EQ(pod[0]->value, "12.5");
+  EXPECT_EQ(pod[0]->labels, (Labels{{"namespace", "ml"},
+                                    {"pod", "train-0"},
+                                    {"container", "pytorch"},
+                                    {"pod_uid", "0b6f1c52-91ab-4c2c-8a0f-0d5a4d6a1f10"},
+                                    {"gpu", "0"}}));
+  const Labels service{{"unit", "triton.service"}, {"user", "998"}, {"gpu", "1"}};
+  EXPECT_EQ(out.value("gpu_ledger_host_energy_standard_error_joules", service), Value("0.5"));
+  const auto job = out.find("gpu_ledger_slurm_job_energy_standard_error_joules");
+  ASSERT_EQ(job.size(), 1u);
+  EXPECT_EQ(job[0]->value, "2.5");
+  EXPECT_EQ(job[0]->labels, (Labels{{"job", "4711"}, {"step", "0"}, {"gpu", "1"}}));
+  const auto container = out.find("gpu_ledger_container_energy_standard_error_joules");
+  ASSERT_EQ(container.size(), 1u);
+  EXPECT_EQ(container[0]->value, "0.03");
+  EXPECT_EQ(container[0]->labels,
+            (Labels{{"runtime", "docker"}, {"container_id", "9f3c"}, {"container", "jupyter"}, {"gpu", "2"}}));
+
+  cycle.ledger.owners[0].standard_error_joules = 2.4e-11;
+  EXPECT_EQ(expose(cycle).value("gpu_ledger_pod_energy_standard_error_joules"), Value("0")) << "noise";
+  for (OwnerAccount& owner : cycle.ledger.owners) owner.booked.shared = Energy();
+  const Exposition measured = expose(cycle);
+  for (const std::string kind : {"pod", "slurm_job", "container", "host"}) {
+    EXPECT_TRUE(measured.has("gpu_ledger_" + kind + "_energy_joules_total"));
+    EXPECT_FALSE(measured.has("gpu_ledger_" + kind + "_energy_standard_error_joules")) << "all of it is measured";
+  }
+}
+
 TEST(PodCollector, IdleMemoryIsAbsentForPodsThatAreGone) {
   Cycle cycle = node_example();
   cycle.ledger.owners[0].idle_memory.reset();
@@ -133,11 +167,15 @@ TEST(PodCollector, IdleMemoryIsAbsentWhereTheGpuCannotSay) {
 
 TEST(PodCollector, SwappedCardOfTheSameIndexAddsUp) {
   Cycle cycle = node_example();
+  cycle.ledger.owners[0].standard_error_joules = 3;
   OwnerAccount other = cycle.ledger.owners[0];
   other.gpu.text = "GPU-before";
-  other.booked = {Energy::millijoules(1), Energy(), {}};
+  other.booked = {Energy(), Energy::millijoules(1), {}};
+  other.standard_error_joules = 4;
   cycle.ledger.owners.push_back(other);
-  EXPECT_EQ(expose(cycle).micro_sum("gpu_ledger_pod_energy_joules_total"), 3'000'001'000);
+  const Exposition out = expose(cycle);
+  EXPECT_EQ(out.micro_sum("gpu_ledger_pod_energy_joules_total"), 3'000'001'000);
+  EXPECT_EQ(out.value("gpu_ledger_pod_energy_standard_error_joules"), Value("5")) << "errors of two GPUs";
 }
 
 TEST(SelfCollector, SaysHowTheProgramFares) {

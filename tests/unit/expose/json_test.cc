@@ -103,10 +103,14 @@ TEST(Json, Processes) {
 }
 
 TEST(Json, Owners) {
-  const json owners = snapshot(node_example())["owners"];
+  Cycle cycle = node_example();
+  cycle.ledger.owners[1].booked.shared = Energy();
+  const json owners = snapshot(cycle)["owners"];
   ASSERT_EQ(owners.size(), 5u);
   EXPECT_EQ(owners[0]["owner"], "pod");
   EXPECT_EQ(owners[0]["energy_joules"]["total"], 3000.0);
+  EXPECT_EQ(owners[0]["energy_standard_error_joules"], 0.5);
+  EXPECT_FALSE(owners[1].contains("energy_standard_error_joules")) << "all of it is measured";
   EXPECT_EQ(owners[0]["idle_memory_bytes"], 0);
   EXPECT_EQ(owners[3]["job"], "4711");
   EXPECT_FALSE(owners[3].contains("idle_memory_bytes"));

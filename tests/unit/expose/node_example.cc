@@ -179,7 +179,8 @@ void add_mig(Cycle& cycle) {
   process.memory = Bytes{5 * kGiB};
   cycle.ledger.processes.push_back(process);
   cycle.ledger.owners.push_back({host_service(), {"GPU-0001"}, 1, process.booked, 0.5, Bytes{}});
-  cycle.ledger.owners.push_back({slurm_job(), {"GPU-0001"}, 1, {Energy::millijoules(30'000), {}, seconds(9)}, 0.5, {}});
+  const Booked job{Energy::millijoules(20'000), Energy::millijoules(10'000), seconds(9)};
+  cycle.ledger.owners.push_back({slurm_job(), {"GPU-0001"}, 1, job, 2.5, {}});
 }
 
 void add_lost(Cycle& cycle) {
@@ -188,9 +189,10 @@ void add_lost(Cycle& cycle) {
   device.idle_power = Power::watts(30);
   device.unattributed[static_cast<size_t>(Reason::kAnomaly)] = Energy::millijoules(100);
   ProcessAccount process = account(2, 400, "jupyter", docker_container());
-  process.booked = {Energy::millijoules(400), Energy(), seconds(1)};
+  process.booked = {Energy::millijoules(300), Energy::millijoules(100), seconds(1)};
+  process.standard_error_joules = 0.03;
   cycle.ledger.processes.push_back(process);
-  cycle.ledger.owners.push_back({docker_container(), {"GPU-0002"}, 2, process.booked, 0.5, Bytes{}});
+  cycle.ledger.owners.push_back({docker_container(), {"GPU-0002"}, 2, process.booked, 0.03, Bytes{}});
 }
 
 void add_t4(Cycle& cycle) {
