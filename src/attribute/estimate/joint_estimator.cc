@@ -183,6 +183,10 @@ std::shared_ptr<Roster> JointEstimator::roster_of(const WindowInput& input) {
   for (Roster::Seat& seat : roster->seats) {
     seat.inherited = shares > 0 ? seat.inherited / shares * constants_.inherited_samples : 0;
   }
+  roster->by_owner.resize(roster->seats.size());
+  std::iota(roster->by_owner.begin(), roster->by_owner.end(), 0);
+  std::sort(roster->by_owner.begin(), roster->by_owner.end(),
+            [&](uint32_t a, uint32_t b) { return roster->seats[a].owner < roster->seats[b].owner; });
   place = roster;
   if (rosters_.size() > 2 * kMostWindows)
     std::erase_if(rosters_, [](const auto& entry) { return entry.second.expired(); });

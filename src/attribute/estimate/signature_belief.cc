@@ -81,6 +81,8 @@ void SignatureBelief::replace(const Message& old, const Message& now, bool share
     shared_precision_ += more_precision;
     shared_shift_ += more_shift;
     shared_windows_ += (now.empty() ? 0 : 1) - (old.empty() ? 0 : 1);
+  } else {
+    by_itself_valid_ = false;
   }
   moments_valid_ = false;
 }
@@ -92,6 +94,7 @@ void SignatureBelief::freeze(const Message& message, bool shared) {
   frozen_shift_ += kept * message.shift();
   precision_ += kept * message.precision();
   shift_ += kept * message.shift();
+  by_itself_valid_ = false;
 }
 
 void SignatureBelief::fade(double kept) {
@@ -99,7 +102,7 @@ void SignatureBelief::fade(double kept) {
   shift_ -= (1 - kept) * frozen_shift_;
   frozen_precision_ *= kept;
   frozen_shift_ *= kept;
-  moments_valid_ = false;
+  moments_valid_ = by_itself_valid_ = false;
 }
 
 const Moments& SignatureBelief::moments() const {
@@ -129,8 +132,10 @@ void SignatureBelief::note_revision() {
   ++revision_;
 }
 
-Moments SignatureBelief::moments_by_itself() const {
-  return moments_of(precision_ - shared_precision_, shift_ - shared_shift_);
+const Moments& SignatureBelief::moments_by_itself() const {
+  if (!by_itself_valid_) by_itself_ = moments_of(precision_ - shared_precision_, shift_ - shared_shift_);
+  by_itself_valid_ = true;
+  return by_itself_;
 }
 
 SignaturePrior kin_prior(const SignatureBelief& known, const Constants& constants) {

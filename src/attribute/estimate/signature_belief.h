@@ -63,7 +63,7 @@ class SignatureBelief {
   uint64_t revision() const { return revision_; }
   void note_revision();
   // By what it showed while it was alone. In company two that are not known make each other's signatures look certain.
-  Moments moments_by_itself() const;
+  const Moments& moments_by_itself() const;
 
   // The share of the GPU's time it had last; empty before the first window.
   double share = -1;
@@ -82,6 +82,8 @@ class SignatureBelief {
   double revised_variance_ = 0;
   mutable Moments moments_;
   mutable bool moments_valid_ = false;
+  mutable Moments by_itself_;
+  mutable bool by_itself_valid_ = false;
 };
 
 // What a new process is assumed to be when one of its kind is known.
