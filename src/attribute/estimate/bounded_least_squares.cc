@@ -1,5 +1,6 @@
 #include "attribute/estimate/bounded_least_squares.h"
 
+#include <Eigen/Core>
 #include <algorithm>
 #include <cassert>
 
@@ -22,10 +23,9 @@ double variance_of(const Measurement& measurement, double multiplier) {
 
 // square += scale * effect * effect'
 void add_square(double scale, const Multipliers& effect, Square& square) {
-  for (size_t a = 0; a < kMostMeasurements; ++a) {
-    const double scaled = scale * effect[a];
-    for (size_t b = 0; b < kMostMeasurements; ++b) square[a][b] += scaled * effect[b];
-  }
+  using Row = Eigen::Matrix<double, kMostMeasurements, 1>;
+  const Row row = Eigen::Map<const Row>(effect.data());
+  for (size_t a = 0; a < kMostMeasurements; ++a) Eigen::Map<Row>(square[a].data()) += scale * effect[a] * row;
 }
 
 struct Dual {

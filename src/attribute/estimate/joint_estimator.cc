@@ -149,7 +149,8 @@ std::shared_ptr<SignatureBelief> JointEstimator::belief_of(const Member& member)
   Known& known = known_[member.process];
   if (known.belief) return known.belief;
   const auto kin = member.kin == 0 ? kin_.end() : kin_.find(member.kin);
-  known.belief = std::make_shared<SignatureBelief>(kin == kin_.end() ? prior_ : kin_prior(kin->second, constants_));
+  known.belief =
+      std::make_shared<SignatureBelief>(kin == kin_.end() ? prior_ : kin_prior(kin->second.belief, constants_));
   return known.belief;
 }
 
@@ -343,12 +344,17 @@ void JointEstimator::drop_oldest() {
 // Known well enough to speak for the next of its kind: its watts to half of what is assumed of anybody.
 void JointEstimator::learn_kin(const WindowInput& input) {
   const double anybody = inverse_of(prior_.precision)(kPower, kPower);
-  for (const auto& part : input.parts) {
-    if (part.member.kin == 0) continue;
-    const SignatureBelief& belief = *known_[part.member.process].belief;
-    if (belief.moments().covariance(kPower, kPower) > anybody / 4) continue;
-    if (kin_.size() >= kMostKin && !kin_.contains(part.member.kin)) kin_.erase(kin_.begin());
-    kin_.insert_or_assign(part.member.kin, belief);
+  const std::vector<Roster::Seat>& seats = history_.back().roster->seats;
+  for (size_t i = 0; i < seats.size(); ++i) {
+    const uint64_t kin = input.parts[i].member.kin;
+    const SignatureBelief& belief = *seats[i].belief;
+    if (kin == 0 || belief.moments().covariance(kPower, kPower) > anybody / 4) continue;
+    const auto last = kin_.find(kin);
+    // Copies are large and most of a crowd learn nothing in most windows.
+    if (last != kin_.end() && last->second.from == seats[i].process && last->second.version == belief.version())
+      continue;
+    if (kin_.size() >= kMostKin && last == kin_.end()) kin_.erase(kin_.begin());
+    kin_.insert_or_assign(kin, Kin{belief, seats[i].process, belief.version()});
   }
 }
 
@@ -371,7 +377,7 @@ EstimatorMemory JointEstimator::memory() const {
   for (const auto& [process, known] : known_) {
     if (known.belief) memory.signatures[process] = known.belief->memory();
   }
-  for (const auto& [kin, belief] : kin_) memory.kin[kin] = belief.memory();
+  for (const auto& [kin, known] : kin_) memory.kin[kin] = known.belief.memory();
   return memory;
 }
 
@@ -379,7 +385,7 @@ void JointEstimator::recall(const EstimatorMemory& memory) {
   for (const auto& [process, saved] : memory.signatures) {
     known_[process].belief = std::make_shared<SignatureBelief>(prior_, saved);
   }
-  for (const auto& [kin, saved] : memory.kin) kin_.insert_or_assign(kin, SignatureBelief(prior_, saved));
+  for (const auto& [kin, saved] : memory.kin) kin_.insert_or_assign(kin, Kin{SignatureBelief(prior_, saved), {}, 0});
 }
 
 }  // namespace gpuledger::attribute

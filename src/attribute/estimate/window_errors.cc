@@ -48,10 +48,10 @@ void WindowSolver::spread_of_all(const Window& window, const FeatureMatrix& nois
     part.share = work.spent / spent;
     part.own = square(watts) * work.prior_variance +
                square(work.time) * ((*work.doubtful)(kPower, kPower) + square(constants_.signature_wander * watts));
-    part.by_times.noalias() =
-        times_root * (watts * work.prior_variance * Eigen::Map<const Joint>(variables_[i].effect.data()));
-    const Features power = square(work.time) * work.doubtful->col(kPower);
-    part.by_signatures.noalias() = noise_root * joint_of(power, 0);
+    const Joint effect = watts * work.prior_variance * Eigen::Map<const Joint>(variables_[i].effect.data());
+    part.by_times = times_root.lazyProduct(effect);
+    const Joint power = joint_of(Features(square(work.time) * work.doubtful->col(kPower)), 0);
+    part.by_signatures = noise_root.lazyProduct(power);
   }
 }
 
@@ -123,8 +123,7 @@ void WindowSolver::send_messages(Window& window, const FeatureMatrix& noise_now)
     }
     if (!teaches && part.message.empty()) continue;
     Roster::Seat& seat = roster.seats[i];
-    seat.belief->replace(part.message, now, window.parts.size() > 1);
-    seat.said += now.precision() - part.message.precision();
+    seat.said += seat.belief->replace(part.message, now, window.parts.size() > 1);
     part.message = now;
   }
 }

@@ -168,7 +168,7 @@ void WindowSolver::posterior_of_times(const Window& window, const FeatureMatrix&
   const JointMatrix root = inverse_root_of(with_open_times(window, noise_now));
   for (size_t i = 0; i < work_.size(); ++i) {
     Work& work = work_[i];
-    const Joint explained = root * Eigen::Map<const Joint>(variables_[i].effect.data());
+    const Joint explained = root.lazyProduct(Eigen::Map<const Joint>(variables_[i].effect.data()));
     work.time_variance = std::max(0.0, work.prior_variance - square(work.prior_variance) * explained.squaredNorm());
   }
 }
