@@ -107,9 +107,9 @@ void DeviceBook::forget_exited(Nanoseconds now, const BookingRules& rules) {
 }
 
 // What is owed, or was charged too much, is an error of the books too until it is put right.
-double DeviceBook::standard_error(const Account& account) const {
+double DeviceBook::standard_error(const Account& account, double owed) const {
   if (!estimator_) return 0;
-  return std::hypot(estimator_->claim(account.id).error, account.booked.shared > Energy() ? owed(account) : 0);
+  return std::hypot(estimator_->claim(account.id).error, account.booked.shared > Energy() ? owed : 0);
 }
 
 double DeviceBook::owner_standard_error(const OwnerBook& owner, double owed) const {
@@ -142,7 +142,8 @@ void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rule
   std::vector<Sums> by_owner(owners_opened_ + 1);  // by the owner's id; the first is for those who have none yet
   for (const auto& [key, account] : accounts_) {
     Sums& sums = by_owner[account.owner ? account.owner->id : 0];
-    if (estimator_) sums.owed += owed(account);
+    const double owes = estimator_ ? owed(account) : 0;
+    sums.owed += owes;
     ProcessAccount& process = ledger.processes.emplace_back();
     process.gpu = description_->uuid;
     process.gpu_index = description_->index;
@@ -153,7 +154,7 @@ void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rule
     process.booked += account.inherited;
     process.last_step = account.last_step;
     process.static_energy = account.static_energy;
-    process.standard_error_joules = standard_error(account);
+    process.standard_error_joules = standard_error(account, owes);
     process.sm = account.sm;
     process.memory_utilization = account.memory_utilization;
     process.memory = account.memory;

@@ -36,6 +36,10 @@ bool mps_hides(const DeviceSample& sample) {
 DeviceBook::Present DeviceBook::gather(const DeviceSample& sample, const IdentityMap& identities) {
   Present step;
   step.mps_hides = mps_hides(sample);
+  step.seen.reserve(sample.processes.size());
+  step.who.reserve(sample.processes.size());
+  step.tenants.reserve(sample.processes.size());
+  step.stays.reserve(sample.processes.size());
   for (const ProcessSample& process : sample.processes) {
     const auto known = identities.by_pid.find(process.pid);
     // Without a start time it was gone before anybody could ask. After a restart its account may know it better.
