@@ -34,7 +34,7 @@ bool JointEstimator::observe(const Step& step) {
   if (step.evidence == TimeEvidence::kNone && step.members.size() > 1) return false;
   claims_.begin_step();
   for (const Member& member : step.members) {
-    if (!processes_.emplace(member.account, member.process).second) continue;
+    if (!processes_.try_emplace(member.account, member.process).second) continue;
     ++known_[member.process].accounts;
     claims_.add(member.account, 0, 0);
   }
@@ -155,7 +155,9 @@ std::shared_ptr<SignatureBelief> JointEstimator::belief_of(const Member& member)
 }
 
 std::shared_ptr<Roster> JointEstimator::roster_of(const WindowInput& input) {
-  std::vector<const void*> key{input.mps ? this : nullptr};
+  std::vector<const void*> key;
+  key.reserve(input.parts.size() + 1);
+  key.push_back(input.mps ? this : nullptr);
   for (const auto& part : input.parts) key.push_back(belief_of(part.member).get());
   std::weak_ptr<Roster>& place = rosters_[key];
   std::shared_ptr<Roster> found = place.lock();
@@ -218,6 +220,7 @@ void JointEstimator::weigh_shares(Window& window) {
 
 void JointEstimator::solve(Window& window) {
   std::vector<std::pair<double, double>> before;
+  before.reserve(window.parts.size());
   for (const Window::Part& part : window.parts) before.emplace_back(part.joules, part.error);
   const std::vector<Window::OwnerError> owners_before = window.owner_errors;
   solver_.solve(window);
