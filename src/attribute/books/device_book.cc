@@ -107,9 +107,9 @@ void DeviceBook::forget_exited(Nanoseconds now, const BookingRules& rules) {
 }
 
 // What is owed, or was charged too much, is an error of the books too until it is put right.
-double DeviceBook::standard_error(const Account& account) const {
+double DeviceBook::standard_error(const Account& account, double owed) const {
   if (!estimator_) return 0;
-  return std::hypot(estimator_->claim(account.id).error, account.booked.shared > Energy() ? owed(account) : 0);
+  return std::hypot(estimator_->claim(account.id).error, account.booked.shared > Energy() ? owed : 0);
 }
 
 double DeviceBook::owner_standard_error(const OwnerBook& owner, double owed) const {
@@ -135,10 +135,15 @@ void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rule
   device.xid_seen = xid_seen_;
   ledger.devices.push_back(std::move(device));
 
-  std::map<const OwnerBook*, Bytes> idle_memory;
-  std::map<const OwnerBook*, double> owed_by_owner;
+  struct Sums {
+    std::optional<Bytes> idle_memory;  // none: it has no account any more
+    double owed = 0;
+  };
+  std::vector<Sums> by_owner(owners_opened_ + 1);  // by the owner's id; the first is for those who have none yet
   for (const auto& [key, account] : accounts_) {
-    if (estimator_) owed_by_owner[account.owner] += owed(account);
+    Sums& sums = by_owner[account.owner ? account.owner->id : 0];
+    const double owes = estimator_ ? owed(account) : 0;
+    sums.owed += owes;
     ProcessAccount& process = ledger.processes.emplace_back();
     process.gpu = description_->uuid;
     process.gpu_index = description_->index;
@@ -149,7 +154,7 @@ void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rule
     process.booked += account.inherited;
     process.last_step = account.last_step;
     process.static_energy = account.static_energy;
-    process.standard_error_joules = standard_error(account);
+    process.standard_error_joules = standard_error(account, owes);
     process.sm = account.sm;
     process.memory_utilization = account.memory_utilization;
     process.memory = account.memory;
@@ -158,8 +163,8 @@ void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rule
     } else {
       process.idle = account.idle.state(at.steady);
     }
-    Bytes& held = idle_memory[account.owner];
-    if (process.idle.idle && process.memory) held.count += process.memory->count;
+    if (!sums.idle_memory) sums.idle_memory = Bytes{};
+    if (process.idle.idle && process.memory) sums.idle_memory->count += process.memory->count;
   }
   for (const auto& [owner, book] : owners_) {
     OwnerAccount& account = ledger.owners.emplace_back();
@@ -167,10 +172,9 @@ void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rule
     account.gpu = description_->uuid;
     account.gpu_index = description_->index;
     account.booked = book.booked;
-    const auto owed = owed_by_owner.find(&book);
-    account.standard_error_joules = owner_standard_error(book, owed == owed_by_owner.end() ? 0 : owed->second);
-    const auto idle = idle_memory.find(&book);
-    if (idle != idle_memory.end()) account.idle_memory = idle->second;
+    const Sums sums = book.id == 0 ? Sums() : by_owner[book.id];
+    account.standard_error_joules = owner_standard_error(book, sums.owed);
+    account.idle_memory = sums.idle_memory;
   }
 }
 

@@ -139,7 +139,7 @@ class DeviceBook {
   void add_members(const Present& present, Step& observed);
   static void add_residency(const Present& present, const DeviceSample& sample, Step& observed);
   void add_gpu_time(const Present& present, const std::optional<std::vector<double>>& shares, Nanoseconds time);
-  double standard_error(const Account& account) const;
+  double standard_error(const Account& account, double owed) const;
   double owner_standard_error(const OwnerBook& owner, double owed) const;
   void learn_floors(const EnergyMeter::Step& step, const Present& present, const DeviceSample& sample);
   Power static_power(const BookingRules& rules) const;

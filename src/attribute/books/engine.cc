@@ -6,17 +6,42 @@
 namespace gpuledger::attribute {
 namespace {
 
-// Sorts what is large by way of pointers.
+// Sorts what is large by way of pointers. It comes as a few runs that are in order (one for each GPU), so they are
+// merged and not sorted from nothing: comparing owners is comparing many strings.
 template <typename T, typename Less>
 void sort_large(std::vector<T>& items, Less less) {
   std::vector<T*> order;
   order.reserve(items.size());
-  for (T& item : items) order.push_back(&item);
-  std::stable_sort(order.begin(), order.end(), [&](const T* a, const T* b) { return less(*a, *b); });
-  std::vector<T> sorted;
-  sorted.reserve(items.size());
-  for (T* item : order) sorted.push_back(std::move(*item));
-  items = std::move(sorted);
+  std::vector<size_t> runs;  // where each begins, and the end
+  for (T& item : items) {
+    if (order.empty() || less(item, *order.back())) runs.push_back(order.size());
+    order.push_back(&item);
+  }
+  runs.push_back(order.size());
+  const auto before = [&](const T* a, const T* b) { return less(*a, *b); };
+  const auto at = [&](size_t run) {
+    return order.begin() + static_cast<ptrdiff_t>(runs[std::min(run, runs.size() - 1)]);
+  };
+  for (size_t width = 1; width + 1 < runs.size(); width *= 2) {
+    for (size_t run = 0; run + width + 1 < runs.size(); run += 2 * width) {
+      std::inplace_merge(at(run), at(run + width), at(run + 2 * width), before);
+    }
+  }
+  // Moved to their places round by round, which needs no second copy of them all.
+  for (size_t first = 0; first < order.size(); ++first) {
+    size_t place = first;
+    size_t source = static_cast<size_t>(order[place] - items.data());
+    if (source == place) continue;
+    T held = std::move(items[first]);
+    while (source != first) {
+      items[place] = std::move(items[source]);
+      order[place] = &items[place];
+      place = source;
+      source = static_cast<size_t>(order[place] - items.data());
+    }
+    items[place] = std::move(held);
+    order[place] = &items[place];
+  }
 }
 
 void put_in_order(Ledger& ledger) {

@@ -1,5 +1,6 @@
 #include "attribute/estimate/bounded_least_squares.h"
 
+#include <Eigen/Core>
 #include <algorithm>
 #include <cassert>
 
@@ -14,18 +15,24 @@ namespace {
 constexpr int kMostRounds = 50;
 constexpr double kConverged = 1e-9;
 
-using Multipliers = std::array<double, kMostMeasurements>;
-using Square = std::array<Multipliers, kMostMeasurements>;
-
 // Squared error of a measurement by the side that the sum is on: a positive multiplier is that of too much.
 double variance_of(const Measurement& measurement, double multiplier) {
   const double error = multiplier > 0 ? measurement.error_above : measurement.error_below;
   return error * error;
 }
 
+// square += scale * effect * effect'
+void add_square(double scale, const Multipliers& effect, Square& square) {
+  using Row = Eigen::Matrix<double, kMostMeasurements, 1>;
+  const Row row = Eigen::Map<const Row>(effect.data());
+  for (size_t a = 0; a < kMostMeasurements; ++a) Eigen::Map<Row>(square[a].data()) += scale * effect[a] * row;
+}
+
 struct Dual {
   std::span<const Measurement> measurements;
   std::span<const Variable> variables;
+  const Square& noise;
+  const Square& effects;
   std::vector<double>& values;  // best at the multipliers last asked for
   Multipliers sum{};            // of the values' effects
 
@@ -34,41 +41,53 @@ struct Dual {
     sum = {};
     for (size_t i = 0; i < variables.size(); ++i) {
       const Variable& variable = variables[i];
-      double slope = 0;
-      for (size_t c = 0; c < kMostMeasurements; ++c) slope += variable.effect[c] * at[c];
+      double even = 0, odd = 0;  // two sums, so that one addition need not wait for the other
+      for (size_t c = 0; c < kMostMeasurements; c += 2) {
+        even += variable.effect[c] * at[c];
+        odd += variable.effect[c + 1] * at[c + 1];
+      }
+      const double slope = even + odd;
       const double variance = variable.prior_error * variable.prior_error;
-      values[i] = std::clamp(variable.prior_mean - slope * variance, 0.0, variable.highest);
+      const double best = variable.prior_mean - slope * variance;
+      values[i] = std::clamp(best, 0.0, variable.highest);
       const double off = values[i] - variable.prior_mean;
-      total += off * off / (2 * variance) + slope * values[i];
+      // Within the bounds the prior's slope is the measurements', which spares a division.
+      total += (values[i] == best ? -slope * off / 2 : off * off / (2 * variance)) + slope * values[i];
       for (size_t c = 0; c < kMostMeasurements; ++c) sum[c] += variable.effect[c] * values[i];
     }
-    for (size_t c = 0; c < measurements.size(); ++c) {
-      total -= at[c] * (variance_of(measurements[c], at[c]) / 2 * at[c] + measurements[c].seen);
-    }
+    const Multipliers pays = paid_for(at);
+    for (size_t c = 0; c < measurements.size(); ++c) total -= at[c] * (pays[c] / 2 + measurements[c].seen);
     return total;
+  }
+
+  // The errors that the multipliers pay for.
+  Multipliers paid_for(const Multipliers& at) const {
+    Multipliers errors{};
+    for (size_t c = 0; c < measurements.size(); ++c) {
+      errors[c] = variance_of(measurements[c], at[c]) * at[c];
+      for (size_t other = 0; other < measurements.size(); ++other) errors[c] += noise[c][other] * at[other];
+    }
+    return errors;
   }
 
   Multipliers gradient(const Multipliers& at) const {
     Multipliers gradient{};
-    for (size_t c = 0; c < measurements.size(); ++c) {
-      gradient[c] = sum[c] - measurements[c].seen - variance_of(measurements[c], at[c]) * at[c];
-    }
+    const Multipliers pays = paid_for(at);
+    for (size_t c = 0; c < measurements.size(); ++c) gradient[c] = sum[c] - measurements[c].seen - pays[c];
     return gradient;
   }
 
-  // The negative Hessian.
+  // The negative Hessian: all effects but those of variables that are held by a bound, which are few.
   Square curvature(const Multipliers& at) const {
-    Square square{};
+    Square square = effects;
     for (size_t i = 0; i < variables.size(); ++i) {
-      if (values[i] <= 0 || values[i] >= variables[i].highest) continue;
-      const Multipliers& effect = variables[i].effect;
-      const double variance = variables[i].prior_error * variables[i].prior_error;
-      for (size_t a = 0; a < measurements.size(); ++a) {
-        const double scaled = effect[a] * variance;
-        for (size_t b = 0; b < kMostMeasurements; ++b) square[a][b] += scaled * effect[b];
-      }
+      if (values[i] > 0 && values[i] < variables[i].highest) continue;
+      add_square(-variables[i].prior_error * variables[i].prior_error, variables[i].effect, square);
     }
-    for (size_t c = 0; c < measurements.size(); ++c) square[c][c] += variance_of(measurements[c], at[c]);
+    for (size_t c = 0; c < measurements.size(); ++c) {
+      for (size_t other = 0; other < measurements.size(); ++other) square[c][other] += noise[c][other];
+      square[c][c] += variance_of(measurements[c], at[c]);
+    }
     return square;
   }
 };
@@ -76,8 +95,9 @@ struct Dual {
 // square * x = right, for a square that is positive definite, by elimination.
 Multipliers solve(Square square, Multipliers right, size_t size) {
   for (size_t k = 0; k < size; ++k) {
+    const double pivot = 1 / square[k][k];
     for (size_t row = k + 1; row < size; ++row) {
-      const double factor = square[row][k] / square[k][k];
+      const double factor = square[row][k] * pivot;
       for (size_t c = k; c < size; ++c) square[row][c] -= factor * square[k][c];
       right[row] -= factor * right[k];
     }
@@ -91,12 +111,24 @@ Multipliers solve(Square square, Multipliers right, size_t size) {
 
 }  // namespace
 
+void add_effects(std::span<const Variable> variables, Square& sum) {
+  for (const Variable& variable : variables)
+    add_square(variable.prior_error * variable.prior_error, variable.effect, sum);
+}
+
 void bounded_least_squares(std::span<const Measurement> measurements, std::span<const Variable> variables,
                            std::vector<double>& values) {
+  DualStart start;
+  add_effects(variables, start.effects);
+  bounded_least_squares(measurements, variables, start, values);
+}
+
+void bounded_least_squares(std::span<const Measurement> measurements, std::span<const Variable> variables,
+                           DualStart& start, std::vector<double>& values) {
   assert(measurements.size() <= kMostMeasurements);
   values.resize(variables.size());
-  Dual dual{measurements, variables, values, {}};
-  Multipliers at{};
+  Dual dual{measurements, variables, start.noise, start.effects, values, {}};
+  Multipliers& at = start.multipliers;
   double value = dual.value(at);
   for (int round = 0; round < kMostRounds; ++round) {
     const Multipliers gradient = dual.gradient(at);

@@ -26,9 +26,22 @@ struct Variable {
   double highest = 1;      // the value is between 0 and this
 };
 
+using Multipliers = std::array<double, kMostMeasurements>;
+using Square = std::array<Multipliers, kMostMeasurements>;
+
+// What a caller who solves almost the same problem again need not have summed up or found again.
+struct DualStart {
+  Square noise{};             // covariance of errors that measurements have in common; added to their own
+  Square effects{};           // sum over variables of prior_error^2 * effect * effect'
+  Multipliers multipliers{};  // where to begin; the solution's afterwards
+};
+void add_effects(std::span<const Variable> variables, Square& sum);
+
 // The values for which the sum of the squares of all errors, priors included, is least. At most kMostMeasurements
 // measurements; time and memory are linear in the variables. `values` is resized.
 void bounded_least_squares(std::span<const Measurement> measurements, std::span<const Variable> variables,
                            std::vector<double>& values);
+void bounded_least_squares(std::span<const Measurement> measurements, std::span<const Variable> variables,
+                           DualStart& start, std::vector<double>& values);
 
 }  // namespace gpuledger::attribute

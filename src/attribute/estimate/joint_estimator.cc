@@ -34,7 +34,7 @@ bool JointEstimator::observe(const Step& step) {
   if (step.evidence == TimeEvidence::kNone && step.members.size() > 1) return false;
   claims_.begin_step();
   for (const Member& member : step.members) {
-    if (!processes_.emplace(member.account, member.process).second) continue;
+    if (!processes_.try_emplace(member.account, member.process).second) continue;
     ++known_[member.process].accounts;
     claims_.add(member.account, 0, 0);
   }
@@ -152,12 +152,15 @@ std::shared_ptr<SignatureBelief> JointEstimator::belief_of(const Member& member)
   Known& known = known_[member.process];
   if (known.belief) return known.belief;
   const auto kin = member.kin == 0 ? kin_.end() : kin_.find(member.kin);
-  known.belief = std::make_shared<SignatureBelief>(kin == kin_.end() ? prior_ : kin_prior(kin->second, constants_));
+  known.belief =
+      std::make_shared<SignatureBelief>(kin == kin_.end() ? prior_ : kin_prior(kin->second.belief, constants_));
   return known.belief;
 }
 
 std::shared_ptr<Roster> JointEstimator::roster_of(const WindowInput& input) {
-  std::vector<const void*> key{input.mps ? this : nullptr};
+  std::vector<const void*> key;
+  key.reserve(input.parts.size() + 1);
+  key.push_back(input.mps ? this : nullptr);
   for (const auto& part : input.parts) key.push_back(belief_of(part.member).get());
   std::weak_ptr<Roster>& place = rosters_[key];
   std::shared_ptr<Roster> found = place.lock();
@@ -186,6 +189,10 @@ std::shared_ptr<Roster> JointEstimator::roster_of(const WindowInput& input) {
   for (Roster::Seat& seat : roster->seats) {
     seat.inherited = shares > 0 ? seat.inherited / shares * constants_.inherited_samples : 0;
   }
+  roster->by_owner.resize(roster->seats.size());
+  std::iota(roster->by_owner.begin(), roster->by_owner.end(), 0);
+  std::sort(roster->by_owner.begin(), roster->by_owner.end(),
+            [&](uint32_t a, uint32_t b) { return roster->seats[a].owner < roster->seats[b].owner; });
   place = roster;
   if (rosters_.size() > 2 * kMostWindows)
     std::erase_if(rosters_, [](const auto& entry) { return entry.second.expired(); });
@@ -216,6 +223,7 @@ void JointEstimator::weigh_shares(Window& window) {
 
 void JointEstimator::solve(Window& window) {
   std::vector<std::pair<double, double>> before;
+  before.reserve(window.parts.size());
   for (const Window::Part& part : window.parts) before.emplace_back(part.joules, part.error);
   const std::vector<Window::OwnerError> owners_before = window.owner_errors;
   solver_.solve(window);
@@ -342,12 +350,17 @@ void JointEstimator::drop_oldest() {
 // Known well enough to speak for the next of its kind: its watts to half of what is assumed of anybody.
 void JointEstimator::learn_kin(const WindowInput& input) {
   const double anybody = inverse_of(prior_.precision)(kPower, kPower);
-  for (const auto& part : input.parts) {
-    if (part.member.kin == 0) continue;
-    const SignatureBelief& belief = *known_[part.member.process].belief;
-    if (belief.moments().covariance(kPower, kPower) > anybody / 4) continue;
-    if (kin_.size() >= kMostKin && !kin_.contains(part.member.kin)) kin_.erase(kin_.begin());
-    kin_.insert_or_assign(part.member.kin, belief);
+  const std::vector<Roster::Seat>& seats = history_.back().roster->seats;
+  for (size_t i = 0; i < seats.size(); ++i) {
+    const uint64_t kin = input.parts[i].member.kin;
+    const SignatureBelief& belief = *seats[i].belief;
+    if (kin == 0 || belief.moments().covariance(kPower, kPower) > anybody / 4) continue;
+    const auto last = kin_.find(kin);
+    // Copies are large and most of a crowd learn nothing in most windows.
+    if (last != kin_.end() && last->second.from == seats[i].process && last->second.version == belief.version())
+      continue;
+    if (kin_.size() >= kMostKin && last == kin_.end()) kin_.erase(kin_.begin());
+    kin_.insert_or_assign(kin, Kin{belief, seats[i].process, belief.version()});
   }
 }
 
@@ -370,7 +383,7 @@ EstimatorMemory JointEstimator::memory() const {
   for (const auto& [process, known] : known_) {
     if (known.belief) memory.signatures[process] = known.belief->memory();
   }
-  for (const auto& [kin, belief] : kin_) memory.kin[kin] = belief.memory();
+  for (const auto& [kin, known] : kin_) memory.kin[kin] = known.belief.memory();
   return memory;
 }
 
@@ -378,7 +391,7 @@ void JointEstimator::recall(const EstimatorMemory& memory) {
   for (const auto& [process, saved] : memory.signatures) {
     known_[process].belief = std::make_shared<SignatureBelief>(prior_, saved);
   }
-  for (const auto& [kin, saved] : memory.kin) kin_.insert_or_assign(kin, SignatureBelief(prior_, saved));
+  for (const auto& [kin, saved] : memory.kin) kin_.insert_or_assign(kin, Kin{SignatureBelief(prior_, saved), {}, 0});
 }
 
 }  // namespace gpuledger::attribute

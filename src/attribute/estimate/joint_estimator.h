@@ -36,6 +36,12 @@ class JointEstimator final : public Estimator {
     size_t accounts = 0;                                   // that are of this process
   };
 
+  struct Kin {
+    SignatureBelief belief;
+    ProcKey from;  // whose it was, in that version
+    uint64_t version = 0;
+  };
+
   void take_in(const WindowInput& input);
   std::shared_ptr<SignatureBelief> belief_of(const Member& member);
   std::shared_ptr<Roster> roster_of(const WindowInput& input);
@@ -63,7 +69,7 @@ class JointEstimator final : public Estimator {
   Claims claims_;
   std::map<ProcKey, Known> known_;
   std::map<uint64_t, ProcKey> processes_;  // by account
-  std::map<uint64_t, SignatureBelief> kin_;
+  std::map<uint64_t, Kin> kin_;
   // By who is there and what each does.
   std::map<std::vector<const void*>, std::weak_ptr<Roster>> rosters_;
   std::deque<Window> history_;  // oldest first

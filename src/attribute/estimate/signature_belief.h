@@ -19,6 +19,8 @@ class Message {
   FeatureMatrix precision() const;
   Features shift() const;
   bool empty() const { return packed_[0] == 0; }
+  // The precision less that of another.
+  FeatureMatrix precision_beyond(const Message& other) const;
 
  private:
   std::array<float, kPacked + kFeatures> packed_;  // lower triangle, then the shift
@@ -51,7 +53,8 @@ class SignatureBelief {
   Memory memory() const;
 
   // shared: said by windows in which others worked too. Such windows have their errors in common.
-  void replace(const Message& old, const Message& now, bool shared);
+  // Returns by how much the precision grew.
+  FeatureMatrix replace(const Message& old, const Message& now, bool shared);
   // The window is no longer kept: what it said stays, and fades. Windows in company count as one from then on.
   void freeze(const Message& message, bool shared);
   void fade(double kept);
@@ -59,11 +62,13 @@ class SignatureBelief {
   const FeatureMatrix& precision() const { return precision_; }
   const Features& shift() const { return shift_; }
   const Moments& moments() const;
+  // Counts all changes.
+  uint64_t version() const { return version_; }
   // Counts how often what is known has moved so far that windows are worth another look.
   uint64_t revision() const { return revision_; }
   void note_revision();
   // By what it showed while it was alone. In company two that are not known make each other's signatures look certain.
-  Moments moments_by_itself() const;
+  const Moments& moments_by_itself() const;
 
   // The share of the GPU's time it had last; empty before the first window.
   double share = -1;
@@ -77,11 +82,14 @@ class SignatureBelief {
   FeatureMatrix shared_precision_ = FeatureMatrix::Zero();  // of precision_
   Features shared_shift_ = Features::Zero();
   double shared_windows_ = 0;
+  uint64_t version_ = 0;
   uint64_t revision_ = 1;
   Features revised_mean_ = Features::Zero();
   double revised_variance_ = 0;
   mutable Moments moments_;
   mutable bool moments_valid_ = false;
+  mutable Moments by_itself_;
+  mutable bool by_itself_valid_ = false;
 };
 
 // What a new process is assumed to be when one of its kind is known.

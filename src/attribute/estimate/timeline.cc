@@ -135,6 +135,7 @@ WindowInput Timeline::cut_window(double begin, double end, const Step& step) con
   window.joules = joules_until(end) - joules_until(begin);
   window.full_watts = step.full_watts;
   window.mps = step.evidence == TimeEvidence::kMps;
+  window.parts.reserve(stays_.size());
   const double middle = (begin + end) / 2;
   for (const auto& [account, stay] : stays_) {
     if (stay.from > middle || stay.to < middle) continue;

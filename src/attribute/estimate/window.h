@@ -20,6 +20,7 @@ struct Roster {
     FeatureMatrix said = FeatureMatrix::Zero();  // precision of all its messages in this roster
   };
   std::vector<Seat> seats;
+  std::vector<uint32_t> by_owner;  // the seats in order of their owners
   bool mps = false;
   bool over = false;   // shares changed: the same processes begin another one
   double at = 0;       // end of its last window

@@ -22,41 +22,53 @@ double square(double x) {
 void WindowSolver::solve(Window& window, bool teach) {
   take_out_own_message(window);
   weigh_time_evidence(window);
+  sum_up_time_evidence();
   if (window.blind) {
     for (size_t i = 0; i < work_.size(); ++i) {
       window.parts[i].time = work_[i].prior_time;
-      work_[i].spent = work_[i].prior_time * work_[i].signature.mean[kPower];
+      work_[i].spent = work_[i].prior_time * work_[i].signature->mean[kPower];
     }
-    charge(window);
-    return;
+    return charge(window, noise(window, Noise::kTimesGiven));
   }
-  for (int round = 0; round < (window.roster->mps ? kRoundsOfMps : kRounds); ++round) solve_times(window);
-  for (size_t i = 0; i < work_.size(); ++i) window.parts[i].time = work_[i].time;
-
+  dual_.multipliers = {};
+  const int rounds = window.roster->mps ? kRoundsOfMps : kRounds;
+  for (int round = 0; round < rounds; ++round) {
+    const FeatureMatrix open = noise(window, Noise::kTimesOpen);
+    solve_times(window, open);
+    if (round + 1 < rounds) posterior_of_times(window, open);
+  }
   // What is shown beyond the estimate belongs to those whose signatures may give way.
   Features expected = Features::Zero();
-  for (const Work& work : work_) expected += work.time * work.signature.mean;
-  const Features pull = noise(window, Noise::kTimesGiven).llt().solve(window.shown - expected);
+  for (size_t i = 0; i < work_.size(); ++i) {
+    window.parts[i].time = work_[i].time;
+    expected += work_[i].time * work_[i].signature->mean;
+  }
+  const FeatureMatrix given = noise(window, Noise::kTimesGiven);
+  const Features pull = given.llt().solve(window.shown - expected);
   for (Work& work : work_) {
-    const double wander = square(constants_.signature_wander * work.signature.mean[kPower]);
-    const double power = work.signature.mean[kPower] +
-                         work.time * (work.signature.covariance.row(kPower).dot(pull) + wander * pull[kPower]);
+    const double mean = work.signature->mean[kPower];
+    const double wander = square(constants_.signature_wander * mean);
+    const double power = mean + work.time * (work.signature->covariance.col(kPower).dot(pull) + wander * pull[kPower]);
     work.spent = work.time * std::max(0.0, power);
   }
-  charge(window);
-  if (teach) send_messages(window);
+  charge(window, given);
+  if (teach) send_messages(window, given);
 }
 
 void WindowSolver::take_out_own_message(const Window& window) {
   work_.resize(window.parts.size());
   for (size_t i = 0; i < work_.size(); ++i) {
     const SignatureBelief& belief = *window.roster->seats[i].belief;
-    const Window::Part& part = window.parts[i];
-    work_[i].signature = !part.message.empty() ? moments_of(belief.precision() - part.message.precision(),
-                                                            belief.shift() - part.message.shift())
-                                               : belief.moments();
-    work_[i].time_variance = 0;
-    work_[i].spent = 0;
+    const Message& message = window.parts[i].message;
+    Work& work = work_[i];
+    work.signature = &work.own;
+    if (message.empty()) {
+      work.signature = &belief.moments();
+    } else {
+      work.own = moments_of(belief.precision() - message.precision(), belief.shift() - message.shift());
+    }
+    work.time_variance = 0;
+    work.spent = 0;
   }
 }
 
@@ -76,7 +88,7 @@ void WindowSolver::weigh_time_evidence(Window& window) {
   const double working = traced > 0 ? std::min(1.0, window.busy / traced) : 1;
   // Clients of MPS run side by side as long as there are SMs for all of them.
   double wanted = 0;
-  for (const Work& work : work_) wanted += work.signature.mean[1 + Activity::kSm];
+  for (const Work& work : work_) wanted += work.signature->mean[1 + Activity::kSm];
   for (size_t i = 0; i < work_.size(); ++i) {
     Work& work = work_[i];
     const Window::Part& part = window.parts[i];
@@ -105,60 +117,64 @@ void WindowSolver::weigh_time_evidence(Window& window) {
 // wander.
 FeatureMatrix WindowSolver::noise(const Window& window, Noise kind) const {
   FeatureMatrix sum = window.variance.asDiagonal();
-  constexpr double kNothing = 1e-5;
+  Features wander = Features::Zero();
   for (const Work& work : work_) {
     const double weight = square(work.time) + (kind == Noise::kTimesOpen ? work.time_variance : 0);
     if (weight < kNothing) continue;
-    sum += weight * (kind == Noise::kDoubtful ? work.doubtful : work.signature.covariance);
-    sum.diagonal() += square(constants_.signature_wander * work.time) * work.signature.mean.cwiseAbs2();
+    sum += weight * work.signature->covariance;
+    wander += square(work.time) * work.signature->mean.cwiseAbs2();
   }
+  sum.diagonal() += square(constants_.signature_wander) * wander;
   return sum;
 }
 
-void WindowSolver::solve_times(const Window& window) {
-  const FeatureMatrix noise_now = noise(window, Noise::kTimesOpen);
-  const Eigen::LLT<FeatureMatrix> root(noise_now);
-  const Features seen = root.matrixL().solve(window.shown);
+// They stay while the window is solved, so that the rounds need not sum them up again.
+void WindowSolver::sum_up_time_evidence() {
+  variables_.resize(work_.size());
+  expected_.setZero();
+  for (size_t i = 0; i < work_.size(); ++i) {
+    const Work& work = work_[i];
+    Variable& variable = variables_[i];
+    for (int f = 0; f < kFeatures; ++f) variable.effect[static_cast<size_t>(f)] = work.signature->mean[f];
+    variable.effect[kFeatures] = 1;
+    variable.prior_mean = work.prior_time;
+    variable.prior_error = std::sqrt(work.prior_variance);
+    expected_ += work.prior_time * Eigen::Map<const Joint>(variable.effect.data());
+  }
+  dual_.effects = {};
+  add_effects(variables_, dual_.effects);
+}
+
+void WindowSolver::solve_times(const Window& window, const FeatureMatrix& noise_now) {
   std::array<Measurement, kFeatures + 1> measurements;
-  for (int f = 0; f < kFeatures; ++f) measurements[static_cast<size_t>(f)].seen = seen[f];
+  for (size_t f = 0; f < kFeatures; ++f) measurements[f] = {window.shown[static_cast<int>(f)], 0, 0};
   // Clients of MPS overlap: together they have at least the time in which any kernel ran.
   const double error = busy_error(window);
   const bool all = sums_to_busy(window);
-  measurements[kFeatures] = {window.busy / error, all ? 1 : kNoMatter, 1};
-  variables_.resize(work_.size());
-  for (size_t i = 0; i < work_.size(); ++i) {
-    const Features effect = root.matrixL().solve(work_[i].signature.mean);
-    Variable& variable = variables_[i];
-    for (int f = 0; f < kFeatures; ++f) variable.effect[static_cast<size_t>(f)] = effect[f];
-    variable.effect[kFeatures] = 1 / error;
-    variable.prior_mean = work_[i].prior_time;
-    variable.prior_error = std::sqrt(work_[i].prior_variance);
-    variable.highest = all ? 10 : constants_.mps_most * window.busy;
-  }
-  bounded_least_squares(measurements, variables_, times_);
+  measurements[kFeatures] = {window.busy, all ? error : kNoMatter * error, error};
+  Eigen::Map<JointMatrix>(dual_.noise.front().data()) = joint_of(noise_now, 0);
+  for (Variable& variable : variables_) variable.highest = all ? 10 : constants_.mps_most * window.busy;
+  bounded_least_squares(measurements, variables_, dual_, times_);
   for (size_t i = 0; i < work_.size(); ++i) work_[i].time = times_[i];
-  posterior_of_times(window, noise_now);
+}
+
+// The covariance of what is shown and of the sum of all times, before they are seen.
+JointMatrix WindowSolver::with_open_times(const Window& window, const FeatureMatrix& noise_now) const {
+  return joint_of(noise_now, square(sums_to_busy(window) ? busy_error(window) : kNoMatter)) +
+         Eigen::Map<const JointMatrix>(dual_.effects.front().data());
 }
 
 void WindowSolver::posterior_of_times(const Window& window, const FeatureMatrix& noise_now) {
-  JointMatrix gram = JointMatrix::Zero();
-  gram.topLeftCorner<kFeatures, kFeatures>() = noise_now;
-  gram(kFeatures, kFeatures) = square(sums_to_busy(window) ? busy_error(window) : kNoMatter);
-  Joint effect;
-  for (const Work& work : work_) {
-    effect << work.signature.mean, 1;
-    gram += work.prior_variance * effect * effect.transpose();
-  }
-  const Eigen::LLT<JointMatrix> root(gram);
-  for (Work& work : work_) {
-    effect << work.signature.mean, 1;
-    const double explained = square(work.prior_variance) * root.matrixL().solve(effect).squaredNorm();
-    work.time_variance = std::max(0.0, work.prior_variance - explained);
+  const JointMatrix root = inverse_root_of(with_open_times(window, noise_now));
+  for (size_t i = 0; i < work_.size(); ++i) {
+    Work& work = work_[i];
+    const Joint explained = root.lazyProduct(Eigen::Map<const Joint>(variables_[i].effect.data()));
+    work.time_variance = std::max(0.0, work.prior_variance - square(work.prior_variance) * explained.squaredNorm());
   }
 }
 
 // Everything that was spent is shared out in proportion to what each is estimated to have spent.
-void WindowSolver::charge(Window& window) {
+void WindowSolver::charge(Window& window, const FeatureMatrix& noise_now) {
   double sum = 0;
   for (const Work& work : work_) sum += work.spent;
   if (sum <= 0) {
@@ -169,7 +185,7 @@ void WindowSolver::charge(Window& window) {
     const double share = sum > 0 ? work_[i].spent / sum : 1 / static_cast<double>(work_.size());
     window.parts[i].joules = window.joules * share;
   }
-  estimate_errors(window);
+  estimate_errors(window, noise_now);
 }
 
 }  // namespace gpuledger::attribute

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "attribute/estimate/bounded_least_squares.h"
+#include "attribute/estimate/root.h"
 #include "attribute/estimate/window.h"
 
 namespace gpuledger::attribute {
@@ -27,17 +28,24 @@ class WindowSolver {
  private:
   // One process while the window is solved.
   struct Work {
-    Moments signature;       // without what this window says
-    FeatureMatrix doubtful;  // its covariance, if all windows of this roster count as one
+    const Moments* signature = nullptr;  // without what this window says: `own`, or the belief's, which outlives this
+    Moments own;
+    const FeatureMatrix* doubtful = nullptr;  // its covariance, if all windows of this roster count as one
+    FeatureMatrix own_doubtful;
     double prior_time = 0;
     double prior_variance = 1;
     double time = 0;
     double time_variance = 0;  // given all evidence
     double spent = 0;          // in the power feature
   };
-  using Joint = Eigen::Matrix<double, kFeatures + 1, 1>;
-  using JointMatrix = Eigen::Matrix<double, kFeatures + 1, kFeatures + 1>;
-
+  // What can be added up over processes, with its uncertainty.
+  struct Spread {
+    double own = 0;
+    Joint by_times = Joint::Zero();  // explained by the readings
+    Joint by_signatures = Joint::Zero();
+    double share = 0;
+    Spread& operator+=(const Spread& other);
+  };
   struct TimePrior {
     Features expected;
     FeatureMatrix by_time;
@@ -46,20 +54,29 @@ class WindowSolver {
   void take_out_own_message(const Window& window);
   TimePrior time_prior(const Window& window) const;
   void weigh_time_evidence(Window& window);
+  void sum_up_time_evidence();
   double busy_error(const Window& window) const;
-  enum class Noise { kTimesOpen, kTimesGiven, kDoubtful };
+  enum class Noise { kTimesOpen, kTimesGiven };
   FeatureMatrix noise(const Window& window, Noise kind) const;
-  void solve_times(const Window& window);
-  void posterior_of_times(const Window& window, const FeatureMatrix& noise);
-  void charge(Window& window);
-  void estimate_errors(Window& window);
-  void send_messages(Window& window);
+  void solve_times(const Window& window, const FeatureMatrix& noise_now);
+  void posterior_of_times(const Window& window, const FeatureMatrix& noise_now);
+  void charge(Window& window, const FeatureMatrix& noise_now);
+  void estimate_errors(Window& window, const FeatureMatrix& noise_now);
+  void spread_of_all(const Window& window, const FeatureMatrix& doubtful_noise, double spent);
+  void send_messages(Window& window, const FeatureMatrix& noise_now);
+  JointMatrix with_open_times(const Window& window, const FeatureMatrix& noise_now) const;
+  FeatureMatrix doubtful_noise(const Window& window, FeatureMatrix noise_now);
   bool sums_to_busy(const Window& window) const;
+
+  static constexpr double kNothing = 1e-5;  // who had less than this of the time, squared, adds no noise
 
   const Constants constants_;
   std::vector<Work> work_;
   std::vector<Variable> variables_;
   std::vector<double> times_;
+  std::vector<Spread> spreads_;
+  DualStart dual_;                  // sums over the variables' effects
+  Joint expected_ = Joint::Zero();  // by the time evidence alone
 };
 
 }  // namespace gpuledger::attribute

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cmath>
+
+#include "attribute/estimate/features.h"
+
+namespace gpuledger::attribute {
+
+// The inverse of the lower Cholesky root of a positive definite matrix: the squared length of (inverse * x) is how
+// unlikely x is, and one product with a small fixed matrix is far quicker than a triangular solve for each process.
+inline JointMatrix inverse_root_of(const JointMatrix& matrix) {
+  constexpr int kSize = kFeatures + 1;
+  JointMatrix root = matrix;
+  JointMatrix inverse = JointMatrix::Identity();
+  // Elimination turns the matrix into its root times a diagonal; the same steps turn the identity into the inverse.
+  for (int k = 0; k < kSize; ++k) {
+    const double scale = 1 / root(k, k);
+    for (int row = k + 1; row < kSize; ++row) {
+      const double factor = root(row, k) * scale;
+      for (int column = k + 1; column <= row; ++column) root(row, column) -= factor * root(column, k);
+      for (int column = 0; column <= k; ++column) inverse(row, column) -= factor * inverse(k, column);
+    }
+  }
+  for (int k = 0; k < kSize; ++k) inverse.row(k) *= 1 / std::sqrt(root(k, k));
+  return inverse;
+}
+
+// With room for one more feature that has nothing to do with the others.
+inline JointMatrix joint_of(const FeatureMatrix& matrix, double last) {
+  JointMatrix joint = JointMatrix::Zero();
+  joint.topLeftCorner<kFeatures, kFeatures>() = matrix;
+  joint(kFeatures, kFeatures) = last;
+  return joint;
+}
+
+inline Joint joint_of(const Features& features, double last) {
+  Joint joint;
+  joint << features, last;
+  return joint;
+}
+
+}  // namespace gpuledger::attribute
