@@ -49,7 +49,8 @@ uint64_t kin_of(const ProcessIdentity& identity) {
       key.append(owner.container);
       break;
     case OwnerKind::kSlurmJob:
-      // Steps of one job. The jobs of an array have numbers of their own, and nothing here says that they belong together.
+      // Steps of one job. The jobs of an array have numbers of their own, and nothing here says that they belong
+      // together.
       key.append("slurm\n").append(owner.job);
       break;
     case OwnerKind::kContainer:

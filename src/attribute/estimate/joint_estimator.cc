@@ -340,7 +340,6 @@ void JointEstimator::drop_oldest() {
     if (part.message.empty()) continue;
     Roster::Seat& seat = window.roster->seats[i];
     seat.belief->freeze(part.message, window.parts.size() > 1);
-    seat.said -= part.message.precision();
   }
   --window.roster->windows;
   parts_kept_ -= window.parts.size();

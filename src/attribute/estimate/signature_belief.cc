@@ -95,7 +95,7 @@ SignatureBelief::Memory SignatureBelief::memory() const {
   return memory;
 }
 
-FeatureMatrix SignatureBelief::replace(const Message& old, const Message& now, bool shared) {
+void SignatureBelief::replace(const Message& old, const Message& now, bool shared) {
   const FeatureMatrix more_precision = now.precision_beyond(old);
   const Features more_shift = now.shift() - old.shift();
   precision_ += more_precision;
@@ -109,7 +109,6 @@ FeatureMatrix SignatureBelief::replace(const Message& old, const Message& now, b
   }
   moments_valid_ = false;
   ++version_;
-  return more_precision;
 }
 
 void SignatureBelief::freeze(const Message& message, bool shared) {

@@ -54,7 +54,7 @@ class SignatureBelief {
 
   // shared: said by windows in which others worked too. Such windows have their errors in common.
   // Returns by how much the precision grew.
-  FeatureMatrix replace(const Message& old, const Message& now, bool shared);
+  void replace(const Message& old, const Message& now, bool shared);
   // The window is no longer kept: what it said stays, and fades. Windows in company count as one from then on.
   void freeze(const Message& message, bool shared);
   void fade(double kept);

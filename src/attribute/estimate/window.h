@@ -15,9 +15,8 @@ struct Roster {
     uint64_t owner = 0;
     ProcKey process;
     std::shared_ptr<SignatureBelief> belief;
-    double facts = 0;                            // for its share: samples, the older the less
-    double inherited = 0;                        // likewise, from before this roster
-    FeatureMatrix said = FeatureMatrix::Zero();  // precision of all its messages in this roster
+    double facts = 0;      // for its share: samples, the older the less
+    double inherited = 0;  // likewise, from before this roster
   };
   std::vector<Seat> seats;
   std::vector<uint32_t> by_owner;  // the seats in order of their owners

@@ -22,14 +22,15 @@ WindowSolver::Spread& WindowSolver::Spread::operator+=(const Spread& other) {
   return *this;
 }
 
-// Errors of shares last as long as the roster, so all its windows tell as much of the signatures as one of them.
+// Windows that several share have errors in common, and two that are never apart make each other look certain. So a
+// signature is as sure as what the process showed by itself, and then this window.
 FeatureMatrix WindowSolver::doubtful_noise(const Window& window, FeatureMatrix noise_now) {
   for (size_t i = 0; i < work_.size(); ++i) {
     Work& work = work_[i];
     work.doubtful = &work.signature->covariance;
     if (window.parts[i].message.empty()) continue;  // it learns nothing here
     const Roster::Seat& seat = window.roster->seats[i];
-    work.own_doubtful = inverse_of(seat.belief->precision() - seat.said);
+    work.own_doubtful = seat.belief->moments_by_itself().covariance;
     work.doubtful = &work.own_doubtful;
     const double weight = square(work.time);
     if (weight >= kNothing) noise_now += weight * (work.own_doubtful - work.signature->covariance);
@@ -125,7 +126,7 @@ void WindowSolver::send_messages(Window& window, const FeatureMatrix& noise_now)
     }
     if (!teaches && part.message.empty()) continue;
     Roster::Seat& seat = roster.seats[i];
-    seat.said += seat.belief->replace(part.message, now, window.parts.size() > 1);
+    seat.belief->replace(part.message, now, window.parts.size() > 1);
     part.message = now;
   }
 }

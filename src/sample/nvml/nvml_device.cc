@@ -241,10 +241,14 @@ void NvmlDevice::glance(Session& session) {
   read_lists(session, {});
   const Nanoseconds now = session.call.now().steady;
   glances_.note_lists(listed_, now);
-  if (listed_.empty()) return;
+  // One process alone is told by one reading a step.
+  const bool shared = listed_.size() > 1;
+  const bool just_shared = shared && !shared_;
+  shared_ = shared;
+  if (!shared) return;
   DeviceSample seen;
   (void)gpm_.read(session, handle_, {}, seen);
-  if (!seen.activity) return;
+  if (!seen.activity || just_shared) return;  // the first reaches back to before it was shared
   unsigned mhz = 0;
   const FunctionTable& fn = session.fn;
   const bool clock =

@@ -78,6 +78,7 @@ class NvmlDevice {
   CalmWatch calm_;
   VitalsReader vitals_;
   Glances glances_;
+  bool shared_ = false;                    // at the last glance
   std::optional<Nanoseconds> sampled_at_;  // steady
   std::vector<ProcessSample> listed_;      // as last read, by pid
   std::set<Pid> never_listed_;             // worked, but a scan did not find them; not worth another before the next

@@ -67,8 +67,10 @@ void Glances::hand_on(Session& session, Device device, const std::vector<Process
   }
   note_lists(listed, now);
   any_ = false;
-  if (out.activity) note_activity(*out.activity, out.sm_clock_mhz, now);
-  if (!readings_.empty()) out.activity = mean_of(readings_);
+  if (!readings_.empty()) {
+    if (out.activity) note_activity(*out.activity, out.sm_clock_mhz, now);
+    out.activity = mean_of(readings_);
+  }
   out.activity_readings = std::exchange(readings_, {});
   if (stays_.size() > 1) read_power(session, device, out);
   for (const Stay& stay : stays_) add_stay(stay, out);

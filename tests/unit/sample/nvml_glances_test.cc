@@ -50,7 +50,7 @@ TEST_F(GlancesTest, WhoStaysIsNewOnce) {
 }
 
 TEST_F(GlancesTest, ReadTheMonitorsTenTimesASecondAndTheBatchHasTheirMean) {
-  gpu().compute = {{7, 100, 0, 0}};
+  gpu().compute = {{7, 100, 0, 0}, {8, 100, 0, 0}};
   (void)sample(true);
   glance();  // the monitors begin
   gpu().activity[2] = 80;
@@ -65,6 +65,15 @@ TEST_F(GlancesTest, ReadTheMonitorsTenTimesASecondAndTheBatchHasTheirMean) {
   EXPECT_TRUE(device.activity_readings[1].sm_clock_mhz);
   ASSERT_TRUE(device.activity);
   EXPECT_NEAR(device.activity->parts[Activity::kSm]->value, 0.6, 0.1);
+}
+
+TEST_F(GlancesTest, OneAloneNeedsOneReadingAStep) {
+  gpu().compute = {{7, 100, 0, 0}};
+  (void)sample(true);
+  glance(9);
+  const SampleBatch batch = sample(false, 100ms);
+  EXPECT_THAT(batch.devices.at(0).activity_readings, SizeIs(0));
+  EXPECT_TRUE(batch.devices[0].activity);
 }
 
 TEST_F(GlancesTest, NobodyGlancedNothingIsHandedOn) {
