@@ -126,7 +126,7 @@ void DeviceBook::book_claims(Energy dynamic, const Present& present, const std::
 void DeviceBook::book_weighted(Energy energy, const std::vector<double>& shares, const Present& present,
                                bool is_static) {
   const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
-  constexpr double kScale = 1e9;  // ratios as integers; one part in 10^9 is far below a ticket
+  constexpr double kScale = 1e9;  // ratios as integers; one part in 10^9 is far below a sample
   std::vector<uint64_t> weights;
   for (double share : shares) {
     weights.push_back(sum > 0 ? static_cast<uint64_t>(std::llround(share / sum * kScale)) : 1);

@@ -43,13 +43,13 @@ DeviceBook::Present DeviceBook::gather(const DeviceSample& sample, const Identit
   for (const ProcessSample& process : sample.processes) {
     const auto known = identities.by_pid.find(process.pid);
     // Without a start time it was gone before anybody could ask. After a restart its account may know it better.
-    const bool stranger = known != identities.by_pid.end() && known->second.key.start_ticks == 0;
-    const bool alive = known != identities.by_pid.end() && !(stranger && find_living(process.pid) != accounts_.end());
+    const bool unread = known != identities.by_pid.end() && known->second.key.start_ticks == 0;
+    const bool alive = known != identities.by_pid.end() && !(unread && find_living(process.pid) != accounts_.end());
     // A pid the driver still lists though /proc has it no more counts only for what it did in this step.
     if (!alive && !process.use.any() && !process.came && !process.left) continue;
     const auto account = open_account(process, alive ? &known->second : nullptr);
     if (!step.seen.insert(account->second.id).second) continue;
-    if (!alive || stranger) step.gone.insert(account->second.id);
+    if (!alive || unread) step.gone.insert(account->second.id);
     add_tenant(account, process, sample, step);
   }
   add_those_who_left(step);

@@ -199,8 +199,8 @@ std::shared_ptr<Roster> JointEstimator::roster_of(const WindowInput& input) {
   return roster;
 }
 
-// The samples of a roster, the older the less, tell the usual share of each. They are a strobe and not a lottery: the
-// driver looks at fixed moments and can catch the same process for seconds on end.
+// The samples of a roster, the older the less, tell the usual share of each. They are a strobe, not independent draws:
+// the driver looks at fixed moments and can catch the same process for seconds on end.
 void JointEstimator::add_samples(const WindowInput& input, Roster& roster) const {
   const double kept = std::exp(-input.seconds() / constants_.share_memory);
   roster.at = input.end;

@@ -21,7 +21,7 @@ struct Tenant {
 // How much of the GPU's time each tenant had; not normalised. All zero: nobody was caught working.
 // Empty: the GPU cannot say (old GPUs, a failed call).
 //  - time slicing: the driver's SM utilisation; if no tenant used the SMs, its busiest other engine
-//  - MPS: every ticket names the server, which works for its clients alone: they share it equally
+//  - MPS: every sample names the server, which works for its clients alone: they share it equally
 //  - MIG: no utilisation exists, so an instance counts with its compute slices, times its activity where known
 std::optional<std::vector<double>> gpu_time_shares(UtilizationState utilization, std::span<const Tenant> tenants);
 
