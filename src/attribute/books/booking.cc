@@ -77,15 +77,16 @@ void DeviceBook::book_to_tenants(const EnergyMeter::Step& step, const Present& p
       quiet(sample, present) ? step.energy : std::min(step.energy, energy_of(static_power(rules), step.time));
   const Energy dynamic = step.energy - fixed;
   const bool separate = rules.static_power == StaticPower::kSeparate;
-  const Step observed = observation(step, present, sample, dynamic);
+  const auto shares = gpu_time_shares(sample.utilization, present.tenants);
+  const Step observed = observation(step, present, sample, shares, dynamic);
   const bool estimated = estimator_->observe(observed);
-  add_gpu_time(present, gpu_time_shares(sample.utilization, present.tenants), step.time);
+  add_gpu_time(present, shares, step.time);
   if (!estimated) {
     book_to_reason(fixed, separate ? Reason::kStatic : Reason::kUnseen);
     book_to_reason(dynamic, Reason::kUnseen);
     return;
   }
-  std::vector<double> weights = gpu_time_shares(sample.utilization, present.tenants).value_or(std::vector(1, 1.0));
+  std::vector<double> weights = shares.value_or(std::vector(1, 1.0));
   book_claims(dynamic, present, weights, alone);
   if (separate) return book_to_reason(fixed, Reason::kStatic);
   // Static watts go by who spent in this step, corrections of the past aside.

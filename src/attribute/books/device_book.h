@@ -134,7 +134,8 @@ class DeviceBook {
   static bool quiet(const DeviceSample& sample, const Present& present);
   void use_estimator(Attribution attribution);
   // What the estimator is told of the step.
-  Step observation(const EnergyMeter::Step& step, const Present& present, const DeviceSample& sample, Energy dynamic);
+  Step observation(const EnergyMeter::Step& step, const Present& present, const DeviceSample& sample,
+                   const std::optional<std::vector<double>>& shares, Energy dynamic);
   static void add_readings(const DeviceSample& sample, Step& observed);
   void add_members(const Present& present, Step& observed);
   static void add_residency(const Present& present, const DeviceSample& sample, Step& observed);

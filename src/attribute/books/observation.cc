@@ -53,14 +53,13 @@ void DeviceBook::use_estimator(Attribution attribution) {
 }
 
 Step DeviceBook::observation(const EnergyMeter::Step& step, const Present& present, const DeviceSample& sample,
-                             Energy dynamic) {
+                             const std::optional<std::vector<double>>& shares, Energy dynamic) {
   Step observed;
   observed.end = seconds(now_);
   observed.begin = seconds(now_ - step.time);
   observed.dynamic_joules = dynamic.joules();
   observed.full_watts = std::max(1.0, description_->power_limit.value_or(Power::watts(300)).watts());
   observed.quiet = quiet(sample, present);
-  const auto shares = gpu_time_shares(sample.utilization, present.tenants);
   observed.evidence = evidence_of(sample, present.tenants, shares.has_value());
   observed.shares = shares.value_or(std::vector(present.who.size(), 0.0));
   add_members(present, observed);

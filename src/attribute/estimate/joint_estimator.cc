@@ -25,6 +25,16 @@ constexpr double kLeastBusy = 0.003;
 // Before the first sample nobody is certain to rest.
 constexpr double kLeastFacts = 0.02;
 
+double facts_of(const Roster::Seat& seat) {
+  return seat.facts + seat.inherited + kLeastFacts;
+}
+
+double sum_of_facts(const std::vector<Roster::Seat>& seats) {
+  double sum = 0;
+  for (const Roster::Seat& seat : seats) sum += facts_of(seat);
+  return sum;
+}
+
 }  // namespace
 
 JointEstimator::JointEstimator(const Constants& constants, const std::string& model)
@@ -38,16 +48,17 @@ bool JointEstimator::observe(const Step& step) {
     ++known_[member.process].accounts;
     claims_.add(member.account, 0, 0);
   }
+  withdraw_charge_for_now();
   if (step.evidence == TimeEvidence::kSlices) {
     charge_by_shares(step, claims_);
     return true;
   }
-  withdraw_charge_for_now();
   fade(step.seconds());
   for (const WindowInput& input : timeline_.add(step)) take_in(input);
   look_back();
-  if (!step.quiet) charge_for_now(timeline_.rest(step));
-  if (!step.quiet) note_pace(step);
+  if (step.quiet) return true;
+  charge_for_now(timeline_.rest(step));
+  note_pace(step);
   return true;
 }
 
@@ -212,10 +223,9 @@ void JointEstimator::add_samples(const WindowInput& input, Roster& roster) const
 
 void JointEstimator::weigh_shares(Window& window) {
   const std::vector<Roster::Seat>& seats = window.roster->seats;
-  double sum = 0;
-  for (const Roster::Seat& seat : seats) sum += seat.facts + seat.inherited + kLeastFacts;
+  const double sum = sum_of_facts(seats);
   for (size_t i = 0; i < seats.size(); ++i) {
-    const double share = (seats[i].facts + seats[i].inherited + kLeastFacts) / sum;
+    const double share = facts_of(seats[i]) / sum;
     window.parts[i].share = share;
     window.parts[i].share_variance = share * (1 - share) / (sum + 1);
   }
@@ -324,10 +334,9 @@ uint64_t JointEstimator::revision_of(const Window& window) {
 bool JointEstimator::shares_moved(const Window& window) {
   constexpr double kMaterial = 0.02;  // of the time
   const std::vector<Roster::Seat>& seats = window.roster->seats;
-  double sum = 0;
-  for (const Roster::Seat& seat : seats) sum += seat.facts + seat.inherited + kLeastFacts;
+  const double sum = sum_of_facts(seats);
   for (size_t i = 0; i < seats.size(); ++i) {
-    const double share = (seats[i].facts + seats[i].inherited + kLeastFacts) / sum;
+    const double share = facts_of(seats[i]) / sum;
     if (std::abs(share - window.parts[i].share) > kMaterial) return true;
   }
   return false;

@@ -53,9 +53,9 @@ class SignatureBelief {
   Memory memory() const;
 
   // shared: said by windows in which others worked too. Such windows have their errors in common.
-  // Returns by how much the precision grew.
   void replace(const Message& old, const Message& now, bool shared);
-  // The window is no longer kept: what it said stays, and fades. Windows in company count as one from then on.
+  // The window is no longer kept: what it said stays, and fades. Windows that others shared count as one from
+  // then on.
   void freeze(const Message& message, bool shared);
   void fade(double kept);
 
@@ -67,10 +67,11 @@ class SignatureBelief {
   // Counts how often what is known has moved so far that windows are worth another look.
   uint64_t revision() const { return revision_; }
   void note_revision();
-  // By what it showed while it was alone. In company two that are not known make each other's signatures look certain.
+  // By what it showed while it was alone. Side by side, two that are not known make each other's
+  // signatures look certain.
   const Moments& moments_by_itself() const;
 
-  // The share of the GPU's time it had last; empty before the first window.
+  // The share of the GPU's time it had last; below 0 before the first window.
   double share = -1;
 
  private:

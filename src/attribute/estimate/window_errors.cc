@@ -30,10 +30,9 @@ FeatureMatrix WindowSolver::doubtful_noise(const Window& window, FeatureMatrix n
     work.doubtful = &work.signature->covariance;
     if (window.parts[i].message.empty()) continue;  // it learns nothing here
     const Roster::Seat& seat = window.roster->seats[i];
-    work.own_doubtful = seat.belief->moments_by_itself().covariance;
-    work.doubtful = &work.own_doubtful;
+    work.doubtful = &seat.belief->moments_by_itself().covariance;
     const double weight = square(work.time);
-    if (weight >= kNothing) noise_now += weight * (work.own_doubtful - work.signature->covariance);
+    if (weight >= kNothing) noise_now += weight * (*work.doubtful - work.signature->covariance);
   }
   return noise_now;
 }

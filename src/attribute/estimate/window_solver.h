@@ -30,8 +30,7 @@ class WindowSolver {
   struct Work {
     const Moments* signature = nullptr;  // without what this window says: `own`, or the belief's, which outlives this
     Moments own;
-    const FeatureMatrix* doubtful = nullptr;  // its covariance, if all windows of this roster count as one
-    FeatureMatrix own_doubtful;
+    const FeatureMatrix* doubtful = nullptr;  // its covariance for the errors: by what the process showed by itself
     double prior_time = 0;
     double prior_variance = 1;
     double time = 0;
