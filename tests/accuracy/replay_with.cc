@@ -6,11 +6,17 @@
 #include "app/replay.h"
 #include "sample/replay/trace.h"
 
-// gpu-ledger replay with other constants of the model: replay_with FILE [NAME=VALUE ...]. For ablation.py.
+// gpu-ledger replay with other constants of the model: replay_with FILE [--exact-time=off] [NAME=VALUE ...]. For
+// ablation.py.
 int main(int argc, char** argv) {
   using gpuledger::attribute::Constants;
   Constants constants;
+  bool exact_time = true;
   for (int i = 2; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--exact-time=off") == 0) {
+      exact_time = false;
+      continue;
+    }
     const char* const value = std::strchr(argv[i], '=');
     const std::string name(argv[i], value ? static_cast<size_t>(value - argv[i]) : std::strlen(argv[i]));
     bool known = false;
@@ -23,11 +29,12 @@ int main(int argc, char** argv) {
       return 2;
     }
   }
-  const auto trace = gpuledger::replay::read_trace(argc > 1 ? argv[1] : "");
+  auto trace = gpuledger::replay::read_trace(argc > 1 ? argv[1] : "");
   if (!trace.ok()) {
     std::fprintf(stderr, "%s\n", trace.error().message.c_str());
     return 1;
   }
+  if (!exact_time) trace->residency.clear();
   const auto ledger = gpuledger::app::run_replay(*trace, {}, {}, constants);
   if (!ledger.ok()) {
     std::fprintf(stderr, "%s\n", ledger.error().message.c_str());

@@ -14,14 +14,10 @@ namespace gpuledger::attribute {
   X(activity_error, 0.05, "of the value", "activity of several processes adds up within this", "H200")                    \
   X(power_error, 0.08, "of the value", "watts of several processes add up within this", "H200: 0.88 to 1.05")             \
   X(timing_error, 0.2, "s", "how far apart the clocks of power, activity and process lists are", "H200: their refresh periods")  \
-  X(signature_wander, 0.05, "of the value", "a signature moves by this from window to window", "judgement")               \
   X(watts_from_activity_error, 0.15, "of the limit", "watts told by activity are off by this", "H200")                    \
   X(share_deviation, 0.45, "of the share", "a window's share of time is off its usual share by this", "judgement")        \
-  X(share_deviation_least, 0.015, "of the time", "and by at least this", "judgement")                                     \
   X(samples_per_fact, 2, "samples", "so many samples of the driver in a row tell as much as one", "H200: a strobe")       \
-  X(share_memory, 30, "s", "samples older than this no longer speak for the present share", "judgement")                  \
-  X(inherited_samples, 1.5, "facts", "weight of the shares a process had before others came or left", "judgement")          \
-  X(share_persistence, 0.2, "of the variance", "part of a share's deviation that lasts while nobody comes or leaves", "judgement") \
+  X(share_memory, 15, "s", "samples older than this no longer speak for the present share", "judgement")                  \
   X(mps_deviation, 2, "of the time", "a client of MPS has its part of the SMs, give or take this", "judgement")                                                    \
   X(mps_most, 1.05, "of the time", "no client of MPS has more than when it is alone", "physics")                          \
   X(exact_error, 0.02, "of the time", "error of a time from the context-switch trace", "H200")                            \
@@ -29,9 +25,7 @@ namespace gpuledger::attribute {
   X(exact_idle_error, 0.25, "of that time", "error of residency that may be idle", "judgement")                            \
   X(exact_scale_error, 0.2, "of log(idle)", "error where residency is longer than the GPU was busy", "judgement")         \
   X(kin_spread, 0.15, "of the value", "processes of one kind differ by this", "judgement")                                \
-  X(signature_memory, 300, "s", "what is older than the history is forgotten at this pace", "judgement")                  \
-  X(phase_odds, 4, "log odds", "a process that changed its ways must explain a window better by this", "judgement")        \
-  X(least_time, 0.02, "of the time", "a process that had less of a window is not learned from it", "cost")
+  X(phase_odds, 4, "log odds", "a process that changed its ways must explain a window better by this", "judgement")
 // clang-format on
 
 struct Constants {

@@ -26,7 +26,7 @@ constexpr double kLeastBusy = 0.003;
 constexpr double kLeastFacts = 0.02;
 
 double facts_of(const Roster::Seat& seat) {
-  return seat.facts + seat.inherited + kLeastFacts;
+  return seat.facts + kLeastFacts;
 }
 
 double sum_of_facts(const std::vector<Roster::Seat>& seats) {
@@ -53,7 +53,6 @@ bool JointEstimator::observe(const Step& step) {
     charge_by_shares(step, claims_);
     return true;
   }
-  fade(step.seconds());
   for (const WindowInput& input : timeline_.add(step)) take_in(input);
   look_back();
   if (step.quiet) return true;
@@ -75,18 +74,6 @@ void JointEstimator::note_pace(const Step& step) {
     for (size_t i = 0; i < window->parts.size(); ++i) {
       claims_.add_last(window->roster->seats[i].account, window->parts[i].joules * step.seconds() / seconds);
     }
-  }
-}
-
-// Now and then: it makes every signature be computed anew.
-void JointEstimator::fade(double seconds) {
-  constexpr double kSecondsBetween = 10;
-  unfaded_ += seconds;
-  if (unfaded_ < kSecondsBetween) return;
-  const double kept = std::exp(-std::exchange(unfaded_, 0) / constants_.signature_memory);
-  for (auto& [process, known] : known_) {
-    if (known.belief) known.belief->fade(kept);
-    for (const auto& phase : known.phases) phase->fade(kept);
   }
 }
 
@@ -127,7 +114,6 @@ void JointEstimator::take_in(const WindowInput& input) {
       weigh_shares(window);
       if (!window.blind) find_change(input, window);
       for (size_t i = 0; i < window.parts.size(); ++i) window.roster->seats[i].belief->share = window.parts[i].share;
-      ++window.roster->windows;
       parts_kept_ += window.parts.size();
       history_.push_back(std::move(window));
       solve(history_.back());
@@ -186,19 +172,12 @@ std::shared_ptr<Roster> JointEstimator::roster_of(const WindowInput& input) {
   auto roster = std::make_shared<Roster>();
   roster->mps = input.mps;
   roster->at = input.end;
-  double shares = 0;
-  const double newcomer = 1 / static_cast<double>(input.parts.size());
   for (const auto& part : input.parts) {
     Roster::Seat& seat = roster->seats.emplace_back();
     seat.account = part.member.account;
     seat.owner = part.member.owner;
     seat.process = part.member.process;
     seat.belief = belief_of(part.member);
-    seat.inherited = seat.belief->share < 0 ? newcomer : seat.belief->share;
-    shares += seat.inherited;
-  }
-  for (Roster::Seat& seat : roster->seats) {
-    seat.inherited = shares > 0 ? seat.inherited / shares * constants_.inherited_samples : 0;
   }
   roster->by_owner.resize(roster->seats.size());
   std::iota(roster->by_owner.begin(), roster->by_owner.end(), 0);
@@ -274,7 +253,6 @@ void JointEstimator::find_change(const WindowInput& input, Window& window) {
   }
   const bool by_samples = window.parts.size() > 1 && !window.traced && !window.roster->mps;
   if (by_samples && solver_.fit(window, 0, nullptr, true).log_evidence > best) {
-    for (Roster::Seat& place : window.roster->seats) place.belief->share = -1;
     window.roster->over = true;
   } else if (belief) {
     begin_phase(known_[window.roster->seats[seat].process], belief);
@@ -350,7 +328,6 @@ void JointEstimator::drop_oldest() {
     Roster::Seat& seat = window.roster->seats[i];
     seat.belief->freeze(part.message, window.parts.size() > 1);
   }
-  --window.roster->windows;
   parts_kept_ -= window.parts.size();
   history_.pop_front();
 }

@@ -60,7 +60,6 @@ class JointEstimator final : public Estimator {
   static uint64_t revision_of(const Window& window);
   static bool shares_moved(const Window& window);
   void drop_oldest();
-  void fade(double seconds);
 
   const Constants constants_;
   const SignaturePrior prior_;
@@ -77,7 +76,6 @@ class JointEstimator final : public Estimator {
   size_t parts_kept_ = 0;
   size_t next_age_ = 0;  // how old the window is that look_back() estimates next; 0: the newest
   Features last_shown_ = Features::Zero();
-  double unfaded_ = 0;  // seconds
 };
 
 }  // namespace gpuledger::attribute

@@ -79,8 +79,6 @@ SignatureBelief::SignatureBelief(const SignaturePrior& prior, const Memory& memo
   if (!precision.allFinite() || precision.llt().info() != Eigen::Success) return;  // not one of ours: learned anew
   precision_ = precision;
   for (int f = 0; f < kFeatures; ++f) shift_[f] = memory.shift[static_cast<size_t>(f)];
-  frozen_precision_ = precision_ - prior.precision;
-  frozen_shift_ = shift_ - prior.shift;
   share = memory.share;
 }
 
@@ -114,20 +112,9 @@ void SignatureBelief::replace(const Message& old, const Message& now, bool share
 void SignatureBelief::freeze(const Message& message, bool shared) {
   const double kept = shared && shared_windows_ > 1 ? 1 / shared_windows_ : 1;
   replace(message, Message(), shared);
-  frozen_precision_ += kept * message.precision();
-  frozen_shift_ += kept * message.shift();
   precision_ += kept * message.precision();
   shift_ += kept * message.shift();
   by_itself_valid_ = false;
-}
-
-void SignatureBelief::fade(double kept) {
-  precision_ -= (1 - kept) * frozen_precision_;
-  shift_ -= (1 - kept) * frozen_shift_;
-  frozen_precision_ *= kept;
-  frozen_shift_ *= kept;
-  moments_valid_ = by_itself_valid_ = false;
-  ++version_;
 }
 
 const Moments& SignatureBelief::moments() const {

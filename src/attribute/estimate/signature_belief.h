@@ -44,20 +44,14 @@ class SignatureBelief {
     double share = -1;  // below 0: not known
   };
 
-  explicit SignatureBelief(const SignaturePrior& prior)
-      : prior_(prior), precision_(prior.precision), shift_(prior.shift) {
-    frozen_precision_.setZero();
-    frozen_shift_.setZero();
-  }
+  explicit SignatureBelief(const SignaturePrior& prior) : precision_(prior.precision), shift_(prior.shift) {}
   SignatureBelief(const SignaturePrior& prior, const Memory& memory);
   Memory memory() const;
 
   // shared: said by windows in which others worked too. Such windows have their errors in common.
   void replace(const Message& old, const Message& now, bool shared);
-  // The window is no longer kept: what it said stays, and fades. Windows that others shared count as one from
-  // then on.
+  // The window is no longer kept: what it said stays. Windows that others shared count as one from then on.
   void freeze(const Message& message, bool shared);
-  void fade(double kept);
 
   const FeatureMatrix& precision() const { return precision_; }
   const Features& shift() const { return shift_; }
@@ -75,9 +69,6 @@ class SignatureBelief {
   double share = -1;
 
  private:
-  SignaturePrior prior_;
-  FeatureMatrix frozen_precision_;
-  Features frozen_shift_;
   FeatureMatrix precision_;
   Features shift_;
   FeatureMatrix shared_precision_ = FeatureMatrix::Zero();  // of precision_

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace gpuledger::attribute {
 namespace {
@@ -15,6 +16,29 @@ constexpr double kSamplesPerSecond = 5;
 constexpr double kTolerance = 0.03;
 // So much of a window must be traced for its times to be known.
 constexpr double kTracedEnough = 0.7;
+
+// A share of the time or of full scale. What is no number or far from that was not measured.
+bool is_share(double value) {
+  constexpr double kRounding = 0.05;
+  return value >= 0 && value <= 1 + kRounding;
+}
+
+// Without the values that cannot be true.
+Reading checked(Reading reading) {
+  if (reading.busy && !is_share(*reading.busy)) reading.busy.reset();
+  for (auto& part : reading.parts) {
+    if (part && !is_share(*part)) part.reset();
+  }
+  constexpr double kMostClock = 4;  // over the reference
+  if (!(reading.clock > 0 && reading.clock < kMostClock)) reading.clock = 1;
+  return reading;
+}
+
+bool is_possible(const ResidencySlot& slot) {
+  return std::all_of(slot.times.begin(), slot.times.end(), [](const ResidencySlot::Time& time) {
+    return time.seconds >= 0 && time.contended >= 0 && std::isfinite(time.seconds + time.contended);
+  });
+}
 
 double overlap(double from, double to, double begin, double end) {
   return std::max(0.0, std::min(to, end) - std::max(from, begin));
@@ -75,7 +99,10 @@ std::vector<double> Timeline::cuts(double limit) const {
 void Timeline::take_in(const Step& step) {
   // Each sample names one process and carries how busy the whole GPU was.
   double caught = 0;
-  for (const Member& member : step.members) caught += member.busy;
+  const auto samples_of = [](const Member& member) {
+    return std::isfinite(member.busy) ? std::max(0.0, member.busy) : 0;
+  };
+  for (const Member& member : step.members) caught += samples_of(member);
   for (const Member& member : step.members) {
     const double from = std::max(step.begin, member.from);
     const double to = std::min(step.end, member.to);
@@ -84,16 +111,16 @@ void Timeline::take_in(const Step& step) {
       entry->second.member = member;
       entry->second.to = to;
     }
-    if (member.busy > 0 && to > from) {
+    if (samples_of(member) > 0 && to > from) {
       samples_.push_back(
-          {member.account, from, to, member.busy / caught * kSamplesPerSecond * step.seconds() / (to - from)});
+          {member.account, from, to, samples_of(member) / caught * kSamplesPerSecond * step.seconds() / (to - from)});
     }
   }
   for (const Reading& reading : step.readings) {
-    readings_.push_back(reading);
-    for (const auto& part : reading.parts) monitored_ |= part.has_value();
+    readings_.push_back(checked(reading));
+    for (const auto& part : readings_.back().parts) monitored_ |= part.has_value();
   }
-  residency_.insert(residency_.end(), step.residency.begin(), step.residency.end());
+  std::copy_if(step.residency.begin(), step.residency.end(), std::back_inserter(residency_), is_possible);
   take_in_energy(step);
 }
 
@@ -104,7 +131,7 @@ void Timeline::take_in_energy(const Step& step) {
   double sum = 0;
   double last = step.begin;
   for (const PowerPoint& point : step.power) {
-    if (point.at <= last || point.at > step.end) continue;
+    if (!(point.at > last && point.at <= step.end && std::isfinite(point.watts))) continue;
     sum += std::max(0.0, point.watts) * (point.at - last);
     shape.push_back({point.at, sum});
     last = point.at;

@@ -8,22 +8,20 @@
 
 namespace gpuledger::attribute {
 
-// Who is on the GPU together. Shares of time are usual for a roster, and errors of shares last as long as it does.
+// Who is on the GPU together. Shares of time are usual for a roster.
 struct Roster {
   struct Seat {
     uint64_t account = 0;
     uint64_t owner = 0;
     ProcKey process;
     std::shared_ptr<SignatureBelief> belief;
-    double facts = 0;      // for its share: samples, the older the less
-    double inherited = 0;  // likewise, from before this roster
+    double facts = 0;  // for its share: samples, the older the less
   };
   std::vector<Seat> seats;
   std::vector<uint32_t> by_owner;  // the seats in order of their owners
   bool mps = false;
-  bool over = false;   // shares changed: the same processes begin another one
-  double at = 0;       // end of its last window
-  double windows = 0;  // in the history
+  bool over = false;  // shares changed: the same processes begin another one
+  double at = 0;      // end of its last window
 };
 
 // One window of the history, kept so that it can be estimated again.

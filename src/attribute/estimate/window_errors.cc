@@ -46,8 +46,7 @@ void WindowSolver::spread_of_all(const Window& window, const FeatureMatrix& nois
     const double watts = work.signature->mean[kPower];
     Spread& part = spreads_[i];
     part.share = work.spent / spent;
-    part.own = square(watts) * work.prior_variance +
-               square(work.time) * ((*work.doubtful)(kPower, kPower) + square(constants_.signature_wander * watts));
+    part.own = square(watts) * work.prior_variance + square(work.time) * (*work.doubtful)(kPower, kPower);
     const Joint effect = watts * work.prior_variance * Eigen::Map<const Joint>(variables_[i].effect.data());
     part.by_times = times_root.lazyProduct(effect);
     const Joint power = joint_of(Features(square(work.time) * work.doubtful->col(kPower)), 0);
@@ -110,14 +109,12 @@ WindowSolver::TimePrior WindowSolver::time_prior(const Window& window) const {
 void WindowSolver::send_messages(Window& window, const FeatureMatrix& noise_now) {
   Roster& roster = *window.roster;
   const TimePrior times = time_prior(window);
-  // Errors of the trace do not last from window to window; those of the samples do.
-  const double lasting = window.traced ? 0 : constants_.share_persistence * (roster.windows - 1);
-  const FeatureMatrix base = noise_now + (1 + lasting) * times.by_time;
+  const FeatureMatrix base = noise_now + times.by_time;
   for (size_t i = 0; i < work_.size(); ++i) {
     const Work& work = work_[i];
     Window::Part& part = window.parts[i];
     Message now;
-    const bool teaches = work.time >= constants_.least_time;
+    const bool teaches = work.time >= kLeastTaught;
     if (teaches) {
       const FeatureMatrix precision = inverse_of(base - square(work.time) * work.signature->covariance);
       const Features rest = window.shown - times.expected + work.time * work.signature->mean;

@@ -11,7 +11,8 @@ namespace {
 // Clients of MPS meet their bounds, which takes longer.
 constexpr int kRounds = 2;
 constexpr int kRoundsOfMps = 4;
-constexpr double kTimeAlone = 1;  // error of the prior where there is nobody else: the busy time decides
+constexpr double kLeastTimeError = 0.003;  // of a window: nobody is certain to rest
+constexpr double kTimeAlone = 1;           // error of the prior where there is nobody else: the busy time decides
 
 double square(double x) {
   return x * x;
@@ -46,9 +47,7 @@ void WindowSolver::solve(Window& window, bool teach) {
   const FeatureMatrix given = noise(window, Noise::kTimesGiven);
   const Features pull = given.llt().solve(window.shown - expected);
   for (Work& work : work_) {
-    const double mean = work.signature->mean[kPower];
-    const double wander = square(constants_.signature_wander * mean);
-    const double power = mean + work.time * (work.signature->covariance.col(kPower).dot(pull) + wander * pull[kPower]);
+    const double power = work.signature->mean[kPower] + work.time * work.signature->covariance.col(kPower).dot(pull);
     work.spent = work.time * std::max(0.0, power);
   }
   charge(window, given);
@@ -105,7 +104,7 @@ void WindowSolver::weigh_time_evidence(Window& window) {
       work.prior_variance = square(constants_.mps_deviation * window.busy);
     } else {
       work.prior_time = part.share * window.busy;
-      work.prior_variance = square(constants_.share_deviation * work.prior_time + constants_.share_deviation_least) +
+      work.prior_variance = square(constants_.share_deviation * work.prior_time + kLeastTimeError) +
                             part.share_variance * square(window.busy);
     }
     work.time = window.parts[i].time > 0 ? window.parts[i].time : work.prior_time;
@@ -113,18 +112,14 @@ void WindowSolver::weigh_time_evidence(Window& window) {
   }
 }
 
-// Of what is shown, given the times or while they are open: errors of the readings, of the signatures, and their
-// wander.
+// Of what is shown, given the times or while they are open: errors of the readings and of the signatures.
 FeatureMatrix WindowSolver::noise(const Window& window, Noise kind) const {
   FeatureMatrix sum = window.variance.asDiagonal();
-  Features wander = Features::Zero();
   for (const Work& work : work_) {
     const double weight = square(work.time) + (kind == Noise::kTimesOpen ? work.time_variance : 0);
     if (weight < kNothing) continue;
     sum += weight * work.signature->covariance;
-    wander += square(work.time) * work.signature->mean.cwiseAbs2();
   }
-  sum.diagonal() += square(constants_.signature_wander) * wander;
   return sum;
 }
 

@@ -68,6 +68,8 @@ class WindowSolver {
   bool sums_to_busy(const Window& window) const;
 
   static constexpr double kNothing = 1e-5;  // who had less than this of the time, squared, adds no noise
+  // Who had less of the time is not learned from the window: it would say nothing and cost as much as the others.
+  static constexpr double kLeastTaught = 0.02;
 
   const Constants constants_;
   std::vector<Work> work_;

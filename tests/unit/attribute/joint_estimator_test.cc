@@ -71,7 +71,8 @@ class Gpu {
   double error(uint64_t account) const { return estimator.claim(account).error; }
   double last(uint64_t account) const { return estimator.claim(account).last_joules; }
 
-  JointEstimator estimator{Constants(), "NVIDIA H200"};
+  Constants constants;
+  JointEstimator estimator{constants, "NVIDIA H200"};
   bool monitors = true;
   bool mps = false;
 
@@ -171,9 +172,9 @@ TEST(JointEstimator, MpsClientsAreToldApartByWhenTheyAreThere) {
   gpu.run(10, {{1, &small, 1, 0}});
   gpu.run(10, {{1, &small, 1, 0}, {2, &small, 1, 0}});
   gpu.run(10, {{1, &small, 1, 0}, {2, &small, 1, 0}, {3, &kSpin, 1, 0}});
-  EXPECT_NEAR(gpu.joules(1), 30 * 65, 150);
-  EXPECT_NEAR(gpu.joules(2), 20 * 65, 150);
-  EXPECT_NEAR(gpu.joules(3), 0, 150);
+  EXPECT_NEAR(gpu.joules(1), 30 * 65, 200);
+  EXPECT_NEAR(gpu.joules(2), 20 * 65, 200);
+  EXPECT_NEAR(gpu.joules(3), 0, 200);
 }
 
 TEST(JointEstimator, OneThatChangesItsWaysIsFoundOut) {
@@ -301,6 +302,22 @@ TEST(JointEstimator, WorksWithPowerAloneOnGpusWithoutActivity) {
   gpu.run(10, {{1, &kSpin, 1, 1}});
   gpu.run(20, {{1, &kSpin, 0.5, 0.5}, {2, &kGemm, 0.5, 0.5}});
   EXPECT_NEAR(gpu.joules(2), 20 * 280, 100);
+}
+
+// Hours change what a second costs (heat, clocks, longer prompts), too slowly for a new phase.
+TEST(JointEstimator, ASignatureThatDriftsForHoursIsFollowed) {
+  Gpu gpu;
+  Work drifting = kCopy;
+  gpu.run(10, {{2, &kSpin, 1, 1}});
+  gpu.run(1800, {{1, &drifting, 1, 1}});
+  for (int minute = 0; minute < 120; ++minute) {
+    drifting.watts += 1;
+    drifting.dram -= 0.002;
+    gpu.run(60, {{1, &drifting, 1, 1}});
+  }
+  const double before = gpu.joules(1);
+  gpu.run(20, {{1, &drifting, 0.5, 0.5}, {2, &kSpin, 0.5, 0.5}});
+  EXPECT_NEAR(gpu.joules(1) - before, 20 * 220, 0.05 * 20 * 220);
 }
 
 TEST(JointEstimator, ForgetsWhoIsForgotten) {
