@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plays validate.py without a GPU: stubs stand for the driver, the program and the loads; a second lasts a twentieth.
 
-usage: dry_run.py [SET...]   (6 and 7 unless told)
+usage: dry_run.py [SET...]   (6, 7 and 8 unless told)
 Checks also that the sets are what README.md says: how long, how many at once, how much memory. Standard library only.
 """
 import gzip
@@ -35,7 +35,7 @@ def stub_load(kind, _, log):
             end = time.monotonic() + (float(rest[0]) if command == "work" else 0.0)
             end = float(rest[0]) if command == "work_until" else end
             while True:
-                out.write(f"{time.monotonic():.4f} {units}\n")
+                out.write(f"{time.monotonic():.4f} {' '.join([str(units)] * len(kind.split('+')))}\n")
                 if time.monotonic() >= end:
                     break
                 time.sleep(0.01)
@@ -127,7 +127,7 @@ def main():
         return stub_program(*sys.argv[1:])
     if len(sys.argv) == 2:
         return play(sys.argv[1])
-    for number in sys.argv[1:] or ("6", "7"):
+    for number in sys.argv[1:] or ("6", "7", "8"):
         subprocess.run([sys.executable, "-B", str(HERE), number], check=True, timeout=300)
 
 

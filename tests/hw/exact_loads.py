@@ -103,6 +103,13 @@ def make_unit(kind):
             for _ in range(200):
                 small.add_(1)
         return many, 1
+    if kind == "ping":
+        small = torch.zeros(1 << 20, device=device)
+
+        def one():  # waits for each kernel, so that the GPU goes to the other one at once: the most switches there are
+            small.add_(1)
+            torch.cuda.synchronize()
+        return one, 16
     if kind == "train":
         return make_train(torch, device), 4
     if kind == "resnet":

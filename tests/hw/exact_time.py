@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures --exact-time on a real GPU. See README.md here.
 
-usage: exact_time.py PROGRAM OUT.json [--quick] [--minutes 8.5]
+usage: exact_time.py PROGRAM OUT.json [--quick | --only NAME,NAME...] [--minutes 8.5]
 Needs root, PyTorch (to make load) and nothing else. Ends by itself within the minutes, whatever happens.
 """
 import argparse
@@ -215,6 +215,28 @@ def measure_release(program):
     return {"nodes_while_tracing": held, "nodes_after_sigusr1": released, "stop_seconds": took}
 
 
+def measure_loss(program, seconds):
+    """One exporter traces all the time: the most switches there are, then a crowd, and round again."""
+    end, told = time.monotonic() + seconds, []
+    with Ledger(program, "--exact-time=on") as ledger:
+        ledger.wait_until_trusted(20)
+        began, before = time.monotonic(), ledger.exact_time()
+        for turn in range(20):
+            kinds = ["ping", "ping"] if turn % 2 == 0 else ["gemm", "fp32", "mem", "spin"] * 2
+            if end - time.monotonic() < 40:
+                break
+            loads = start_loads(kinds)
+            at, there = time.monotonic(), ledger.exact_time()
+            time.sleep(max(1.0, min(75.0, end - time.monotonic() - 15)))
+            now = ledger.exact_time()
+            told.append({"loads": "+".join(kinds), "trusted": now["trusted"], "switches_per_second":
+                         (now["switches"] - there["switches"]) / (time.monotonic() - at)})
+            stop_loads(loads)
+        after, took = ledger.exact_time(), time.monotonic() - began
+        return {"seconds": took, "records": after["records"] - before["records"], "lost_records": after["lost_records"],
+                "trusted_at_the_end": after["trusted"], "turns": told, "log": ledger.log()[-600:]}
+
+
 def quick(program):
     """Does it work at all? About a minute."""
     results = {"truth": measure_truth(program, ["gemm", "fp32"], 12)}
@@ -253,12 +275,14 @@ def main():
     parser.add_argument("program")
     parser.add_argument("out")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", help="names of measurements, separated by commas")
     parser.add_argument("--minutes", type=float, default=8.5)
     options = parser.parse_args()
     clock = Clock(options.minutes)
     results = {"date": time.strftime("%Y-%m-%d"), "argv": sys.argv[1:]}
     # What each takes at most, in seconds: one that no longer fits is left out, and that is said.
-    plan = [("quick", 70, lambda: quick(options.program))] if options.quick else [
+    pairs = (["fp32", "mem"], ["mem", "spin"], ["fp32", "train"])  # none of them meets the power limit, alone or together
+    plan = [
         ("quick", 70, lambda: quick(options.program)),
         ("reader", 100, lambda: measure_reader(options.program, clock)),
         ("slowdown_small_kernels", 110, lambda: measure_slowdown(options.program, ["gemm", "fp32"], 5, 5)),
@@ -267,7 +291,12 @@ def main():
         ("two_readers", 35, lambda: measure_two_readers(options.program)),
         ("release", 30, lambda: measure_release(options.program)),
         ("slowdown_gemm_alone", 75, lambda: measure_slowdown(options.program, ["gemm"], 3, 5)),
+        ("slowdown_ping", 120, lambda: measure_slowdown(options.program, ["ping", "ping"], 5, 5)),
+        ("truth", 180, lambda: [measure_truth(options.program, pair, 15) for pair in pairs]),
+        ("loss", 120, lambda: measure_loss(options.program, clock.left() - 10)),
     ]
+    wanted = ["quick"] if options.quick else options.only.split(",") if options.only else [name for name, *_ in plan[:-3]]
+    plan = [entry for entry in plan if entry[0] in wanted]
     failed = 0
     for name, most, measure in plan:
         if clock.left() < most and not options.quick:

@@ -1,14 +1,16 @@
 """One GPU process whose work is counted, for tests/hw/validate.py.
 
 usage: loads.py KIND DUTY LOG
-KIND: conv attention fp32 gelu gather train matvec copy spin hold, and those of models_a.py and models_b.py
+KIND: conv attention fp32 gelu gather train matvec copy spin hold, and those of models_a.py and models_b.py;
+      A+B: one process that does both, in turns
 DUTY: steady | cycle:ON:PERIOD | burst:SEED (seconds) | requests:SEED:RATE:MOST (a second; of 1 to MOST units each)
+      | turns:SECONDS (of one kind, then of the next)
 
 Prints "imported" once Python is ready; the GPU is not touched yet. Then obeys lines on its standard input:
   context       makes its context and warms up, prints "ready"
   work SECONDS, work_until MOMENT (of CLOCK_MONOTONIC)  works, prints "done"
-and exits at the end of the input. LOG gets "T UNITS" lines: CLOCK_MONOTONIC and the units of work finished since the
-start, the warming up included, so that lines between two moments say what was done between them.
+and exits at the end of the input. LOG gets "T UNITS..." lines: CLOCK_MONOTONIC and the units of work of each kind finished
+since the start, the warming up included, so that lines between two moments say what was done between them.
 """
 import collections
 import random
@@ -146,6 +148,9 @@ def duty_phases(duty):
         on, period = (float(n) for n in numbers)
         while True:
             yield on, period - on
+    elif kind == "turns":
+        while True:
+            yield float(numbers[0]), 0.0
     elif kind == "burst":
         chance = random.Random(int(numbers[0]))
         while True:
@@ -158,50 +163,55 @@ class Worker:
     """Keeps two batches in the GPU's queue and counts those that are finished."""
 
     def __init__(self, kind, duty, log_path):
-        self.kind = kind
+        self.kinds = kind.split("+")
+        self.now = 0  # which of them
+        self.turns = duty.startswith("turns:")
         self.requests = requests(duty) if duty.startswith("requests:") else None
         self.phases = duty_phases(duty)
         self.log_file = open(log_path, "w", buffering=1)
-        self.finished = 0
+        self.finished = [0] * len(self.kinds)
         self.logged = 0.0
         self.queue = collections.deque()
 
     def log(self, force=False):
         now = time.monotonic()
         if force or now - self.logged >= LOG_SECONDS:
-            self.log_file.write(f"{now:.4f} {self.finished}\n")
+            self.log_file.write(f"{now:.4f} {' '.join(str(units) for units in self.finished)}\n")
             self.logged = now
 
     def make_context(self):
         gpu.start()
-        self.unit = maker(self.kind)()
+        self.units = [maker(kind)() for kind in self.kinds]
         gpu.finish()
         self.log(force=True)
-        if self.kind == "hold":
-            return
+        if self.kinds != ["hold"]:
+            self.batches = [self.warm_up(which) for which in range(len(self.kinds))]
+
+    def warm_up(self, which):
+        """How many units are a batch."""
         # The first finds and loads its kernels; the others tell how long a unit takes.
         began, timed = 0.0, 8
         for i in range(timed + 1):
             if i == 1:
                 gpu.finish()
                 began = time.monotonic()
-            self.unit()
+            self.units[which]()
         gpu.finish()
         each = max(1e-7, (time.monotonic() - began) / timed)
-        self.batch = int(min(MOST_UNITS_PER_BATCH, max(1, BATCH_SECONDS / each)))
-        self.finished += timed + 1
+        self.finished[which] += timed + 1
         self.log(force=True)
+        return int(min(MOST_UNITS_PER_BATCH, max(1, BATCH_SECONDS / each)))
 
     def take_oldest(self):
-        event, units = self.queue.popleft()
+        event, which, units = self.queue.popleft()
         event.synchronize()
-        self.finished += units
+        self.finished[which] += units
         self.log()
 
     def hand_over(self, units):
         for _ in range(units):
-            self.unit()
-        self.queue.append((gpu.mark(), units))
+            self.units[self.now]()
+        self.queue.append((gpu.mark(), self.now, units))
         if len(self.queue) >= 2:
             self.take_oldest()
 
@@ -212,7 +222,7 @@ class Worker:
 
     def work_until(self, end):
         while time.monotonic() < end:
-            self.hand_over(self.batch)
+            self.hand_over(self.batches[self.now])
         self.drain()
 
     def serve_until(self, end):
@@ -224,12 +234,12 @@ class Worker:
                 return
             self.log(force=True)
             while units > 0 and time.monotonic() < end:
-                self.hand_over(min(units, self.batch))
-                units -= self.batch
+                self.hand_over(min(units, self.batches[self.now]))
+                units -= self.batches[self.now]
             self.drain()
 
     def work(self, end):
-        if self.kind == "hold":
+        if self.kinds == ["hold"]:
             time.sleep(max(0.0, end - time.monotonic()))
         if self.requests:
             self.serve_until(end)
@@ -238,6 +248,8 @@ class Worker:
             self.log(force=True)
             self.work_until(min(end, time.monotonic() + on))
             time.sleep(max(0.0, min(off, end - time.monotonic())))
+            if self.turns:
+                self.now = (self.now + 1) % len(self.kinds)
         self.log(force=True)
 
 

@@ -94,9 +94,10 @@ class Load(Child):
         self.close()
 
     def points(self):
-        """[(moment, units finished)]; a torn last line is left out."""
-        pairs = [line.split() for line in self.log.read_text().splitlines()]
-        return [(float(p[0]), int(p[1])) for p in pairs if len(p) == 2]
+        """[(moment, units finished of each of its kinds...)]; a torn last line is left out."""
+        rows = [line.split() for line in self.log.read_text().splitlines()]
+        columns = 1 + len(self.kind.split("+"))
+        return [(float(row[0]), *(int(units) for units in row[1:])) for row in rows if len(row) == columns]
 
 
 def end_all(children=None, seconds=0):

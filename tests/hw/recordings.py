@@ -6,7 +6,8 @@ import tarfile
 
 def joules_over_time(points, zero, joules_per_unit):
     """Cumulative [[t, J]]; a stretch without work keeps its two ends only."""
-    curve = [[round(moment - zero, 2), round(units * joules_per_unit, 1)] for moment, units in points]
+    curve = [[round(moment - zero, 2), round(sum(n * joules for n, joules in zip(units, joules_per_unit)), 1)]
+             for moment, *units in points]
     return [p for i, p in enumerate(curve)
             if not 0 < i < len(curve) - 1 or not curve[i - 1][1] == p[1] == curve[i + 1][1]]
 
@@ -17,9 +18,10 @@ def write_truth(scenario, loads, zero, calibration, folder):
         points = load.points()
         if not points:
             raise RuntimeError(f"load {load.kind} logged nothing")
+        costs = [calibration["kinds"][kind]["joules_per_unit"] for kind in load.kind.split("+")]
         processes.append({"pid": load.pid, "load": load.kind, "start": round(points[0][0] - zero, 3),
                           "end": round(points[-1][0] - zero, 3),
-                          "joules": joules_over_time(points, zero, calibration["kinds"][load.kind]["joules_per_unit"])})
+                          "joules": joules_over_time(points, zero, costs)})
     truth = {"name": scenario.name, "mps": scenario.mps, "resident_watts": round(calibration["resident_watts"], 1),
              "processes": processes}
     (folder / f"{scenario.name}.truth.json").write_text(json.dumps(truth, separators=(",", ":")))

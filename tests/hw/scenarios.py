@@ -121,16 +121,36 @@ SCENARIOS_7 = (
     Scenario("b_holders", [Job("hold", "steady", 2, 34), Job("hold", "steady", 3, 33), Job("points", "burst:73", 5, 34),
                            Job("join", "requests:74:3:10", 11, 29)]),
 )
+# Models of both sets in other company, and processes that change what they do (VALIDATION_SET=8).
+SCENARIOS_8 = (
+    Scenario("c_crowd", [Job("lstm", "steady", 2, 38), Job("vit", "requests:81:14:9", 4, 36), Job("join", "steady", 8, 28),
+                         Job("gpt", "steady", 12, 34), Job("points", "steady", 16, 38), Job("stencil", "steady", 21, 32)]),
+    Scenario("c_turns", [Job("recsys+bert", "turns:8", 2, 36), Job("chat", "steady", 9, 32)]),
+    Scenario("c_pair", [Job("chat", "requests:82:5:48", 2, 30), Job("lstm", "steady", 2, 30)]),
+    Scenario("c_replicas", [Job("vit", "requests:83:10:12", 2, 34), Job("vit", "requests:84:10:12", 3, 34),
+                            Job("vit", "requests:85:10:12", 4, 30), Job("bert", "steady", 12, 28),
+                            Job("vit", "requests:86:10:12", 18, 34)]),
+    Scenario("c_short", [Job("moe", "steady", 2, 37)]
+             + short_jobs(5, 2.2, "mlp kmeans mlp points mlp kmeans kmeans mlp points mlp kmeans mlp points mlp")),
+    Scenario("c_mps", [Job("moe", "steady", 2, 26), Job("points", "cycle:0.7:1.6", 8, 32), Job("chat", "steady", 15, 34)],
+             mps=True),
+    Scenario("c_turns_crowd", [Job("bert", "steady", 2, 36), Job("join+gpt", "turns:7", 6, 36), Job("vit", "requests:87:9:10", 13, 33)]),
+    Scenario("c_services", [Job("hold", "steady", 2, 34), Job("gpt", "requests:88:3:40", 3, 34),
+                            Job("chat", "requests:89:3:40", 7, 34), Job("recsys", "burst:90", 12, 30), Job("hold", "steady", 4, 33)]),
+    Scenario("c_mps_requests", [Job("bert", "steady", 2, 30), Job("vit", "requests:91:12:8", 8, 32), Job("stencil", "steady", 16, 30)],
+             mps=True),
+)
 SETS = {"1": SCENARIOS_1, "2": SCENARIOS_2, "3": SCENARIOS_3, "4": SCENARIOS_4, "5": SCENARIOS_5, "6": SCENARIOS_6,
-        "7": SCENARIOS_7}
+        "7": SCENARIOS_7, "8": SCENARIOS_8}
 
 
 def working_kinds(scenarios):
     """In the order of their coming."""
-    return [kind for kind in dict.fromkeys(job.kind for scenario in scenarios for job in scenario.jobs) if kind != "hold"]
+    kinds = (kind for scenario in scenarios for job in scenario.jobs for kind in job.kind.split("+"))
+    return [kind for kind in dict.fromkeys(kinds) if kind != "hold"]
 
 
 def with_kinds(scenario, kinds):
     """The same without the jobs of other kinds; None where no two that work are left."""
-    jobs = [job for job in scenario.jobs if job.kind in kinds]
+    jobs = [job for job in scenario.jobs if set(job.kind.split("+")) <= set(kinds)]
     return scenario._replace(jobs=jobs) if sum(job.kind != "hold" for job in jobs) >= 2 else None

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks who gets the joules on a real GPU, with loads whose true cost is measured. See README.md here.
 
-usage: [VALIDATION_SET=1..7] validate.py PROGRAM OUT_DIR [FLAGS OF record...]
+usage: [VALIDATION_SET=1..8] validate.py PROGRAM OUT_DIR [FLAGS OF record...]
 The flags, such as --exact-time=on, are for recording only; where the program does not know them it records without.
 Leaves table.json and recordings.tar.gz in OUT_DIR. Bounded to 8 minutes and 45 seconds; changes no setting of the card.
 """
@@ -103,7 +103,7 @@ def units_at(points, moment):
         return points[0][1]
     if i == len(points):
         return points[-1][1]
-    (t0, u0), (t1, u1) = points[i - 1], points[i]
+    (t0, u0), (t1, u1) = points[i - 1][:2], points[i][:2]
     return u0 + (u1 - u0) * (moment - t0) / (t1 - t0) if t1 > t0 else u1
 
 
