@@ -151,6 +151,11 @@ constexpr Family kCatalog[] = {
      "1 while the driver's trace of context switches is read and trusted, 0 while it is not and time is split by "
      "samples. Only with --exact-time.",
      emit_exact_time},
+    {"device", "gpu_ledger_gpu_seconds_source", MetricType::kGauge, "", "gpu uuid source",
+     "What tells at present how long each process worked on the GPU, always 1: trace (exact, by the driver's "
+     "context-switch trace) or samples (estimated, by the driver's samples). Absent while nobody is there or nothing "
+     "tells.",
+     emit_gpu_seconds_source},
     {"device", "gpu_ledger_device_switches_total", MetricType::kCounter, "", "gpu uuid",
      "How often a process was given the GPU, since the program started. Only with --exact-time.", emit_device_switches},
     {"device", "gpu_ledger_device_switch_seconds_total", MetricType::kCounter, "seconds", "gpu uuid",

@@ -64,6 +64,7 @@ void emit_allocatable(const View& view, TextWriter& out);
 void emit_exact_time(const View& view, TextWriter& out);
 void emit_device_switches(const View& view, TextWriter& out);
 void emit_device_switch_seconds(const View& view, TextWriter& out);
+void emit_gpu_seconds_source(const View& view, TextWriter& out);
 void emit_exact_time_lost(const View& view, TextWriter& out);
 
 void emit_pod_energy(const View& view, TextWriter& out);

@@ -3,8 +3,10 @@
 #include <utility>
 
 #include "expose/emit.h"
+#include "expose/words.h"
 
-// What the driver's trace of context switches says. Nothing of it is there unless somebody asked for exact time.
+// What the driver's trace of context switches says. But for the source of GPU seconds, nothing of it is there unless
+// somebody asked for exact time.
 namespace gpuledger::expose {
 namespace {
 
@@ -28,6 +30,15 @@ void emit_device_switches(const View& view, TextWriter& out) {
 
 void emit_device_switch_seconds(const View& view, TextWriter& out) {
   add_for_each_gpu(view, out, [](const ExactTime& exact) { return exact.switching; });
+}
+
+// There whether exact time was asked for or not.
+void emit_gpu_seconds_source(const View& view, TextWriter& out) {
+  for (const DeviceSeries& device : view.devices) {
+    const GpuTimeSource source = device.account->gpu_time_source;
+    if (device.sample == nullptr || source == GpuTimeSource::kNone) continue;
+    out.add(device.labels, uint64_t{1}, "source=\"" + std::string(gpu_time_source_name(source)) + "\"");
+  }
 }
 
 void emit_exact_time_lost(const View& view, TextWriter& out) {

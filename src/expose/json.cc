@@ -78,6 +78,8 @@ void write_device(JsonText& json, const DeviceSeries& device, Nanoseconds now) {
   }
   if (here && account.idle_power) json.field("idle_power_watts", account.idle_power->watts());
   json.field("index", description.index);
+  if (here && account.gpu_time_source != GpuTimeSource::kNone)
+    json.field("gpu_seconds_source", gpu_time_source_name(account.gpu_time_source));
   if (sample.memory_total) json.field("memory_total_bytes", sample.memory_total->count);
   if (sample.memory_used) json.field("memory_used_bytes", sample.memory_used->count);
   if (sample.memory_utilization) json.field("memory_utilization_ratio", sample.memory_utilization->value);

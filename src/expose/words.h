@@ -22,6 +22,10 @@ inline std::string_view energy_source_name(EnergySource source) {
   return source == EnergySource::kCounter ? "counter" : "power_integral";
 }
 
+inline std::string_view gpu_time_source_name(GpuTimeSource source) {
+  return source == GpuTimeSource::kTrace ? "trace" : "samples";
+}
+
 inline std::string_view owner_kind_name(OwnerKind kind) {
   switch (kind) {
     case OwnerKind::kPod: return "pod";

@@ -38,6 +38,13 @@ struct Booked {
   }
 };
 
+// What tells how long each process worked.
+enum class GpuTimeSource {
+  kNone,     // nothing, or nobody was there
+  kSamples,  // the driver's samples
+  kTrace,    // its context-switch trace
+};
+
 struct DeviceAccount {
   std::shared_ptr<const DeviceDescription> description;
   bool up = false;
@@ -46,8 +53,9 @@ struct DeviceAccount {
   // What the hardware's counter had counted before the ledger began: this and measured are what it shows, and go on
   // where it starts again (a driver reload). Empty: it was never read, or there is none.
   std::optional<Energy> counted_before;
-  Energy last_step;                 // of measured
-  std::optional<Power> idle_power;  // given or learned
+  Energy last_step;                                      // of measured
+  GpuTimeSource gpu_time_source = GpuTimeSource::kNone;  // of the last step
+  std::optional<Power> idle_power;                       // given or learned
   std::map<uint64_t, uint64_t> xids;
   std::map<uint64_t, Nanoseconds> xid_seen;  // since 1970, the last of each; no two the same, so that one is the last
 };

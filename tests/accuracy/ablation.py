@@ -9,7 +9,7 @@ import statistics
 import sys
 
 from constants import read_constants
-from recordings import SHARED, judge, mean, percents, recordings, within
+from recordings import SHARED, TRACED, judge, mean, percents, recordings, within
 
 # A mechanism and the constants that switch it off.
 OFF = (
@@ -18,19 +18,12 @@ OFF = (
     ("the driver's samples are no evidence", ["samples_per_fact=1e9"]),
     ("watts are not tied to activity", ["watts_from_activity_error=100"]),
     ("clocks of the readings agree", ["timing_error=0"]),
-    ("signatures stand still", ["signature_wander=0"]),
-    ("a window has its usual share", ["share_deviation=0", "share_deviation_least=0.001"]),
-    ("share errors are new in each window", ["share_persistence=0"]),
-    ("shares are not inherited", ["inherited_samples=0"]),
+    ("a window has its usual share", ["share_deviation=0"]),
     ("samples never grow old", ["share_memory=1e9"]),
     ("no phases", ["phase_odds=1000"]),
-    ("what was learned never fades", ["signature_memory=1e9"]),
     ("clients of MPS without a prior", ["mps_deviation=100"]),
     ("one client of MPS may have any time", ["mps_most=100"]),
-    ("short times teach too", ["least_time=0"]),
-    ("no wander, persistence, inheritance, ageing, phases nor fading",
-     ["signature_wander=0", "share_persistence=0", "inherited_samples=0", "share_memory=1e9", "phase_odds=1000",
-      "signature_memory=1e9"]),
+    ("idle time of a traced process is work", ["exact_idle_error=0", "exact_scale_error=0"]),
 )
 
 
@@ -41,6 +34,10 @@ def rows():
     for name, value, *_ in read_constants():
         for factor, word in ((0.5, "halved"), (2, "doubled")):
             yield f"`{name}` {word}", [f"{name}={float(value) * factor:g}"]
+
+
+def all_percents(results, names):
+    return [percent for name in names for percent in percents(results[name])]
 
 
 def change(now, usual):
@@ -55,20 +52,21 @@ def main(arguments):
         return 2
     program, data = arguments
     sets = recordings(data)
-    count = sum(len(sets[name]) for name in SHARED)
+    traced_sets = {name: sets[name] for name in TRACED}
+    count, traced_count = (sum(len(sets[name]) for name in names) for names in (SHARED, TRACED))
     print(f"| | shared, mean of {count} | change | worst | MPS, mean of {len(sets['mps'])} | change |"
-          f" never alone, mean of {len(sets['never_alone'])} | within 2 se |")
-    print("|---|---|---|---|---|---|---|---|")
+          f" by exact time, mean of {traced_count} | change | within 2 se |")
+    print("|---|---|---|---|---|---|---|---|---|")
     usual = None
     for what, settings in rows():
-        results = judge(lambda trace: [program, trace, *settings], sets)
-        shared = [percent for name in SHARED for percent in percents(results[name])]
-        mps = percents(results["mps"])
-        usual = usual or (shared, mps)
-        changes = [change(now, before) if settings else "" for now, before in zip((shared, mps), usual)]
+        results = judge(lambda trace: [program, trace, "--exact-time=off", *settings], sets)
+        traced = judge(lambda trace: [program, trace, *settings], traced_sets)
+        now = (all_percents(results, SHARED), percents(results["mps"]), all_percents(traced, TRACED))
+        usual = usual or now
+        changes = [change(*pair) if settings else "" for pair in zip(now, usual)]
         inside, of = within(results)
-        print(f"| {what} | {mean(shared):.2f} % | {changes[0]} | {max(shared):.1f} % | {mean(mps):.2f} % | {changes[1]} |"
-              f" {mean(percents(results['never_alone'])):.1f} % | {inside} of {of} |", flush=True)
+        print(f"| {what} | {mean(now[0]):.2f} % | {changes[0]} | {max(now[0]):.1f} % | {mean(now[1]):.2f} % | {changes[1]} |"
+              f" {mean(now[2]):.2f} % | {changes[2]} | {inside} of {of} |", flush=True)
     return 0
 
 

@@ -8,7 +8,9 @@ from scoring import books_of, score
 SEVEN = ("two_staggered", "spin_vs_fp32", "three_mixed", "churn", "short_jobs", "holders", "power_capped")
 FOLDERS = ("h200", "h200_exact", "h200_real", "h200_validation")
 # Sets in which processes share the GPU in turns and are not always together.
-SHARED = ("seven", "loops", "real", "validation", "a", "b")
+SHARED = ("seven", "loops", "real", "validation", "a", "b", "c")
+# Those of them that were recorded with the context-switch trace.
+TRACED = ("loops", "real", "a", "b", "c")
 THREADS = 2
 
 
@@ -17,7 +19,7 @@ def set_of(trace):
     name, folder = trace.name.removesuffix(".jsonl.gz"), trace.parent.name
     if name.startswith("solo_"):
         return "solo"
-    if name.endswith("mps") or name == "mps_mixed":
+    if "mps" in name:
         return "mps"
     if name.endswith("never_alone"):
         return "never_alone"

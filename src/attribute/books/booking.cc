@@ -156,13 +156,17 @@ DeviceBook::OwnerBook& DeviceBook::owner_of(Account& account) {
 
 void DeviceBook::add_gpu_time(const Present& present, const std::optional<std::vector<double>>& shares,
                               Nanoseconds time) {
+  gpu_time_source_ = GpuTimeSource::kNone;
   for (size_t i = 0; i < present.who.size(); ++i) {
     const Tenant& tenant = present.tenants[i];
     if (!shares || tenant.mig_slices > 0) continue;  // slices say who could have worked, not who did
     Account& account = present.who[i]->second;
     const double sampled = std::min(1.0, (*shares)[i]) * std::chrono::duration<double>(time).count();
-    // The trace is exact; the samples are a strobe.
-    const double busy = estimator_->claim(account.id).traced_seconds.value_or(sampled);
+    // An estimate may take back what it said of the end of the last step. The counter waits then.
+    const Claim claim = estimator_->claim(account.id);
+    const double busy = claim.seconds ? std::max(0.0, *claim.seconds - account.seconds_booked) : sampled;
+    account.seconds_booked += busy;
+    gpu_time_source_ = claim.traced ? GpuTimeSource::kTrace : std::max(gpu_time_source_, GpuTimeSource::kSamples);
     const Nanoseconds used(std::llround(busy * 1e9));
     account.booked.add_gpu_time(used);
     owner_of(account).booked.add_gpu_time(used);

@@ -131,6 +131,7 @@ void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rule
   device.idle_power = rules.idle_power ? rules.idle_power : idle_floor_.value();
   device.counted_before = counted_before_;
   device.last_step = last_step_;
+  device.gpu_time_source = gpu_time_source_;
   device.xids = xids_;
   device.xid_seen = xid_seen_;
   ledger.devices.push_back(std::move(device));

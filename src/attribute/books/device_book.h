@@ -62,10 +62,11 @@ class DeviceBook {
     ProcessIdentity identity;
     std::optional<MigInstance> mig;
     Booked booked;
-    Booked inherited;        // from forgotten processes with the same labels
-    Energy static_energy;    // of what is booked
-    Energy last_step;        // likewise
-    bool was_there = false;  // at the end of the last step
+    Booked inherited;           // from forgotten processes with the same labels
+    Energy static_energy;       // of what is booked
+    Energy last_step;           // likewise
+    double seconds_booked = 0;  // of what the estimator claims
+    bool was_there = false;     // at the end of the last step
     IdleTracker idle;
     std::optional<Nanoseconds> exited;
     bool momentary = false;
@@ -150,6 +151,7 @@ class DeviceBook {
   EnergyMeter meter_;
   Energy measured_;
   Energy last_step_;
+  GpuTimeSource gpu_time_source_ = GpuTimeSource::kNone;  // likewise
   std::optional<Energy> counted_before_;
   std::array<Energy, kReasonCount> unattributed_{};
   std::map<Owner, OwnerBook> owners_;

@@ -41,7 +41,8 @@ TimeEvidence evidence_of(const DeviceSample& sample, const std::vector<Tenant>& 
 void DeviceBook::use_estimator(Attribution attribution) {
   if (attribution_ == attribution) return;
   std::unique_ptr<Estimator> next = make_estimator(attribution, constants_, description_->model);
-  for (const auto& [key, account] : accounts_) {
+  for (auto& [key, account] : accounts_) {
+    account.seconds_booked = 0;
     const Energy dynamic = account.booked.total() - account.static_energy;
     next->settle(account.id, dynamic.joules(), estimator_ ? estimator_->claim(account.id).error : 0);
   }

@@ -12,10 +12,7 @@ namespace gpuledger::attribute {
 class Claims {
  public:
   void begin_step() {
-    for (auto& [account, claim] : claims_) {
-      claim.last_joules = 0;
-      claim.traced_seconds.reset();
-    }
+    for (auto& [account, claim] : claims_) claim.last_joules = 0;
   }
   void add(uint64_t account, double joules, double error) {
     Claim& claim = claims_[account];
@@ -30,9 +27,12 @@ class Claims {
     found->second.error += error;
   }
   void add_last(uint64_t account, double joules) { claims_[account].last_joules += joules; }
-  void add_traced(uint64_t account, double seconds) {
-    Claim& claim = claims_[account];
-    claim.traced_seconds = claim.traced_seconds.value_or(0) + seconds;
+  // Likewise not added to claims that were forgotten.
+  void add_seconds(uint64_t account, double seconds, bool traced) {
+    const auto found = claims_.find(account);
+    if (found == claims_.end()) return;
+    found->second.seconds = found->second.seconds.value_or(0) + seconds;
+    found->second.traced = traced;
   }
   void add_owner_error(uint64_t owner, double error) { owner_errors_[owner] += error; }
   void forget(uint64_t account) { claims_.erase(account); }

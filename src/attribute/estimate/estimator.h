@@ -83,11 +83,11 @@ struct EstimatorMemory {
 };
 
 struct Claim {
-  std::optional<double>
-      traced_seconds;      // on the GPU, by the context-switch trace, in the windows that the last step ended
-  double joules = 0;       // above the static watts: what it should have been charged in all
-  double last_joules = 0;  // of the last step
-  double error = 0;        // one standard deviation of `joules`
+  std::optional<double> seconds;  // at work on the GPU in all, by the best evidence; empty: not estimated
+  bool traced = false;            // the latest of these by the context-switch trace
+  double joules = 0;              // above the static watts: what it should have been charged in all
+  double last_joules = 0;         // of the last step
+  double error = 0;               // one standard deviation of `joules`
 };
 
 // Who spent the joules above the static watts? Floating point, no I/O. Claims of the past may change with what is

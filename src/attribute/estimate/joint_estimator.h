@@ -1,11 +1,11 @@
 #pragma once
 
 #include <deque>
-#include <map>
-#include <memory>
 
 #include "attribute/estimate/claims.h"
 #include "attribute/estimate/estimator.h"
+#include "attribute/estimate/rosters.h"
+#include "attribute/estimate/signatures.h"
 #include "attribute/estimate/timeline.h"
 #include "attribute/estimate/window.h"
 #include "attribute/estimate/window_solver.h"
@@ -24,55 +24,43 @@ class JointEstimator final : public Estimator {
   double owner_error(uint64_t owner) const override { return claims_.owner_error(owner); }
   void settle(uint64_t account, double joules, double error) override { claims_.add(account, joules, error); }
   void settle_owner(uint64_t owner, double error) override { claims_.add_owner_error(owner, error); }
-  void forget(uint64_t account, const ProcKey& process) override;
-  std::optional<double> usual_power(const ProcKey& process) const override;
-  EstimatorMemory memory() const override;
-  void recall(const EstimatorMemory& memory) override;
+  void forget(uint64_t account, const ProcKey& process) override {
+    claims_.forget(account);
+    signatures_.forget(account, process);
+  }
+  std::optional<double> usual_power(const ProcKey& process) const override { return signatures_.usual_power(process); }
+  EstimatorMemory memory() const override { return signatures_.memory(); }
+  void recall(const EstimatorMemory& memory) override { signatures_.recall(memory); }
 
  private:
-  struct Known {
-    std::shared_ptr<SignatureBelief> belief;               // of what it does now
-    std::vector<std::shared_ptr<SignatureBelief>> phases;  // of what it did before
-    size_t accounts = 0;                                   // that are of this process
-  };
-
-  struct Kin {
-    SignatureBelief belief;
-    ProcKey from;  // whose it was, in that version
-    uint64_t version = 0;
+  // What is not complete yet; no part of the history.
+  struct ForNow {
+    WindowInput input;
+    Window window;
   };
 
   void take_in(const WindowInput& input);
-  std::shared_ptr<SignatureBelief> belief_of(const Member& member);
-  std::shared_ptr<Roster> roster_of(const WindowInput& input);
   Window window_of(const WindowInput& input);
-  void add_samples(const WindowInput& input, Roster& roster) const;
-  static void weigh_shares(Window& window);
   void solve(Window& window);
   void find_change(const WindowInput& input, Window& window);
   static std::vector<size_t> busiest(const Window& window);
-  static void begin_phase(Known& known, std::shared_ptr<SignatureBelief> belief);
   void charge_for_now(const WindowInput& input);
   void withdraw_charge_for_now();
+  void charge(const ForNow& now, double sign);
+  void claim_seconds(const WindowInput& input, double sign);
   void note_pace(const Step& step);
-  void learn_kin(const WindowInput& input);
   void look_back();
   static uint64_t revision_of(const Window& window);
-  static bool shares_moved(const Window& window);
   void drop_oldest();
 
   const Constants constants_;
-  const SignaturePrior prior_;
+  Signatures signatures_;
+  Rosters rosters_;
   Timeline timeline_;
   WindowSolver solver_;
   Claims claims_;
-  std::map<ProcKey, Known> known_;
-  std::map<uint64_t, ProcKey> processes_;  // by account
-  std::map<uint64_t, Kin> kin_;
-  // By who is there and what each does.
-  std::map<std::vector<const void*>, std::weak_ptr<Roster>> rosters_;
   std::deque<Window> history_;  // oldest first
-  Window for_now_;              // what is not complete yet; no part of the history
+  ForNow for_now_;
   size_t parts_kept_ = 0;
   size_t next_age_ = 0;  // how old the window is that look_back() estimates next; 0: the newest
   Features last_shown_ = Features::Zero();

@@ -56,8 +56,12 @@ void Timeline::begin_anew(double at) {
   samples_.clear();
 }
 
+bool Timeline::continued_by(const Step& step) const {
+  return started_ && std::abs(step.begin - last_end_) <= kSliver;
+}
+
 std::vector<WindowInput> Timeline::add(const Step& step) {
-  if (!started_ || std::abs(step.begin - last_end_) > kSliver) begin_anew(step.begin);
+  if (!continued_by(step)) begin_anew(step.begin);
   last_end_ = step.end;
   take_in(step);
   double limit = step.end;
@@ -103,7 +107,8 @@ void Timeline::take_in(const Step& step) {
     return std::isfinite(member.busy) ? std::max(0.0, member.busy) : 0;
   };
   for (const Member& member : step.members) caught += samples_of(member);
-  for (const Member& member : step.members) {
+  for (size_t i = 0; i < step.members.size(); ++i) {
+    const Member& member = step.members[i];
     const double from = std::max(step.begin, member.from);
     const double to = std::min(step.end, member.to);
     const auto [entry, fresh] = stays_.try_emplace(member.account, Stay{member, from, to});
@@ -112,8 +117,9 @@ void Timeline::take_in(const Step& step) {
       entry->second.to = to;
     }
     if (samples_of(member) > 0 && to > from) {
-      samples_.push_back(
-          {member.account, from, to, samples_of(member) / caught * kSamplesPerSecond * step.seconds() / (to - from)});
+      const double here = step.seconds() / (to - from);
+      samples_.push_back({member.account, from, to, samples_of(member) / caught * kSamplesPerSecond * here,
+                          std::clamp(step.shares[i], 0.0, 1.0) * here});
     }
   }
   for (const Reading& reading : step.readings) {
@@ -169,7 +175,10 @@ WindowInput Timeline::cut_window(double begin, double end, const Step& step) con
     WindowInput::Part part;
     part.member = stay.member;
     for (const Samples& samples : samples_) {
-      if (samples.account == account) part.samples += samples.rate * overlap(samples.from, samples.to, begin, end);
+      if (samples.account != account) continue;
+      const double shared = overlap(samples.from, samples.to, begin, end);
+      part.samples += samples.rate * shared;
+      part.sampled_time += samples.share * shared / window.seconds();
     }
     window.parts.push_back(part);
   }

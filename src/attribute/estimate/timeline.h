@@ -13,9 +13,10 @@ namespace gpuledger::attribute {
 struct WindowInput {
   struct Part {
     Member member;
-    double samples = 0;  // of the driver that caught it, times how busy they were
-    double time = 0;     // by the context-switch trace, of the window
-    double idle = 0;     // of this time, what may have been idle
+    double samples = 0;       // of the driver that caught it, times how busy they were
+    double sampled_time = 0;  // by these samples, of the window
+    double time = 0;          // by the context-switch trace, of the window
+    double idle = 0;          // of this time, what may have been idle
   };
 
   double begin = 0;
@@ -39,6 +40,8 @@ struct WindowInput {
 class Timeline {
  public:
   std::vector<WindowInput> add(const Step& step);
+  // False: time is missing before the step, and what was not complete yet never will be.
+  bool continued_by(const Step& step) const;
   // What is left of the last step: it is not complete yet, so that it can be charged for now but teaches nothing.
   WindowInput rest(const Step& step) const { return cut_window(mark_, step.end, step); }
 
@@ -56,7 +59,8 @@ class Timeline {
     uint64_t account = 0;
     double from = 0;
     double to = 0;
-    double rate = 0;  // per second
+    double rate = 0;   // per second
+    double share = 0;  // of the time that they speak for
   };
 
   void begin_anew(double at);
