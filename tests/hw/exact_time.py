@@ -229,9 +229,12 @@ def measure_loss(program, seconds):
             at, there = time.monotonic(), ledger.exact_time()
             time.sleep(max(1.0, min(75.0, end - time.monotonic() - 15)))
             now = ledger.exact_time()
-            told.append({"loads": "+".join(kinds), "trusted": now["trusted"], "switches_per_second":
-                         (now["switches"] - there["switches"]) / (time.monotonic() - at)})
+            took = time.monotonic() - at
             stop_loads(loads)
+            told.append({"loads": "+".join(kinds), "trusted": now["trusted"],
+                         "switches_per_second": (now["switches"] - there["switches"]) / took,
+                         "lost_records_while_they_work": now["lost_records"] - there["lost_records"],
+                         "lost_records_by_their_end": ledger.exact_time()["lost_records"] - there["lost_records"]})
         after, took = ledger.exact_time(), time.monotonic() - began
         return {"seconds": took, "records": after["records"] - before["records"], "lost_records": after["lost_records"],
                 "trusted_at_the_end": after["trusted"], "turns": told, "log": ledger.log()[-600:]}

@@ -17,14 +17,15 @@ class Comparison : public ::testing::Test {
     process.listed = true;
     device_.processes.push_back(process);
   }
-  // One batch a second; everybody named has the same share of the time.
+  // One batch a second; everybody named has the same share of the time, less what goes into switching.
   std::string batch(const std::vector<Pid>& residents, bool scanned = true) {
     now_ += seconds(1);
     std::vector<ResidencyBin> bins;
     for (int i = 1; i <= 50; ++i) {
       ResidencyBin bin{now_ - seconds(1) + i * milliseconds(20), milliseconds(20), {}};
       for (const Pid pid : residents) {
-        bin.residents.push_back({pid, milliseconds(20) / static_cast<int>(residents.size()), milliseconds(0)});
+        bin.residents.push_back(
+            {pid, (milliseconds(20) - switching_) / static_cast<int>(residents.size()), milliseconds(0)});
       }
       bins.push_back(bin);
     }
@@ -38,6 +39,7 @@ class Comparison : public ::testing::Test {
 
   DeviceSample device_;
   SelfTest test_;
+  milliseconds switching_{0};  // of 20
   Nanoseconds now_ = seconds(1000);
 };
 
@@ -68,6 +70,15 @@ TEST_F(Comparison, WorkWithoutAnybodyIsADifference) {
   device_.activity = Activity{};
   device_.activity->graphics = Ratio{0.9};
   EXPECT_THAT(batches(10, {}), HasSubstr("nobody is on it"));
+}
+
+TEST_F(Comparison, TimeBetweenTwoContextsIsNone) {
+  list(7);
+  list(8);
+  device_.activity = Activity{};
+  device_.activity->graphics = Ratio{1.0};
+  switching_ = milliseconds(5);  // a quarter: 2,500 switches a second and more
+  EXPECT_EQ(batches(20, {7, 8}), "");
 }
 
 TEST_F(Comparison, RestingOnTheEngineIsNone) {
