@@ -13,7 +13,7 @@ namespace gpuledger::attribute {
   X(reading_error, 0.018, "of full scale", "fixed error of a reading of activity or power", "H200")                       \
   X(activity_error, 0.05, "of the value", "activity of several processes adds up within this", "H200")                    \
   X(power_error, 0.08, "of the value", "watts of several processes add up within this", "H200: 0.88 to 1.05")             \
-  X(timing_error, 0.2, "s", "how far apart the clocks of power, activity and process lists are", "H200: their refresh periods")  \
+  X(timing_error, 0.3, "s", "how far apart the clocks of power, activity and process lists are", "H200: 0.1 to 0.2 each")  \
   X(watts_from_activity_error, 0.15, "of the limit", "watts told by activity are off by this", "H200")                    \
   X(share_deviation, 0.45, "of the share", "a window's share of time is off its usual share by this", "judgement")        \
   X(samples_per_fact, 2, "samples", "so many samples of the driver in a row tell as much as one", "H200: a strobe")       \
