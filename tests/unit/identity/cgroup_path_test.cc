@@ -141,6 +141,79 @@ TEST(ParseCgroup, AUsersOwnContainersAreNotAskedOfKubernetes) {
                    .ask_kubernetes);
 }
 
+using Payer = CgroupHome::Payer;
+
+TEST(ParseCgroup, TheOutermostThatNobodyBelowCouldHaveMadePays) {
+  const std::string pod = "/kubepods/pod" + kUid + "/" + kId;
+  const std::string job = "/system.slice/slurmstepd.scope/job_7/step_0/user/task_0";
+  const std::string docker = "/docker/" + kOtherId;
+  const std::string user = "/user.slice/user-1000.slice/user@1000.service";
+  const struct {
+    std::string path;
+    Payer payer;
+  } rows[] = {
+      {pod, Payer::kPod},
+      {"/system.slice/containerd.service/" + kSlice + ":cri-containerd:" + kId, Payer::kPod},
+      {"/podruntime.slice/snap.microk8s.daemon-containerd.service" + pod, Payer::kPod},
+      {pod + docker + job, Payer::kPod},
+      {job, Payer::kSlurmJob},
+      {job + docker, Payer::kSlurmJob},
+      {job + pod, Payer::kSlurmJob},
+      {"/slurm/uid_5/job_7/step_0" + pod, Payer::kSlurmJob},
+      {docker, Payer::kContainer},
+      {docker + job, Payer::kContainer},
+      {docker + "/slurm/uid_5/job_7", Payer::kContainer},
+      {docker + pod, Payer::kContainer},
+      {"/system.slice/docker-" + kOtherId + ".scope/kubelet.slice" + kPodSlice, Payer::kContainer},
+      {"/system.slice/garden.service/garden/ab-cd-12", Payer::kContainer},
+      {"/system.slice/systemd-nspawn@box.service/payload" + job, Payer::kContainer},
+      {user, Payer::kUser},
+      {user + docker, Payer::kUser},
+      {user + pod, Payer::kUser},
+      {user + job, Payer::kUser},
+      {"/system.slice/mine.service", Payer::kHost},
+      {"/system.slice/mine.service" + pod, Payer::kHost},
+      {"/system.slice/mine.service" + kPodSlice + "/cri-containerd-" + kId + ".scope", Payer::kHost},
+      {"/system.slice/mine.service" + job, Payer::kHost},
+      {"/system.slice/mine.service" + docker, Payer::kHost},
+      {"/system.slice/mine.service/libpod-payload-" + kId, Payer::kHost},
+      {"/system.slice/mine.service/containerd.service/" + kSlice + ":cri-containerd:" + kId, Payer::kHost},
+      {"/system.slice/run-r1.scope" + job, Payer::kHost},
+      {"/system.slice/run-r1.scope" + pod, Payer::kHost},
+      {"/", Payer::kHost},
+  };
+  for (const auto& row : rows) EXPECT_EQ(home_of(row.path).payer, row.payer) << row.path;
+  EXPECT_EQ(home_of("/system.slice/mine.service" + pod).unit, "mine.service");
+  EXPECT_EQ(home_of("/system.slice/run-r1.scope/theirs.service").unit, "") << "a name below a scope is only a claim";
+}
+
+TEST(ParseCgroup, APodBelowAContainerTellsOfBoth) {
+  const CgroupHome home = home_of("/system.slice/docker-" + kOtherId + ".scope/kubepods/pod" + kUid + "/" + kId);
+  EXPECT_EQ(home.pod_uid, kUid);
+  EXPECT_EQ(home.container_id, kId);
+  EXPECT_EQ(home.node.runtime, "docker");
+  EXPECT_EQ(home.node.container_id, kOtherId);
+  EXPECT_EQ(home.node.cgroup, "/system.slice/docker-" + kOtherId + ".scope");
+  EXPECT_EQ(home_of("/../../docker/" + kOtherId + "/kubepods/pod" + kUid + "/" + kId).node.cgroup, "")
+      << "what stands above is hidden";
+  EXPECT_EQ(home_of("/kubepods/pod" + kUid + "/" + kId).node.runtime, "");
+  const CgroupHome torn = parse_cgroup("1:a:/docker/" + kOtherId + "/kubepods/pod" + kUid + "/" + kId +
+                                       "\n2:b:/docker/" + kOtherId + "/kubepods/pod" + kOtherUid + "/" + kId + "\n");
+  EXPECT_EQ(torn.verdict, Verdict::kClear) << "nobody gets out of a bill by claims that contradict each other";
+  EXPECT_EQ(torn.payer, Payer::kContainer);
+  EXPECT_EQ(torn.container_id, kOtherId);
+  EXPECT_EQ(torn.pod_uid, "");
+}
+
+TEST(LivesBelow, WholeSegmentsOfWholePaths) {
+  const std::string own = "3:cpu:/docker/a/b\n0::/x\n";
+  for (const char* above : {"/docker", "/docker/a", "/docker/a/b", "/x"}) EXPECT_TRUE(lives_below(own, above)) << above;
+  for (const char* other : {"/docker/", "/dock", "/docker/a/b/c", "/docker/b", "/y", ""})
+    EXPECT_FALSE(lives_below(own, other)) << other;
+  EXPECT_FALSE(lives_below("0::/../docker/a\n", "/docker"));
+  EXPECT_FALSE(lives_below("", "/docker"));
+}
+
 TEST(ParseCgroup, ContainersWithoutAPod) {
   EXPECT_EQ(read("/docker/" + kId + "/docker/" + kOtherId), "docker ID -") << "the outermost";
   EXPECT_EQ(read("/docker-" + kId), "docker ID -");

@@ -69,6 +69,9 @@ TEST(ParseDeviceId, Uuids) {
   EXPECT_EQ(read("MIG-" + kUuid), "nvml-parent uuid:MIG-" + kUuid + " -");
   EXPECT_EQ(read("MIG-GPU-" + kUuid + "/7/0::2"), "uuid:GPU-" + kUuid + " gi:7,ci:0 2");
   EXPECT_EQ(read("GPU-" + kUuid + "::4294967296"), "uuid:GPU-" + kUuid + " - -");
+  EXPECT_EQ(read("GPU-" + kUuid + "::"), "uuid:GPU-" + kUuid + " - -") << "no number, but still the GPU";
+  EXPECT_EQ(read("MIG-" + kUuid + "::"), "nvml-parent uuid:MIG-" + kUuid + " -");
+  EXPECT_EQ(read("::"), "unknown - -");
 }
 
 TEST(ParseDeviceId, Hami) {
@@ -104,7 +107,6 @@ TEST(ParseDeviceId, WhatNobodyDocumentedIsUnknown) {
   for (const std::string& id : Texts{"GPU-" + kUuid.substr(1),
                                      "GPU-" + kUuid + "0",
                                      "gpu-" + kUuid,
-                                     "GPU-" + kUuid + "::",
                                      "GPU-" + kUuid + "::x",
                                      "GPU-" + kUuid + "::1::2",
                                      "GPU-" + kUuid + "-",
