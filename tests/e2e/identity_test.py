@@ -1,5 +1,8 @@
-"""Who gets the bill when somebody calls his cgroups by others' names."""
+"""Who gets the bill when somebody calls his cgroups by others' names, and when there are more processes than open files."""
 
+import os
+import shutil
+import subprocess
 import time
 import unittest
 
@@ -60,6 +63,42 @@ class IdentityTest(harness.Case):
                     self.assertEqual(found, [(kind, who)] * len(found), paid[gpu])
             for labels, _ in metrics.find("my_gpu_process_active", process_name="tenant"):
                 self.assertNotEqual(labels.get("container_id"), WEB, "an id that anybody may write is shown as a fact")
+
+    def test_more_processes_than_open_files(self):
+        if os.readlink("/proc/self/ns/pid") != "pid:[4026531836]" or not shutil.which("prlimit"):
+            self.skipTest("needs the host's pid namespace and prlimit")
+        children = []
+        self.addCleanup(lambda: [(child.kill(), child.wait()) for child in children])
+        for _ in range(300):
+            children.append(subprocess.Popen(["sleep", "120"]))
+        text = "gpus: [{model: H200}]\nprocesses:\n"
+        for child in children:
+            text += f"  - {{pid: {child.pid}, real: true, name: sleep, gpus: 0, memory: 64MiB, load: idle}}\n"
+        ends = lambda metrics: len([1 for _, value in metrics.find("my_gpu_process_active") if value == 0])
+        with harness.Ledger(*harness.FAST, "--proc-root=/proc/", f"--state-file={self.folder / 'state'}",
+                            f"--textfile={self.folder / 'gpu.prom'}", scenario=self.write("crowd.yaml", text),
+                            through=("prlimit", "--nofile=256:256")) as ledger:
+            for _ in range(10):
+                time.sleep(0.5)
+                metrics = ledger.metrics()
+                self.assertEqual(len(metrics.find("my_gpu_process_active", process_name="sleep")), len(children))
+                self.assertEqual(ends(metrics), 0, "the living are taken for dead")
+                for source in ("state-file", "textfile", "proc"):
+                    self.assertEqual(metrics.value("gpu_ledger_source_up", source=source), 1, source)
+            open_files = len(os.listdir(f"/proc/{ledger.child.pid}/fd"))
+            self.assertLess(open_files, 200, "nothing is left for connections")
+            for child in (children[0], children[-1]):
+                child.kill()
+                child.wait()
+            harness.wait_until(lambda: ends(ledger.metrics()) == 2, 5, "both ends to be noticed")
+
+    def test_the_soft_limit_of_open_files_is_raised(self):
+        if not shutil.which("prlimit"):
+            self.skipTest("needs prlimit")
+        with harness.Ledger(through=("prlimit", "--nofile=256:4096")) as ledger:
+            with open(f"/proc/{ledger.child.pid}/limits", encoding="utf-8") as limits:
+                (line,) = [line for line in limits if line.startswith("Max open files")]
+            self.assertEqual(line.split()[3], "4096")
 
 
 if __name__ == "__main__":
