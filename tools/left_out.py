@@ -1,17 +1,15 @@
 #!/usr/bin/env python3
 """What a run of tests left out, one line each, in the words of whoever left it out.
 
-tools/left_out.py BUILD           of the last run of ctest there
+tools/left_out.py BUILD           of the last run of ctest there with --output-junit junit.xml
 tools/left_out.py --log NAME FILE of what a suite said that ctest does not run
 """
 
 import pathlib
 import re
 import sys
+import xml.etree.ElementTree
 
-# ctest writes a test's name before its output and how it ended after it.
-BLOCK = re.compile(r'^\d+/\d+ Test: (?P<name>\S+)\n.*?^Output:\n-+\n(?P<said>.*?)^<end of output>\n(?P<end>.*?)(?=^\d+/\d+ Test|\Z)',
-                   re.DOTALL | re.MULTILINE)
 # GoogleTest: "FILE:LINE: Skipped", then the reason. unittest -v: "... skipped 'REASON'".
 REASONS = (re.compile(r"^\S+:\d+: Skipped\n(.+)$", re.MULTILINE), re.compile(r"\.\.\. skipped ['\"](.+)['\"]$", re.MULTILINE))
 # Our own suites that are no unittest: "NAME: skipped: REASON".
@@ -27,20 +25,20 @@ def reasons(said):
     return list(dict.fromkeys(found))
 
 
-def of_ctest(log):
-    for block in BLOCK.finditer(log):
-        found = reasons(block["said"])
-        if not found and re.search(r"^Test (Skipped|Not Run|Disabled)", block["end"], re.MULTILINE | re.IGNORECASE):
-            found = [(block["said"].strip().splitlines() or ["does not say why"])[-1]]
-        yield from (f"{block['name']}: {why}" for why in found)
+def of_ctest(file):
+    for case in xml.etree.ElementTree.parse(file).getroot().iter("testcase"):
+        said = case.findtext("system-out") or ""
+        found = reasons(said)
+        if not found and case.find("skipped") is not None:
+            found = [(said.strip().splitlines() or [case.find("skipped").get("message", "does not say why")])[-1]]
+        yield from (f"{case.get('name')}: {why}" for why in found)
 
 
 def main(arguments):
     if arguments[:1] == ["--log"] and len(arguments) == 3:
         lines = [f"{arguments[1]}: {why}" for why in reasons(pathlib.Path(arguments[2]).read_text(errors="replace"))]
     elif len(arguments) == 1:
-        log = pathlib.Path(arguments[0]) / "Testing/Temporary/LastTest.log"
-        lines = list(of_ctest(log.read_text(errors="replace")))
+        lines = list(of_ctest(pathlib.Path(arguments[0]) / "junit.xml"))
     else:
         sys.exit(__doc__)
     print("".join(line + "\n" for line in lines), end="")
