@@ -121,7 +121,7 @@ class Walk {
     const bool of_the_host = !payer_is_certain_;
     see_payer(segment);
     if (!found_.pod.empty() || !found_.container.runtime.empty()) return;
-    if (found_.uid.empty()) found_.uid = uid_of_user_segment(segment);
+    if (found_.uid.empty() && found_.payer == Payer::kUser) found_.uid = uid_of_user_segment(segment);
     if (is_service(segment) && of_the_host && !below_user_ && found_.unit.empty()) found_.unit = segment;
   }
 

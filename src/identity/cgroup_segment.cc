@@ -274,13 +274,16 @@ bool may_be_delegated(std::string_view segment) {
   if (segment.ends_with(".scope")) return segment != "init.scope" && !is_slurm_scope(segment);
   if (!is_service(segment)) return false;
   for (std::string_view known :
-       {"crio.service", "cri-docker.service", "docker.service", "podman.service", "buildkit.service", "garden.service",
-        "kubelet.service", "k3s.service", "k3s-agent.service", "rke2-server.service", "rke2-agent.service",
-        "k0scontroller.service", "k0sworker.service", "snap.microk8s.daemon-kubelite.service", "slurmd.service"}) {
+       {"crio.service", "docker.service", "podman.service", "buildkit.service", "garden.service", "k3s.service",
+        "k3s-agent.service", "rke2-server.service", "rke2-agent.service", "k0scontroller.service", "k0sworker.service",
+        "snap.microk8s.daemon-kubelite.service", "slurmd.service"}) {
     if (segment == known) return false;
   }
-  // Distributions and bundles put their own words before these.
-  return !segment.ends_with("containerd.service") && !segment.ends_with("dockerd.service");
+  // Distributions and bundles put words of their own before these.
+  for (std::string_view end : {"containerd.service", "dockerd.service", "kubelet.service"}) {
+    if (segment.ends_with(end)) return false;
+  }
+  return true;
 }
 
 std::string_view slurm_job(std::string_view segment, const SegmentPlace& place) {

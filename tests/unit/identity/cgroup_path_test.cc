@@ -193,6 +193,8 @@ TEST(ParseCgroup, TheOutermostThatNobodyBelowCouldHaveMadePays) {
   for (const auto& row : rows) EXPECT_EQ(home_of(row.path).payer, row.payer) << row.path;
   EXPECT_EQ(home_of("/system.slice/mine.service" + pod).unit, "mine.service");
   EXPECT_EQ(home_of("/system.slice/run-r1.scope/theirs.service").unit, "") << "a name below a scope is only a claim";
+  EXPECT_EQ(home_of("/system.slice/mine.service/user-0.slice").user, "") << "and so is a user's below a service";
+  EXPECT_EQ(home_of("/system.slice/mine.service/user-0.slice").payer, Payer::kHost);
 }
 
 TEST(ParseCgroup, APodBelowAContainerTellsOfBoth) {
