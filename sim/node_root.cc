@@ -50,6 +50,7 @@ std::string cgroup_line(const OwnerSpec& owner) {
     case OwnerKind::kSlurm:
       path = "/system.slice/slurmstepd.scope/job_" + owner.job + "/step_" + owner.step + "/user/task_0";
       break;
+    case OwnerKind::kCgroup: path = owner.cgroup; break;
     case OwnerKind::kSystemd: path = "/system.slice/" + owner.unit; break;
     case OwnerKind::kNone: path = "/user.slice/user-1000.slice/session-1.scope"; break;
   }

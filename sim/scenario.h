@@ -68,7 +68,7 @@ struct Load {
   GpmMix gpm{};
 };
 
-enum class OwnerKind { kNone, kPod, kDocker, kSlurm, kSystemd };
+enum class OwnerKind { kNone, kPod, kDocker, kSlurm, kSystemd, kCgroup };
 
 struct OwnerSpec {
   OwnerKind kind = OwnerKind::kNone;
@@ -76,6 +76,7 @@ struct OwnerSpec {
   std::map<std::string, std::string> labels;
   std::string job, step;
   std::string unit;
+  std::string cgroup;
 };
 
 enum class MpsRole { kNone, kServer, kClient };

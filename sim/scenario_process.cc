@@ -110,8 +110,12 @@ void parse_owner(const YAML::Node& node, ParseFailure* failure, OwnerSpec* owner
   } else if (reader.has("systemd")) {
     owner->kind = OwnerKind::kSystemd;
     reader.text("systemd", &owner->unit);
+  } else if (reader.has("cgroup")) {
+    owner->kind = OwnerKind::kCgroup;
+    reader.text("cgroup", &owner->cgroup);
+    if (!owner->cgroup.starts_with('/')) reader.refuse("cgroup", "must begin with /");
   } else {
-    failure->report(node, "owner: needs pod, docker, slurm or systemd, or the word none");
+    failure->report(node, "owner: needs pod, docker, slurm, systemd or cgroup, or the word none");
   }
   reader.finish();
 }

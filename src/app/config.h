@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <map>
 #include <optional>
@@ -69,8 +71,10 @@ struct Config {
   std::string dcgm_exporter_file;
   bool dcgm_pcie_throughput = false;
   std::string textfile;
+  mode_t textfile_mode = 0644;
   bool textfile_dcgm = false;
   std::string state_file;
+  mode_t state_file_mode = 0600;
   std::string node_name;
   std::string pod_name;       // the exporter's own, for gpu_idle_* only
   std::string pod_namespace;  // likewise

@@ -167,6 +167,11 @@ const Setting kSettings[] = {
     {"textfile", G::kServing, F::kValue, "FILE", "",
      "also write the metrics to this file, for node_exporter's textfile collector (name it *.prom)",
      set_text<&Config::textfile>},
+    {"textfile-mode", G::kServing, F::kValue, "MODE", "0644",
+     "rights of that file: node_exporter must be able to read it, and whoever else may sees what a password on the "
+     "port "
+     "would hide",
+     set_parsed<&Config::textfile_mode, parse_file_mode>},
     {"textfile-dcgm", G::kServing, F::kSwitch, "", "false",
      "what /gpu/metrics shows is in the textfile too, and in what the command once prints",
      set_parsed<&Config::textfile_dcgm, parse_bool>},
@@ -220,6 +225,8 @@ const Setting kSettings[] = {
      set_parsed<&Config::exact_time_burst, parse_duty>},
     {"state-file", G::kLedger, F::kValue, "FILE", "", "the ledger's memory across restarts; FILE.recent beside it",
      set_text<&Config::state_file>},
+    {"state-file-mode", G::kLedger, F::kValue, "MODE", "0600", "rights of those two files",
+     set_parsed<&Config::state_file_mode, parse_file_mode>},
 
     {"backend", G::kSource, F::kValue, "NAME", "auto",
      "auto, nvml, dcgm (NVML, and a running nv-hostengine for what NVML cannot say) or sim (a simulated node)",

@@ -111,6 +111,17 @@ Result<std::string> parse_metric_prefix(std::string_view text) {
   return std::string(text);
 }
 
+Result<mode_t> parse_file_mode(std::string_view text) {
+  unsigned mode = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, failed] = std::from_chars(text.data(), end, mode, 8);
+  const bool octal = failed == std::errc() && stop == end && text.size() >= 3 && text.size() <= 4;
+  if (!octal || (mode & 0600) != 0600 || (mode & ~0666U) != 0) {
+    return refuse(text, "is not a file's rights in octal between 0600 and 0666");
+  }
+  return static_cast<mode_t>(mode);
+}
+
 // A shorter burst would begin and end more than it sees.
 Result<std::chrono::nanoseconds> parse_duty(std::string_view text) {
   constexpr std::chrono::nanoseconds kMinute = std::chrono::minutes(1);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -34,6 +36,9 @@ Result<std::string> parse_metrics_path(std::string_view text);
 
 // What may begin a metric's name.
 Result<std::string> parse_metric_prefix(std::string_view text);
+
+// Rights of a file in octal, "0640": the program itself must be able to read and write it, and nobody runs it.
+Result<mode_t> parse_file_mode(std::string_view text);
 
 // How much of every minute: "10%" or "6s".
 Result<std::chrono::nanoseconds> parse_duty(std::string_view text);

@@ -161,8 +161,8 @@ Findings check_processes(const SampleBatch& batch, const identity::ProcReader& p
       }
       const identity::CgroupHome home = identity::parse_cgroup(*cgroup);
       unclear += home.verdict != identity::CgroupHome::Verdict::kClear ? 1 : 0;
-      pods += home.pod_uid.empty() ? 0 : 1;
-      containers += home.pod_uid.empty() && !home.container_id.empty() ? 1 : 0;
+      pods += home.payer == identity::CgroupHome::Payer::kPod ? 1 : 0;
+      containers += home.payer == identity::CgroupHome::Payer::kContainer ? 1 : 0;
     }
   }
   const std::string count = std::to_string(all);

@@ -6,6 +6,8 @@
 #include <mutex>
 #include <utility>
 
+#include "base/file.h"
+
 namespace gpuledger::app {
 namespace {
 
@@ -81,6 +83,8 @@ bool FileWriter::end(bool remove, Nanoseconds patience) {
 
 // The file is removed here and nowhere else: one thread cannot write after it has removed.
 void FileWriter::run(Shared& shared) {
+  remove_left_temporaries(shared.path);
+  bool written_once = false;
   std::unique_lock lock(shared.mutex);
   for (;;) {
     shared.changed.wait(lock, [&] { return shared.ending || shared.pending; });
@@ -91,6 +95,7 @@ void FileWriter::run(Shared& shared) {
     const Status written = shared.write(shared.path, *text);
     lock.lock();
     shared.busy = false;
+    written_once = written_once || written.ok();
     shared.health.up = written.ok();
     shared.health.reason = written.ok() ? "" : written.error().message;
     if (!written.ok()) ++shared.health.errors[code_name(written.error().code)];
@@ -98,7 +103,7 @@ void FileWriter::run(Shared& shared) {
   }
   const bool remove = shared.remove;
   lock.unlock();
-  if (remove) ::unlink(shared.path.c_str());
+  if (remove && written_once && check_regular_or_absent(shared.path).ok()) ::unlink(shared.path.c_str());
   lock.lock();
   shared.ended = true;
   shared.changed.notify_all();

@@ -3,6 +3,7 @@
 
 #include "app/commands.h"
 #include "app/config.h"
+#include "base/descriptors.h"
 #include "base/log.h"
 #include "expose/expose.h"
 
@@ -38,6 +39,7 @@ gpuledger::Status run_command(const gpuledger::app::Config& config, const gpuled
 
 int run(int argc, char** argv) {
   using namespace gpuledger;
+  raise_descriptor_limit();
   const app::ConfigSources sources = app::read_sources(argc, argv);
   auto outcome = app::read_config(sources);
   if (!outcome.ok()) return fail(outcome.error().message, kWrongUse);

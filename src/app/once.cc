@@ -30,8 +30,11 @@ Status once(const Config& config) {
   }
   if (!snapshot->cycle->batch.health.up) return Error{Code::kUnavailable, snapshot->cycle->batch.health.reason};
 
-  if (!config.textfile.empty())
-    return write_textfile(config.textfile, textfile_text(*snapshot->cycle, pipeline_options(config)));
+  if (!config.textfile.empty()) {
+    remove_left_temporaries(config.textfile);
+    return write_file_atomically(config.textfile, textfile_text(*snapshot->cycle, pipeline_options(config)),
+                                 config.textfile_mode);
+  }
   return write_to_stdout(snapshot->text.get() + (config.textfile_dcgm ? snapshot->gpu_text.get() : ""));
 }
 

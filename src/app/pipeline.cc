@@ -32,10 +32,6 @@ std::string textfile_text(const Cycle& cycle, const PipelineOptions& options) {
   return text;
 }
 
-Status write_textfile(const std::string& path, std::string_view text) {
-  return write_file_atomically(path, text, 0644);
-}
-
 Pipeline::Pipeline(std::unique_ptr<GpuSource> source, std::unique_ptr<identity::Resolver> resolver,
                    const BookingRules& rules, PipelineOptions options, const Clock& clock)
     : source_(std::move(source)),
@@ -44,8 +40,11 @@ Pipeline::Pipeline(std::unique_ptr<GpuSource> source, std::unique_ptr<identity::
       options_(std::move(options)),
       shown_(std::make_shared<const expose::ExposeOptions>(options_.expose)),
       clock_(clock) {
-  if (!options_.textfile.empty())
-    textfile_ = std::make_unique<FileWriter>("textfile", options_.textfile, write_textfile);
+  if (options_.textfile.empty()) return;
+  textfile_ = std::make_unique<FileWriter>(
+      "textfile", options_.textfile, [mode = options_.textfile_mode](const std::string& path, std::string_view text) {
+        return write_file_atomically(path, text, mode);
+      });
 }
 
 void Pipeline::keep_state(std::unique_ptr<StateKeeper> keeper, std::string boot_id) {

@@ -22,13 +22,13 @@ struct PipelineOptions {
   expose::ExposeOptions expose;
   Readings readings;
   bool simulated = false;
-  std::string textfile;        // empty: none; change() leaves it as it was
+  std::string textfile;  // empty: none; change() leaves it as it was
+  mode_t textfile_mode = 0644;
   bool textfile_dcgm = false;  // what /gpu/metrics shows is in the textfile too
 };
 
 // What node_exporter reads: the text without our own process_* series.
 std::string textfile_text(const Cycle& cycle, const PipelineOptions& options);
-Status write_textfile(const std::string& path, std::string_view text);
 
 // The straight line: sample -> identity -> attribute -> expose. Every cycle ends in one new Snapshot.
 // Used by one thread.

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,7 +20,7 @@ class StateKeeper {
  public:
   // Files that cannot be used are set aside with a warning. The error: the path is no place for a state, or another
   // program keeps its own there.
-  static Result<std::unique_ptr<StateKeeper>> open(const std::string& path, const Clock& clock);
+  static Result<std::unique_ptr<StateKeeper>> open(const std::string& path, mode_t mode, const Clock& clock);
   ~StateKeeper();
 
   // What the last program left, once; empty if nothing.
@@ -27,6 +29,7 @@ class StateKeeper {
   // Before anybody sees the books, so that whoever comes next knows all that was shown. Waits for the system to take
   // it, but not for ever: with a file system that hangs the books go on, and only its memory is at stake. Every ten
   // seconds also to the disk, in the background; the first time here and now, so that health() tells of a wrong path.
+  // Nothing more is written once another program has taken the file over, which takes somebody who removes its lock.
   void keep(const attribute::EngineState& state, Nanoseconds now);
 
   // The last state to the disk. False: the file system hangs.
@@ -35,10 +38,12 @@ class StateKeeper {
   SourceHealth health() const;
 
  private:
-  explicit StateKeeper(const std::string& path);
+  StateKeeper(const std::string& path, mode_t mode);
+  bool still_ours();
 
   std::string path_;
   std::unique_ptr<FileLock> lock_;
+  std::string taken_over_;  // by whom the path is kept now; empty: by us
   attribute::EngineState found_;
   std::unique_ptr<FileWriter> recent_;
   std::unique_ptr<FileWriter> durable_;

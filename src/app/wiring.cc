@@ -122,6 +122,7 @@ PipelineOptions pipeline_options(const Config& config) {
   options.process_scan_interval = config.process_scan_interval;
   options.simulated = config.backend == Backend::kSim;
   options.textfile = config.textfile;
+  options.textfile_mode = config.textfile_mode;
   options.textfile_dcgm = config.textfile_dcgm;
   options.readings = readings_for(config);
   options.expose.process_prefix = config.metric_prefix;
@@ -194,7 +195,7 @@ Result<Node> open_node(const Config& config, const Clock& clock) {
   const bool all = config.gpu_devices.empty() && (given == nullptr || std::string_view(given) == "all");
   if (all) node.pipeline->count_gpus_in(proc_root + kGpusFolder);
   if (!config.state_file.empty()) {
-    auto keeper = StateKeeper::open(config.state_file, clock);
+    auto keeper = StateKeeper::open(config.state_file, config.state_file_mode, clock);
     if (!keeper.ok()) return Error{keeper.error().code, "--state-file: " + keeper.error().message};
     node.pipeline->keep_state(std::move(*keeper), read_boot_id());
   }

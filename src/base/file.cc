@@ -1,6 +1,7 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <system_error>
 
 namespace gpuledger {
@@ -27,6 +29,15 @@ Code code_of_errno(int number) {
     case ELOOP: return Code::kMalformed;
     default: return Code::kUnavailable;
   }
+}
+
+constexpr std::string_view kRandomPart = "XXXXXX";  // as mkstemp wants it
+
+// "FOLDER/.NAME."
+std::string temporary_prefix(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const size_t name_at = slash == std::string::npos ? 0 : slash + 1;
+  return path.substr(0, name_at) + "." + path.substr(name_at) + ".";
 }
 
 // 0, or the errno of the failure.
@@ -93,14 +104,24 @@ Status write_to_stdout(std::string_view text) {
   return Error{Code::kUnavailable, "cannot write to standard output"};
 }
 
+Status check_regular_or_absent(const std::string& path) {
+  struct stat entry {};
+  if (::lstat(path.c_str(), &entry) != 0 || S_ISREG(entry.st_mode)) return ok_status();
+  if (S_ISDIR(entry.st_mode)) return errno_error("cannot write", path, EISDIR);
+  const char* const kind = S_ISLNK(entry.st_mode) ? "a symbolic link; name the file itself" : "not a regular file";
+  return Error{Code::kMalformed, "cannot write " + path + ": " + kind};
+}
+
 Status write_file_atomically(const std::string& path, std::string_view contents, mode_t mode, Flush flush) {
-  const size_t slash = path.rfind('/');
-  const size_t name_at = slash == std::string::npos ? 0 : slash + 1;
-  if (name_at == path.size()) return Error{Code::kMalformed, "cannot write " + path + ": not the name of a file"};
-  std::string temporary = path.substr(0, name_at) + "." + path.substr(name_at) + ".XXXXXX";
+  if (path.empty() || path.ends_with('/')) {
+    return Error{Code::kMalformed, "cannot write " + path + ": not the name of a file"};
+  }
+  if (const Status usable = check_regular_or_absent(path); !usable.ok()) return usable;
+  std::string temporary = temporary_prefix(path) + std::string(kRandomPart);
 
   UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!fd) return errno_error("cannot write", path, errno);
+  (void)::flock(fd.get(), LOCK_EX | LOCK_NB);  // says that somebody is at it; see remove_left_temporaries
   int failed = fill_and_close(std::move(fd), contents, mode, flush);
   if (failed == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) failed = errno;
   if (failed != 0) {
@@ -108,6 +129,22 @@ Status write_file_atomically(const std::string& path, std::string_view contents,
     return errno_error("cannot write", path, failed);
   }
   return ok_status();
+}
+
+void remove_left_temporaries(const std::string& path) {
+  const std::filesystem::path prefix = temporary_prefix(path);
+  const std::string name = prefix.filename();
+  std::error_code failed;
+  const std::filesystem::path folder = prefix.has_parent_path() ? prefix.parent_path() : ".";
+  for (std::filesystem::directory_iterator entry(folder, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    const std::string found = entry->path().filename();
+    if (!found.starts_with(name) || found.size() != name.size() + kRandomPart.size()) continue;
+    const UniqueFd fd(::open(entry->path().c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    struct stat file {};
+    if (!fd || ::fstat(fd.get(), &file) != 0 || !S_ISREG(file.st_mode)) continue;
+    if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(entry->path().c_str());
+  }
 }
 
 }  // namespace gpuledger

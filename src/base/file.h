@@ -44,11 +44,18 @@ Result<std::string> read_file(const std::string& path, size_t max_bytes);
 // All of it, out of the buffers.
 Status write_to_stdout(std::string_view text);
 
+// An error unless there is a regular file or nothing at all: a device, a pipe, a folder or a link that was named by
+// mistake is never replaced, renamed or removed.
+Status check_regular_or_absent(const std::string& path);
+
 // A reader sees the old file or the whole new one, never a part. The temporary file lies hidden beside it
-// (".NAME.XXXXXX", same file system, ignored by readers of *.prom) and is removed on failure.
+// (".NAME.XXXXXX", same file system, ignored by readers of *.prom) and is removed on failure. Only a regular file is
+// replaced.
 // kToSystem does not wait for the disk: that survives the program, but not a machine that loses power.
 enum class Flush { kToDisk, kToSystem };
 Status write_file_atomically(const std::string& path, std::string_view contents, mode_t mode = 0644,
                              Flush flush = Flush::kToDisk);
+// Those of writers that were killed. One that is being written is left alone.
+void remove_left_temporaries(const std::string& path);
 
 }  // namespace gpuledger

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "base/quote.h"
 #include "identity/cgroup_segment.h"
@@ -59,24 +60,35 @@ std::optional<Line> parse_line(std::string_view text) {
   return line;
 }
 
+using Payer = CgroupHome::Payer;
+
 // What one line says. Views point into the line.
 struct Finding {
   PodUidText pod;
   ContainerSegment container;
+  ContainerSegment node;  // the container that the pod is in
+  std::string_view node_path;
   std::string_view job;
   std::string_view step;
   std::string_view slurm_path;
   std::string_view unit;
   std::string_view uid;
-  bool user = false;  // the container, or else the process, is below a user's slice
+  Payer payer = Payer::kHost;
+  bool whole_path = true;
   bool of_systemd = false;
+
+  bool nested_pod() const { return payer == Payer::kContainer && !pod.empty(); }
 
   // Which kind of line beats which. On mixed nodes the v2 line often shows the runtime's own service only.
   int rank() const {
-    if (!pod.empty()) return 4;
-    if (!container.runtime.empty()) return 3;
-    if (!job.empty()) return 2;
-    return unit.empty() && !user ? 0 : 1;
+    switch (payer) {
+      case Payer::kPod: return 5;
+      case Payer::kContainer: return nested_pod() ? 4 : 3;
+      case Payer::kSlurmJob: return 2;
+      case Payer::kUser: return 1;
+      case Payer::kHost: break;
+    }
+    return unit.empty() ? 0 : 1;
   }
 };
 
@@ -85,6 +97,7 @@ class Walk {
  public:
   explicit Walk(const Line& line) : path_(line.path) {
     place_.after_up = line.ups;
+    found_.whole_path = !line.ups;
     found_.of_systemd = line.of_systemd;
   }
 
@@ -105,12 +118,28 @@ class Walk {
     below_user_ = below_user_ || is_user_segment(segment);
     see_owner(segment);
     if (!below_user_) see_slurm(segment);
+    const bool of_the_host = !payer_is_certain_;
+    see_payer(segment);
     if (!found_.pod.empty() || !found_.container.runtime.empty()) return;
-    found_.user = below_user_;
-    if (found_.uid.empty()) found_.uid = uid_of_user_segment(segment);
-    constexpr std::string_view kService = ".service";
-    const bool service = segment.size() > kService.size() && segment.ends_with(kService);
-    if (service && !below_user_ && found_.unit.empty()) found_.unit = segment;
+    if (found_.uid.empty() && found_.payer == Payer::kUser) found_.uid = uid_of_user_segment(segment);
+    if (is_service(segment) && of_the_host && !below_user_ && found_.unit.empty()) found_.unit = segment;
+  }
+
+  // The first that may have tenants. A service that runs the containers or jobs of the node has none of its own.
+  void see_payer(std::string_view segment) {
+    if (payer_is_certain_) return;
+    payer_is_certain_ = true;
+    if (below_user_) {
+      found_.payer = Payer::kUser;
+    } else if (!found_.pod.empty()) {
+      found_.payer = Payer::kPod;
+    } else if (!found_.container.runtime.empty()) {
+      found_.payer = Payer::kContainer;
+    } else if (!found_.job.empty()) {
+      found_.payer = Payer::kSlurmJob;
+    } else {
+      payer_is_certain_ = may_be_delegated(segment);
+    }
   }
 
   void see_owner(std::string_view segment) {
@@ -122,13 +151,15 @@ class Walk {
     if (!found_.pod.empty()) return;
     if (const auto pod = below_user_ ? std::nullopt : pod_segment(segment, place_)) {
       found_.pod = pod->uid;
-      found_.container = pod->container;  // what was found before is the node of a cluster in containers
+      found_.node = std::exchange(found_.container, pod->container);
       just_in_pod_ = found_.container.runtime.empty();
       return;
     }
     if (!found_.container.runtime.empty()) return;
     const ContainerSegment container = lone_container(segment, place_);
-    if (!below_user_ || user_may_run(container)) found_.container = container;
+    if (below_user_ && !user_may_run(container)) return;
+    found_.container = container;
+    if (!container.runtime.empty()) found_.node_path = path_until(segment);
   }
 
   void see_slurm(std::string_view segment) {
@@ -150,6 +181,7 @@ class Walk {
   SegmentPlace place_;
   Finding found_;
   bool below_user_ = false;
+  bool payer_is_certain_ = false;
   bool just_in_pod_ = false;
   bool just_in_job_ = false;
 };
@@ -159,12 +191,14 @@ class Verdicts {
  public:
   void add(const Finding& line) {
     seen_ = true;
+    if (line.payer == Payer::kUser && !line.container.id.empty()) users_container_ = line.container.id;
     const int rank = line.rank();
     if (rank < rank_) return;
     if (rank > rank_) {
       best_ = line;
       rank_ = rank;
       conflict_ = false;
+      nested_conflict_ = false;
     } else {
       merge(line);
     }
@@ -174,8 +208,8 @@ class Verdicts {
 
  private:
   void merge(const Finding& line) {
-    conflict_ = conflict_ || !(line.pod == best_.pod) || differ(line.container.id, best_.container.id) ||
-                differ(line.job, best_.job);
+    see_conflict(line);
+    best_.whole_path = best_.whole_path && line.whole_path;
     const bool vague = best_.container.runtime == "cri" || best_.container.runtime == "container";
     if (best_.container.runtime.empty() || (best_.container.id.empty() && !line.container.id.empty()) ||
         (vague && !line.container.id.empty())) {
@@ -192,17 +226,46 @@ class Verdicts {
       best_.unit = line.unit;
       best_.uid = line.uid;
       best_.of_systemd = line.of_systemd;
-      if (rank_ == 1) best_.user = line.user;
+      if (rank_ <= 1) best_.payer = line.payer;
     }
-    if (rank_ > 1) best_.user = best_.user || line.user;  // one hierarchy that a user owns is enough for doubt
+  }
+
+  // Two answers to the question who pays name nobody. What stands below the payer may say what it likes: nobody gets
+  // out of a bill by claims that contradict each other.
+  void see_conflict(const Finding& line) {
+    const bool containers = differ(line.container.id, best_.container.id);
+    const bool pods = !(line.pod == best_.pod) || containers;
+    if (best_.nested_pod()) {
+      conflict_ = conflict_ || differ(line.node.id, best_.node.id);
+      nested_conflict_ = nested_conflict_ || pods;
+    } else if (best_.payer == Payer::kPod) {
+      conflict_ = conflict_ || pods;
+    } else if (best_.payer == Payer::kContainer) {
+      conflict_ = conflict_ || containers;
+    } else if (best_.payer == Payer::kSlurmJob) {
+      conflict_ = conflict_ || differ(line.job, best_.job);
+    }
   }
   static bool differ(std::string_view a, std::string_view b) { return !a.empty() && !b.empty() && a != b; }
 
   Finding best_;
+  std::string_view users_container_;  // named in a hierarchy that a user owns
   int rank_ = -1;
   bool seen_ = false;
   bool conflict_ = false;
+  bool nested_conflict_ = false;
 };
+
+std::string_view runtime_without_container(Payer payer, bool service) {
+  switch (payer) {
+    case Payer::kPod:
+    case Payer::kContainer: return "pod";
+    case Payer::kSlurmJob: return "slurm";
+    case Payer::kUser: return "user";
+    case Payer::kHost: break;
+  }
+  return service ? "systemd" : "host";
+}
 
 CgroupHome Verdicts::home() const {
   CgroupHome home;
@@ -210,40 +273,69 @@ CgroupHome Verdicts::home() const {
     home.verdict = conflict_ ? CgroupHome::Verdict::kAmbiguous : CgroupHome::Verdict::kInvalid;
     return home;
   }
-  constexpr std::string_view kWithoutContainer[] = {"host", "", "slurm", "", "pod"};
-  home.runtime = best_.container.runtime;
-  if (home.runtime.empty()) home.runtime = rank_ == 1 ? (best_.user ? "user" : "systemd") : kWithoutContainer[rank_];
-  home.container_id = without_unit_escapes(best_.container.id);
-  home.pod_uid = best_.pod.view();
-  home.slurm_job = best_.job;
-  home.slurm_step = best_.step;
-  if (best_.job.starts_with('s')) home.slurm_cgroup = best_.slurm_path;
-  home.unit = clean_text(best_.unit, kLongestUnit);
-  home.user = best_.uid;
-  home.ask_kubernetes = !home.container_id.empty() && !best_.user;
+  Finding found = best_;
+  if (nested_conflict_) {
+    found.pod = {};
+    found.container = found.node;
+  }
+  // One hierarchy that a user owns is enough for doubt.
+  if (!found.container.id.empty() && found.container.id == users_container_) found.payer = Payer::kUser;
+  home.payer = found.payer;
+  home.whole_path = found.whole_path;
+  home.runtime = found.container.runtime;
+  if (home.runtime.empty()) home.runtime = runtime_without_container(found.payer, !found.unit.empty());
+  home.container_id = without_unit_escapes(found.container.id);
+  home.pod_uid = found.pod.view();
+  if (found.nested_pod()) {
+    home.node.runtime = found.node.runtime;
+    home.node.container_id = without_unit_escapes(found.node.id);
+    if (found.whole_path) home.node.cgroup = found.node_path;
+  }
+  home.slurm_job = found.job;
+  home.slurm_step = found.step;
+  if (found.job.starts_with('s')) home.slurm_cgroup = found.slurm_path;
+  home.unit = clean_text(found.unit, kLongestUnit);
+  home.user = found.uid;
+  const bool asks = found.payer == Payer::kPod || found.payer == Payer::kContainer;
+  home.ask_kubernetes = asks && !home.container_id.empty();
   return home;
+}
+
+// Calls see with every line that the kernel could have written.
+template <typename See>
+void each_line(std::string_view text, See see) {
+  if (text.size() >= kLargestFile) {
+    text = text.substr(0, kLargestFile);
+    text = text.substr(0, text.rfind('\n') + 1);  // what is left of a cut line proves nothing
+  }
+  while (!text.empty()) {
+    const std::string_view raw = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), raw.size() + 1));
+    if (const auto line = parse_line(raw)) see(*line);
+  }
 }
 
 }  // namespace
 
 CgroupHome parse_cgroup(std::string_view text) {
-  if (text.size() >= kLargestFile) {
-    text = text.substr(0, kLargestFile);
-    text = text.substr(0, text.rfind('\n') + 1);  // what is left of a cut line proves nothing
-  }
   Verdicts verdicts;
   Line last;
-  while (!text.empty()) {
-    const std::string_view raw = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), raw.size() + 1));
-    const auto line = parse_line(raw);
-    if (!line) continue;
+  each_line(text, [&](const Line& line) {
     // v1 prints the same path a dozen times.
-    if (!line->of_systemd && line->path == last.path && line->ups == last.ups) continue;
-    last = *line;
-    verdicts.add(Walk(*line).run());
-  }
+    if (!line.of_systemd && line.path == last.path && line.ups == last.ups) return;
+    last = line;
+    verdicts.add(Walk(line).run());
+  });
   return verdicts.home();
+}
+
+bool lives_below(std::string_view text, std::string_view cgroup) {
+  bool below = false;
+  each_line(text, [&](const Line& line) {
+    const std::string_view rest = line.path.substr(std::min(line.path.size(), cgroup.size()));
+    below |= !line.ups && line.path.starts_with(cgroup) && (rest.empty() || rest.front() == '/');
+  });
+  return below && !cgroup.empty();
 }
 
 }  // namespace gpuledger::identity

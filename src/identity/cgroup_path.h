@@ -27,15 +27,30 @@ struct CgroupHome {
   std::string unit;          // the systemd service
   std::string user;          // uid whose slice it is
 
-  // Whether Kubernetes may be asked for container_id. False for what an ordinary user can name himself (below
-  // user.slice): such ids are for docker and podman only.
+  // The outermost that a tenant could not have made. Users, containers, jobs and services may be allowed to make
+  // cgroups of any name below their own, so whatever stands below one of them is a claim and no proof.
+  enum class Payer { kHost, kUser, kContainer, kSlurmJob, kPod };
+  Payer payer = Payer::kHost;
+  bool whole_path = true;  // false: begins with "/..", so that what stands above is not known
+
+  // Of a pod below a container, which pays unless somebody vouches for the pod: the node of a cluster in containers.
+  struct Node {
+    std::string runtime;
+    std::string container_id;
+    std::string cgroup;  // its path; empty: not the whole path
+  };
+  Node node;
+
+  // Whether Kubernetes may be asked for container_id: not for what stands below another payer.
   bool ask_kubernetes = false;
 };
 
 // Pure and total. Takes cgroup v1, v2 and both mixed, absolute paths and those that begin with "/.." because the reader
-// has a cgroup namespace of its own. The outermost pod wins, because a container may be allowed to make cgroups of any
-// name below its own; nothing below user.slice claims a pod or a job, because a user may make folders there.
+// has a cgroup namespace of its own. The outermost pod wins; nothing below user.slice claims a pod or a job.
 // Text beyond 64 KiB is not looked at.
 CgroupHome parse_cgroup(std::string_view text);
+
+// Whether a process whose cgroup file this is lives in the cgroup or below it.
+bool lives_below(std::string_view text, std::string_view cgroup);
 
 }  // namespace gpuledger::identity

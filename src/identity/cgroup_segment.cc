@@ -265,6 +265,27 @@ bool user_may_run(const ContainerSegment& container) {
   return false;
 }
 
+bool is_service(std::string_view segment) {
+  constexpr std::string_view kService = ".service";
+  return segment.size() > kService.size() && segment.ends_with(kService);
+}
+
+bool may_be_delegated(std::string_view segment) {
+  if (segment.ends_with(".scope")) return segment != "init.scope" && !is_slurm_scope(segment);
+  if (!is_service(segment)) return false;
+  for (std::string_view known :
+       {"crio.service", "docker.service", "podman.service", "buildkit.service", "garden.service", "k3s.service",
+        "k3s-agent.service", "rke2-server.service", "rke2-agent.service", "k0scontroller.service", "k0sworker.service",
+        "snap.microk8s.daemon-kubelite.service", "slurmd.service"}) {
+    if (segment == known) return false;
+  }
+  // Distributions and bundles put words of their own before these.
+  for (std::string_view end : {"containerd.service", "dockerd.service", "kubelet.service"}) {
+    if (segment.ends_with(end)) return false;
+  }
+  return true;
+}
+
 std::string_view slurm_job(std::string_view segment, const SegmentPlace& place) {
   std::string_view number = segment;
   const bool numbered = consume_prefix(number, "job_") && is_uint32(number);

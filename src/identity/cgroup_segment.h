@@ -50,6 +50,11 @@ std::string_view uid_of_user_segment(std::string_view segment);
 // Whether such a container may be one that a user runs without root.
 bool user_may_run(const ContainerSegment& container);
 
+bool is_service(std::string_view segment);
+// A service or a scope whose own people may make cgroups below it: every one but those of the runtimes and of Slurm,
+// which put others' containers and jobs there.
+bool may_be_delegated(std::string_view segment);
+
 // "4711" or a SLUID; empty unless Slurm itself put the segment there.
 std::string_view slurm_job(std::string_view segment, const SegmentPlace& place);
 std::string_view slurm_step(std::string_view segment);

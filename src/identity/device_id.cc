@@ -183,7 +183,11 @@ DeviceRef parse_device_id(std::string_view id) {
   if (!name) return unknown;
   std::string_view device = *name;
   std::optional<uint32_t> replica;
-  split_replica(device, "::", replica);
+  if (device.ends_with("::")) {
+    device.remove_suffix(2);  // a replica without its number
+  } else {
+    split_replica(device, "::", replica);
+  }
   for (const auto parse : {parse_uuid, parse_old_mig, parse_gke, parse_dra, parse_index, parse_word}) {
     DeviceRef ref;
     ref.replica = replica;

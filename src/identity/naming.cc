@@ -13,52 +13,83 @@ OwnerFound pod_owner(const CgroupHome& home, const NameBook& names) {
   owner.pod_uid = home.pod_uid;
   if (!names.pods) {
     const auto told = names.inferred.find(home.pod_uid);
-    if (told == names.inferred.end()) return {owner, Naming::kUnnamed};
+    if (told == names.inferred.end()) return {owner, Naming::kUnnamed, home.container_id};
     owner.name_space = told->second.name_space;
     owner.pod = told->second.pod;
     owner.container = told->second.container;
-    return {owner, Naming::kComplete};
+    return {owner, Naming::kComplete, home.container_id};
   }
   const PodView::Found found = home.ask_kubernetes ? names.pods->by_container_id(home.container_id) : PodView::Found{};
-  if (found.pod && !is_pod(*found.pod, home.pod_uid)) return {owner, Naming::kDisagree};
+  if (found.pod && !is_pod(*found.pod, home.pod_uid)) return {owner, Naming::kDisagree, home.container_id};
   const Pod* const pod = found.pod ? found.pod : names.pods->by_uid(home.pod_uid);
-  if (!pod) return {owner, Naming::kUnnamed};
+  if (!pod) return {owner, Naming::kUnnamed, home.container_id};
   owner.name_space = pod->name_space;
   owner.pod = pod->name;
   owner.pod_uid = pod->uid;
   if (found.container) owner.container = found.container->name;
   // A container that has only begun is in nobody's status yet: its pod is certain all the same.
-  return {owner, found.container || home.container_id.empty() ? Naming::kComplete : Naming::kUnnamed};
+  return {owner, found.container || home.container_id.empty() ? Naming::kComplete : Naming::kUnnamed,
+          home.container_id};
 }
 
-OwnerFound container_owner(const CgroupHome& home, const NameBook& names) {
+OwnerFound container_owner(const std::string& runtime, const std::string& id, const NameBook& names) {
   Owner owner;
   owner.kind = OwnerKind::kContainer;
-  owner.runtime = home.runtime;
-  owner.container_id = home.container_id;
-  const auto daemon = names.containers.find(home.runtime);
-  if (daemon == names.containers.end() || !daemon->second) return {owner, Naming::kUnnamed};
-  const auto name = daemon->second->find(home.container_id);
-  if (name == daemon->second->end()) return {owner, Naming::kUnnamed};
+  owner.runtime = runtime;
+  owner.container_id = id;
+  const auto daemon = names.containers.find(runtime);
+  if (daemon == names.containers.end() || !daemon->second.names) return {owner, Naming::kUnnamed, id};
+  const auto name = daemon->second.names->find(id);
+  if (name == daemon->second.names->end()) return {owner, Naming::kUnnamed, id};
   owner.container = name->second;
-  return {owner, Naming::kComplete};
+  return {owner, Naming::kComplete, id};
+}
+
+OwnerFound host_owner(const CgroupHome& home) {
+  Owner owner;
+  owner.unit = home.unit;
+  owner.user = home.user;
+  return {owner, Naming::kComplete, {}};
+}
+
+// A user may call a cgroup of his by the id of somebody else's container, which only his own daemon cannot be fooled
+// by.
+OwnerFound user_owner(const CgroupHome& home, const NameBook& names) {
+  const auto daemon = names.containers.find(home.runtime);
+  const bool his = daemon != names.containers.end() && daemon->second.names && home.whole_path && !home.user.empty() &&
+                   daemon->second.user == home.user;
+  if (!his || !daemon->second.names->contains(home.container_id)) return host_owner(home);
+  return container_owner(home.runtime, home.container_id, names);
+}
+
+bool is_vouched_for(const CgroupHome& home, const NameBook& names) {
+  return names.pods && names.pods->by_uid(home.pod_uid) && lives_below(names.own_cgroup, home.node.cgroup);
 }
 
 }  // namespace
 
 OwnerFound owner_of(const CgroupHome& home, const NameBook& names) {
-  if (!home.pod_uid.empty()) return pod_owner(home, names);
-  Owner owner;
-  if (!home.slurm_job.empty()) {
-    owner.kind = OwnerKind::kSlurmJob;
-    owner.job = home.slurm_job;
-    owner.step = home.slurm_step;
-    return {owner, Naming::kComplete};
+  using Payer = CgroupHome::Payer;
+  switch (home.payer) {
+    case Payer::kPod: return pod_owner(home, names);
+    case Payer::kUser: return user_owner(home, names);
+    case Payer::kSlurmJob: {
+      Owner owner;
+      owner.kind = OwnerKind::kSlurmJob;
+      owner.job = home.slurm_job;
+      owner.step = home.slurm_step;
+      return {owner, Naming::kComplete, {}};
+    }
+    case Payer::kContainer: {
+      const bool nested = !home.pod_uid.empty();
+      if (nested && is_vouched_for(home, names)) return pod_owner(home, names);
+      const std::string& id = nested ? home.node.container_id : home.container_id;
+      if (id.empty()) break;  // a runtime's own process
+      return container_owner(nested ? home.node.runtime : home.runtime, id, names);
+    }
+    case Payer::kHost: break;
   }
-  if (!home.container_id.empty()) return container_owner(home, names);
-  owner.unit = home.unit;
-  owner.user = home.user;
-  return {owner, Naming::kComplete};
+  return host_owner(home);
 }
 
 }  // namespace gpuledger::identity

@@ -169,6 +169,10 @@ Result<std::string> ProcReader::read_cgroup(Pid pid) const {
   return read_file(path(pid, "cgroup"), kLargestCgroupFile);
 }
 
+std::string ProcReader::read_own_cgroup() const {
+  return read_file(root_ + "/self/cgroup", kLargestCgroupFile).value_or("");
+}
+
 std::optional<uint32_t> ProcReader::read_slurm_job(const std::string& cgroup_root,
                                                    const std::string& step_cgroup) const {
   const auto pids = read_file(cgroup_root + step_cgroup + "/slurm/cgroup.procs", kLargestProcFile);

@@ -43,6 +43,8 @@ class ProcReader {
   // kMalformed: the path is longer than the kernel prints (ENAMETOOLONG). A container that may make cgroups can do that
   // to its own processes.
   Result<std::string> read_cgroup(Pid pid) const;
+  // Of this program. Empty: not to be read, or this /proc does not show us.
+  std::string read_own_cgroup() const;
   // The number of a job that cgroups name by its SLUID; step_cgroup is CgroupHome::slurm_cgroup, cgroup_root where the
   // host's cgroups are mounted (/sys/fs/cgroup). Empty: not to be found. Reads a few files: keep the answer.
   std::optional<uint32_t> read_slurm_job(const std::string& cgroup_root, const std::string& step_cgroup) const;

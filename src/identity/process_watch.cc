@@ -13,11 +13,11 @@ ProcessWatch::~ProcessWatch() {
 }
 
 ProcessWatch::ProcessWatch(ProcessWatch&& other) noexcept
-    : enabled_(other.enabled_), descriptors_(std::exchange(other.descriptors_, {})) {}
+    : most_(other.most_), descriptors_(std::exchange(other.descriptors_, {})) {}
 
 bool ProcessWatch::add(Pid pid) {
-  if (!enabled_) return false;
   remove(pid);
+  if (descriptors_.size() >= most_) return false;
   const long descriptor = ::syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0);  // close-on-exec by itself
   if (descriptor < 0) return false;  // gone, too many open files, or an old kernel
   descriptors_[pid] = static_cast<int>(descriptor);

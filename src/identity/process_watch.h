@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <vector>
 
@@ -9,11 +10,12 @@ namespace gpuledger::identity {
 
 // Tells which processes have ended, for all of them in one system call: a thousand looks into /proc every second
 // would cost more than everything else the program does. Works where pids of /proc are pids of ours (pidfd_open knows
-// no other pid namespace) and from Linux 5.3 on; whoever cannot be watched is looked up in /proc instead.
+// no other pid namespace) and from Linux 5.3 on; whoever cannot be watched is looked up in /proc instead. Each watched
+// one takes a descriptor.
 class ProcessWatch {
  public:
-  // enabled: the pids come from our own pid namespace.
-  explicit ProcessWatch(bool enabled) : enabled_(enabled) {}
+  // most: 0 where the pids do not come from our own pid namespace.
+  explicit ProcessWatch(size_t most) : most_(most) {}
   ~ProcessWatch();
   ProcessWatch(ProcessWatch&& other) noexcept;
   ProcessWatch& operator=(ProcessWatch&&) = delete;
@@ -25,7 +27,7 @@ class ProcessWatch {
   std::vector<Pid> ended() const;
 
  private:
-  bool enabled_;
+  size_t most_;
   std::map<Pid, int> descriptors_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/descriptors.h"
 #include "identity/allocations.h"
 #include "identity/cgroup_path.h"
 
@@ -14,6 +15,8 @@ constexpr Nanoseconds kYoung = std::chrono::seconds(15);
 // An exec changes the name alone, so reading everybody again can take its time.
 constexpr Nanoseconds kReadAgain = std::chrono::minutes(1);
 constexpr int kReadAgainAtOnce = 16;
+// Half of what may be open at once is for watching processes: files, sockets and readers need the rest.
+constexpr size_t kWatchedShare = 2;
 constexpr const char* kCgroupRoot = "/sys/fs/cgroup";
 
 std::vector<Pid> pids_of(const SampleBatch& batch) {
@@ -29,7 +32,12 @@ std::vector<Pid> pids_of(const SampleBatch& batch) {
 }  // namespace
 
 Resolver::Resolver(ProcReader proc, NodeDirectory directory)
-    : proc_(std::move(proc)), view_(proc_.read_view()), directory_(std::move(directory)), watch_(view_.own_pids) {}
+    : proc_(std::move(proc)),
+      view_(proc_.read_view()),
+      directory_(std::move(directory)),
+      watch_(view_.own_pids ? descriptor_limit() / kWatchedShare : 0) {
+  names_.own_cgroup = proc_.read_own_cgroup();
+}
 
 std::shared_ptr<const IdentityMap> Resolver::resolve(const SampleBatch& batch) {
   std::vector<Pid> pids = pids_of(batch);
@@ -78,14 +86,15 @@ std::shared_ptr<const IdentityMap> Resolver::resolve(const SampleBatch& batch) {
 bool Resolver::take_names() {
   bool renamed = false;
   const auto take = [&](auto& held, auto fresh) {
-    if (held == fresh) return;
+    if (held == fresh) return false;
     held = std::move(fresh);
-    renamed = true;
+    return renamed = true;
   };
   if (directory_.pods) take(names_.pods, directory_.pods->view());
   if (directory_.allocations) take(grants_, directory_.allocations->view());
   for (const auto& source : directory_.containers) {
-    take(names_.containers[std::string(source->runtime())], source->view());
+    DaemonNames& daemon = names_.containers[std::string(source->runtime())];
+    if (take(daemon.names, source->view())) daemon.user = source->user();
   }
   changed_ |= renamed;
   return renamed;
@@ -108,7 +117,7 @@ bool Resolver::has_ended(Pid pid, const Known& known, const std::set<Pid>& ended
   if (known.watched) return ended.contains(pid);
   // Another start time: the pid is somebody else's now, but what the driver listed was the one who left.
   const auto start = proc_.read_start_ticks(pid);
-  return !start.ok() || *start != known.identity.key.start_ticks;
+  return start.ok() ? *start != known.identity.key.start_ticks : start.error().code == Code::kNotFound;
 }
 
 void Resolver::forget(Pid pid) {
@@ -123,12 +132,12 @@ void Resolver::meet(Pid pid, const SampleBatch& batch) {
   const auto before = known_.find(pid);
   const bool watched = before != known_.end() && before->second.watched ? true : watch_.add(pid);
   auto read = read_process(pid);
-  if (!read) {
-    if (before != known_.end()) {
-      forget(pid);
-    } else {
+  if (!read.ok()) {
+    if (before == known_.end()) {
       watch_.remove(pid);
-    }
+    } else if (read.error().code == Code::kNotFound) {
+      forget(pid);
+    }  // else it is as it was: what cannot be read now has not ended
     return;
   }
   const bool same = before != known_.end() && before->second.identity.key == read->identity.key;
@@ -136,6 +145,7 @@ void Resolver::meet(Pid pid, const SampleBatch& batch) {
   read->watched = same || before == known_.end() ? watched : watch_.add(pid);
   read->last_read = batch.at.steady;
   read->first_read = same ? before->second.first_read : batch.at.steady;
+  if (!read->home_is_read && same) read->home = before->second.home;
   give_name(*read);
   // Most look as they did a minute ago.
   changed_ |= !same || before->second.identity != read->identity || before->second.naming != read->naming;
@@ -143,51 +153,56 @@ void Resolver::meet(Pid pid, const SampleBatch& batch) {
   known_[pid] = std::move(*read);
 }
 
-std::optional<Resolver::Known> Resolver::read_process(Pid pid) {
+Result<Resolver::Known> Resolver::read_process(Pid pid) {
   constexpr int kTries = 2;  // a pid that changes hands twice in a row is not worth a third look
   for (int attempt = 0; attempt < kTries; ++attempt) {
     const auto before = proc_.read_start_ticks(pid);
-    if (!before.ok()) {
-      if (before.error().code == Code::kPermission) ++errors_["permission"];
-      return std::nullopt;
-    }
+    if (!before.ok()) return failed(before.error());
     const auto name = proc_.read_name(pid);
-    CgroupHome home = read_home(pid);
+    if (!name.ok() && name.error().code != Code::kNotFound) return failed(name.error());
+    Known known;
+    if (const Status home = read_home(pid, known); !home.ok()) return home.error();
     const auto after = proc_.read_start_ticks(pid);
-    if (!after.ok()) return std::nullopt;
+    if (!after.ok()) return failed(after.error());
     if (*before != *after) continue;
 
-    Known known;
     known.identity.key = {pid, *before};
-    known.identity.name = name.ok() ? *name : "unknown";
+    known.identity.name = name.value_or("unknown");
     known.identity.start_time_seconds = proc_.start_time_seconds(*before);
-    known.identity.container_id = home.container_id;
-    known.home = std::move(home);
     return known;
   }
-  return std::nullopt;
+  return Error{Code::kNotFound, "changes hands"};
 }
 
-CgroupHome Resolver::read_home(Pid pid) {
+Error Resolver::failed(const Error& error) {
+  if (error.code != Code::kNotFound) ++errors_[code_name(error.code)];
+  return error;
+}
+
+// An error: may be read another time.
+Status Resolver::read_home(Pid pid, Known& known) {
   const auto cgroup = proc_.read_cgroup(pid);
   if (!cgroup.ok()) {
     if (cgroup.error().code != Code::kNotFound) ++errors_[std::string("cgroup_") + code_name(cgroup.error().code)];
-    return {};
+    return cgroup.error().code == Code::kUnavailable ? Status(cgroup.error()) : ok_status();
   }
-  CgroupHome home = parse_cgroup(*cgroup);
+  known.home_is_read = true;
+  CgroupHome& home = known.home;
+  home = parse_cgroup(*cgroup);
   if (home.verdict == CgroupHome::Verdict::kAmbiguous) ++errors_["cgroup_ambiguous"];
   if (home.verdict == CgroupHome::Verdict::kInvalid) ++errors_["cgroup_invalid"];
-  if (!home.slurm_cgroup.empty()) {
+  if (home.payer == CgroupHome::Payer::kSlurmJob && !home.slurm_cgroup.empty()) {
     // Slurm 26.05 and newer: the path has a name of Slurm's own in place of the job's number.
     if (const auto job = proc_.read_slurm_job(kCgroupRoot, home.slurm_cgroup)) home.slurm_job = std::to_string(*job);
   }
   if (home.user.empty()) home.user = proc_.read_uid(pid);
-  return home;
+  return ok_status();
 }
 
 void Resolver::give_name(Known& known) const {
   OwnerFound found = owner_of(known.home, names_);
   known.identity.owner = std::move(found.owner);
+  known.identity.container_id = std::move(found.container_id);
   known.naming = found.naming;
 }
 
@@ -202,7 +217,9 @@ void Resolver::infer_pods(const SampleBatch& batch) {
     std::set<std::string> uids;
     for (const ProcessSample& process : device.processes) {
       const auto known = known_.find(process.pid);
-      if (known != known_.end() && !known->second.home.pod_uid.empty()) uids.insert(known->second.home.pod_uid);
+      if (known == known_.end()) continue;
+      const Owner& owner = known->second.identity.owner;
+      if (owner.kind == OwnerKind::kPod) uids.insert(owner.pod_uid);
     }
     if (uids.size() != 1) continue;
     told |=

@@ -37,13 +37,15 @@ class Resolver {
     Naming naming = Naming::kComplete;
     Nanoseconds first_read{0};
     Nanoseconds last_read{0};
+    bool home_is_read = false;  // false: its cgroups could not be read
     bool watched = false;
   };
 
   // Reads name and home between two looks at the start time, so that a pid that changes hands midway is never given
-  // the other's name. Empty: no such process.
-  std::optional<Known> read_process(Pid pid);
-  CgroupHome read_home(Pid pid);
+  // the other's name. kNotFound: no such process; any other error says nothing about whether it lives.
+  Result<Known> read_process(Pid pid);
+  Status read_home(Pid pid, Known& known);
+  Error failed(const Error& error);
   void give_name(Known& known) const;
   bool has_ended(Pid pid, const Known& known, const std::set<Pid>& ended) const;
   bool is_young(const Known& known, const SampleBatch& batch) const;

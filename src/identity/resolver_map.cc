@@ -15,7 +15,7 @@ std::shared_ptr<const IdentityMap> Resolver::write_map(const SampleBatch& batch)
     if (known != known_.end()) {
       map->by_pid.emplace_hint(map->by_pid.end(), pid, known->second.identity);
       const bool expected = known->second.identity.owner.kind != OwnerKind::kContainer ||
-                            names_.containers.contains(known->second.home.runtime);
+                            names_.containers.contains(known->second.identity.owner.runtime);
       const bool nameless = known->second.naming != Naming::kComplete && expected;
       const bool ambiguous = known->second.home.verdict == CgroupHome::Verdict::kAmbiguous;
       if (nameless || ambiguous) ++map->without_owner;

@@ -2,6 +2,7 @@
 
 import re
 import signal
+import stat
 import subprocess
 import time
 import unittest
@@ -162,8 +163,57 @@ class StateTest(harness.Case):
         with self.start() as ledger:  # what was killed holds nothing
             self.assert_goes_on(before, ledger.metrics())
 
+    def second(self, path):
+        return subprocess.run(
+            [harness.BINARY, "once", "--backend=sim", f"--state-file={path}", "--sample-interval=200ms"],
+            capture_output=True, text=True, timeout=20 * harness.SLOW, check=False, env=harness.clean_environment())
+
+    def test_a_link_lets_nobody_else_in(self):
+        with self.start() as ledger:
+            self.run_for_a_while(ledger)
+            (self.folder / "link").symlink_to(self.file)
+            done = self.second(self.folder / "link")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("a symbolic link", done.stderr)
+            self.assertTrue((self.folder / "link").is_symlink())
+        other = self.folder / "other"
+        (self.folder / "other.lock").symlink_to(self.folder / "elsewhere")
+        done = self.second(other)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("cannot lock", done.stderr)
+
+    def test_of_two_writers_one_stops_where_the_lock_was_removed(self):
+        up = lambda ledger: ledger.metrics().value("gpu_ledger_source_up", source="state-file")
+        with self.start() as first:
+            self.run_for_a_while(first)
+            (self.folder / "state.lock").unlink()
+            harness.wait_until((self.folder / "state.lock").exists, 5, "the lock, made anew")
+            self.assertEqual(self.second(self.file).returncode, 1, "the first still keeps it")
+            self.assertEqual(up(first), 1)
+            # A second one that comes at the very moment: the first must give way, for only one can go on.
+            first.send(signal.SIGSTOP)
+            (self.folder / "state.lock").unlink()
+            with self.start() as second:
+                first.send(signal.SIGCONT)
+                harness.wait_until(lambda: up(first) == 0, 5, "the first to stop writing")
+                before = second.metrics()
+                first.stop()
+                self.assertEqual(up(second), 1)
+                self.assertTrue(self.recent.exists(), "not the first one's to remove")
+                second.stop(signal.SIGKILL)
+        with self.start() as third:
+            self.assert_goes_on(before, third.metrics())
+
+    def test_nobody_else_may_read_it(self):
+        with self.start() as ledger:
+            for path in (self.file, self.recent):
+                self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o600)
+            ledger.stop()
+        with self.start("--state-file-mode=0644") as ledger:
+            self.assertEqual(stat.S_IMODE(self.recent.stat().st_mode), 0o644)
+
     def test_a_wrong_path_is_said_at_the_start(self):
-        for path, why in ((self.folder / "none" / "state", "none"), (self.folder, "not a regular file")):
+        for path, why in ((self.folder / "none" / "state", "none"), (self.folder, "Is a directory")):
             done = subprocess.run(
                 [harness.BINARY, "serve", "--backend=sim", f"--listen-address=127.0.0.1:{harness.free_port()}",
                  f"--state-file={path}"], capture_output=True, text=True, timeout=20 * harness.SLOW, check=False,

@@ -88,6 +88,40 @@ class TextfileTest(harness.Case):
         self.assert_balanced(printed)
         self.assertTrue(printed.find("my_gpu_process_sm_utilization_ratio"))
 
+    def test_what_is_no_regular_file_is_refused_and_left_alone(self):
+        os.mkfifo(self.folder / "fifo")
+        (self.folder / "link").symlink_to(self.folder / "elsewhere")
+        names = ["fifo", "link"]
+        try:
+            os.mknod(self.folder / "full", 0o666 | stat.S_IFCHR, os.makedev(1, 7))
+            names.append("full")
+        except PermissionError:
+            pass  # not root
+        for name in names:
+            kind = (self.folder / name).lstat()
+            for command in ("once", "serve"):
+                done = subprocess.run(
+                    [harness.BINARY, command, "--backend=sim", f"--listen-address=127.0.0.1:{harness.free_port()}",
+                     "--sample-interval=200ms", f"--textfile={self.folder / name}"], env=harness.clean_environment(),
+                    timeout=20 * harness.SLOW, capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, 1, name)
+                self.assertIn(f"cannot write {self.folder / name}: ", done.stderr)
+                self.assertEqual((self.folder / name).lstat().st_ino, kind.st_ino, "replaced or removed")
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), sorted(names))
+
+    def test_its_rights_are_a_setting(self):
+        subprocess.run([harness.BINARY, "once", "--backend=sim", f"--textfile={self.file}", "--textfile-mode=0640",
+                        "--sample-interval=200ms"], check=True, env=harness.clean_environment(),
+                       timeout=20 * harness.SLOW, capture_output=True)
+        self.assertEqual(stat.S_IMODE(self.file.stat().st_mode), 0o640)
+
+    def test_what_a_killed_program_left_goes_at_the_next_start(self):
+        (self.folder / ".gpu.prom.a1B2c3").write_text("half", encoding="utf-8")
+        with harness.Ledger(f"--textfile={self.file}", *harness.FAST) as ledger:
+            harness.wait_until(self.file.exists, 5, "the textfile")
+            self.assert_alone()
+            ledger.stop()
+
     def test_a_killed_program_leaves_no_half_file(self):
         with harness.Ledger(f"--textfile={self.file}", *harness.FAST) as ledger:
             harness.wait_until(self.file.exists, 5, "the textfile")

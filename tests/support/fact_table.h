@@ -2,19 +2,19 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace gpuledger::testing {
 
-// Tables of strings met in the wild, which lie beside the checkout where the project is developed and are not part of
-// it. Empty where they are missing: the caller skips.
-inline std::optional<std::vector<std::vector<std::string>>> read_fact_table(const std::string& name) {
-  std::ifstream file(std::string(GPU_LEDGER_SOURCE_DIR) + "/../shared/facts/" + name);
-  if (!file) return std::nullopt;
-  std::vector<std::vector<std::string>> rows;
+using TableRows = std::vector<std::vector<std::string>>;
+
+// Fields between tabs. Lines that begin with # and the first line after them, the header, are left out. Empty: no such
+// file.
+inline TableRows read_table(const std::string& path) {
+  std::ifstream file(path);
+  TableRows rows;
   bool header = true;
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with("#")) continue;
@@ -30,6 +30,17 @@ inline std::optional<std::vector<std::vector<std::string>>> read_fact_table(cons
     rows.push_back(std::move(row));
   }
   return rows;
+}
+
+// The project's own, in tests/data.
+inline TableRows read_own_table(const std::string& name) {
+  return read_table(std::string(GPU_LEDGER_SOURCE_DIR) + "/tests/data/" + name);
+}
+
+// Strings met in the wild, of which some are others': they lie beside the checkout where the project is developed and
+// are not part of it. Every shape of theirs is in our own table too, so elsewhere nothing is missed.
+inline TableRows read_outside_table(const std::string& name) {
+  return read_table(std::string(GPU_LEDGER_SOURCE_DIR) + "/../shared/facts/" + name);
 }
 
 // \n, \t, \\ and \xNN.

@@ -1,7 +1,5 @@
 #include "attribute/state/state_file.h"
 
-#include <sys/stat.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <optional>
@@ -20,13 +18,6 @@ std::string set_aside(const std::string& path, int64_t unix_time, const std::str
   const bool moved = std::rename(path.c_str(), aside.c_str()) == 0;
   return "the ledger starts without this state: " + why +
          (moved ? "; kept as " + aside : "; " + errno_error("cannot rename", path, errno).message);
-}
-
-// A directory or a device by mistake must not be renamed, nor a pipe waited for.
-Status check_kind(const std::string& path) {
-  struct stat entry {};
-  if (::stat(path.c_str(), &entry) != 0 || S_ISREG(entry.st_mode)) return ok_status();
-  return Error{Code::kMalformed, path + " is not a regular file"};
 }
 
 std::optional<EngineState> read_one(const std::string& path, int64_t unix_time, std::vector<std::string>& warnings) {
@@ -50,7 +41,7 @@ std::string recent_state_path(const std::string& path) {
 
 Result<StateFound> read_state_files(const std::string& path, int64_t unix_time) {
   for (const std::string& name : {path, recent_state_path(path)}) {
-    if (const Status usable = check_kind(name); !usable.ok()) return usable.error();
+    if (const Status usable = check_regular_or_absent(name); !usable.ok()) return usable.error();
   }
   StateFound found;
   auto durable = read_one(path, unix_time, found.warnings);

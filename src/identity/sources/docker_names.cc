@@ -61,6 +61,11 @@ std::shared_ptr<const ContainerNames> DockerNames::view() const {
   return view_;
 }
 
+std::string DockerNames::user() const {
+  const std::lock_guard lock(mutex_);
+  return user_;
+}
+
 PollThread::Next DockerNames::look(const std::stop_token& stop) {
   const Peer peer{options_.socket, "", 0, std::nullopt};
   const auto failed = [&](const Error& error) {
@@ -93,7 +98,7 @@ PollThread::Next DockerNames::look(const std::stop_token& stop) {
   if (!fed) return failed(fed.error());
   if (!list.complete()) return failed({Code::kMalformed, "a list without its end"});
   for (uint64_t i = 0; i < list.skipped(); ++i) health_.counts("malformed");
-  publish(now);
+  publish(now, reply->peer_user);
   health_.works();
   return {options_.period};
 }
@@ -108,13 +113,14 @@ void DockerNames::add(std::string_view text, Time now) {
   if (!name.empty()) known_[std::move(key)] = {std::move(name), now};
 }
 
-void DockerNames::publish(Time now) {
+void DockerNames::publish(Time now, std::optional<uint32_t> user) {
   std::erase_if(known_, [&](const auto& entry) { return now - entry.second.seen > options_.keep_gone; });
   auto names = std::make_shared<ContainerNames>();
   names->reserve(known_.size());
   for (const auto& [id, known] : known_) names->emplace(id, known.name);
   const std::lock_guard lock(mutex_);
   view_ = std::move(names);
+  user_ = user ? std::to_string(*user) : std::string();
 }
 
 }  // namespace gpuledger::identity

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -43,6 +44,7 @@ class DockerNames final : public ContainerSource {
 
   std::string_view runtime() const override { return options_.runtime; }
   std::shared_ptr<const ContainerNames> view() const override;
+  std::string user() const override;
   SourceHealth health() const override { return health_.get(); }
   void look_again() override { thread_.ask(); }
 
@@ -53,13 +55,14 @@ class DockerNames final : public ContainerSource {
   };
   PollThread::Next look(const std::stop_token& stop);
   void add(std::string_view container, std::chrono::steady_clock::time_point now);
-  void publish(std::chrono::steady_clock::time_point now);
+  void publish(std::chrono::steady_clock::time_point now, std::optional<uint32_t> user);
 
   const DockerOptions options_;
   HealthCell health_;
   std::unordered_map<std::string, Known> known_;  // the thread's own
   mutable std::mutex mutex_;
   std::shared_ptr<const ContainerNames> view_;
+  std::string user_;
   PollThread thread_;  // last: it uses the others
 };
 

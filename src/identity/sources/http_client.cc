@@ -185,6 +185,7 @@ Result<HttpReply> HttpClient::get(const HttpRequest& request, const BodySink& si
   if (auto sent = (*wire)->write(text, Interrupt::Clock::now() + request.head_within); !sent) return sent.error();
   ReplyParser parser(request, sink);
   if (auto read = read_reply(**wire, parser, request, begin); !read) return read.error();
+  parser.reply().peer_user = (*wire)->peer_user();
   return std::move(parser.reply());
 }
 

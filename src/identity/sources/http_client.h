@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,7 +32,8 @@ struct HttpRequest {
 struct HttpReply {
   unsigned status = 0;
   std::string retry_after;
-  std::string body;  // of a status other than 200: its first 64 KiB, where a reason may be
+  std::optional<uint32_t> peer_user;  // of a unix socket: uid of who listens
+  std::string body;                   // of a status other than 200: its first 64 KiB, where a reason may be
 };
 
 // Takes the body of a 200 as it comes, and an empty piece once its head is there and whenever nothing more has come for

@@ -203,6 +203,14 @@ Status Wire::write(std::string_view bytes, Deadline deadline) {
   return ok_status();
 }
 
+std::optional<uint32_t> Wire::peer_user() const {
+  ucred who{};
+  socklen_t size = sizeof who;
+  // TCP answers too, with nobody's uid.
+  if (::getsockopt(fd_.get(), SOL_SOCKET, SO_PEERCRED, &who, &size) != 0 || who.pid == 0) return std::nullopt;
+  return who.uid;
+}
+
 Result<size_t> Wire::read(char* to, size_t size, Deadline deadline) {
   while (true) {
     // Somebody who never stops sending must not keep us from ending.

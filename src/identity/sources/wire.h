@@ -45,6 +45,8 @@ class Wire {
   Status write(std::string_view bytes, Deadline deadline);
   // 0: the other side ended the connection in order.
   Result<size_t> read(char* to, size_t size, Deadline deadline);
+  // The uid of who listens on a unix socket, as the kernel noted it. Empty: another kind of connection.
+  std::optional<uint32_t> peer_user() const;
 
  private:
   Wire(UniqueFd fd, const Interrupt& interrupt) : fd_(std::move(fd)), interrupt_(interrupt) {}

@@ -47,6 +47,14 @@ TEST(WrongUse, ExactTime) {
   }
 }
 
+TEST(WrongUse, RightsOfFiles) {
+  for (const char* wrong : {"", "0400", "0777", "0648", "rw", "00644", "4644", "-600"}) {
+    EXPECT_EQ(
+        error_of({std::string("--state-file-mode=") + wrong}),
+        std::string("--state-file-mode: \"") + wrong + "\" is not a file's rights in octal between 0600 and 0666");
+  }
+}
+
 TEST(WrongUse, MissingValue) {
   expect_all({
       {{"--log-level"}, "--log-level: needs a value (debug, info, warn or error)"},

@@ -215,6 +215,15 @@ TEST(Config, SlowReadingsAndTheTextfilesDcgmNamesAreThereOnRequestOnly) {
   EXPECT_THAT(changes_needing_restart(both, Config{}), testing::ElementsAre("textfile-dcgm", "dcgm-pcie-throughput"));
 }
 
+TEST(Config, TheStateIsForTheProgramAloneAndTheTextfileForAll) {
+  EXPECT_EQ(config_of({}).state_file_mode, 0600u);
+  EXPECT_EQ(config_of({}).textfile_mode, 0644u);
+  const Config given = config_of({"--state-file-mode=0640", "--textfile-mode=640"});
+  EXPECT_EQ(given.state_file_mode, 0640u);
+  EXPECT_EQ(given.textfile_mode, 0640u);
+  EXPECT_THAT(changes_needing_restart(given, Config{}), testing::ElementsAre("textfile-mode", "state-file-mode"));
+}
+
 TEST(Config, AccountingSaysWhatToDo) {
   EXPECT_EQ(config_of({"accounting", "status"}).command, Command::kAccounting);
   EXPECT_EQ(config_of({"accounting", "status"}).accounting, AccountingAction::kStatus);

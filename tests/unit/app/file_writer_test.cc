@@ -2,9 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <condition_variable>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <vector>
 
@@ -105,6 +107,25 @@ TEST_F(FileWriterTest, RemovesWhatItWrote) {
   EXPECT_TRUE(file_is_there());
   EXPECT_TRUE(writer.remove(5s));
   EXPECT_FALSE(file_is_there());
+}
+
+TEST_F(FileWriterTest, RemovesNothingThatItDidNotWrite) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  FileWriter refused("file", path_, quick);
+  refused.post(text("text"));
+  EXPECT_TRUE(refused.wait(5s));
+  EXPECT_FALSE(refused.health().up);
+  EXPECT_TRUE(refused.remove(5s));
+  EXPECT_TRUE(file_is_there());
+}
+
+TEST_F(FileWriterTest, ClearsUpAfterAKilledOne) {
+  const std::string left = tree_.root() + "/.gpu.prom.abc123";
+  std::ofstream(left) << "half";
+  FileWriter writer("file", path_, quick);
+  writer.post(text("text"));
+  EXPECT_TRUE(writer.wait(5s));
+  EXPECT_FALSE(std::filesystem::exists(left));
 }
 
 TEST_F(FileWriterTest, FinishWritesWhatWaits) {

@@ -2,10 +2,13 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
 namespace gpuledger {
 namespace {
@@ -64,6 +67,43 @@ TEST_F(FileTest, FailedRenameLeavesNothingBehind) {
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().message, "cannot write " + path + ": Is a directory");
   EXPECT_EQ(entries(), 1u);
+}
+
+TEST_F(FileTest, OnlyARegularFileIsReplaced) {
+  ASSERT_EQ(::mkfifo(at("fifo").c_str(), 0600), 0);
+  ASSERT_TRUE(write_file_atomically(at("target"), "old").ok());
+  fs::create_symlink(at("target"), at("link"));
+  fs::create_symlink(at("nowhere"), at("dangling"));
+  const std::string device = at("full");
+  const bool may_make_devices = ::mknod(device.c_str(), S_IFCHR | 0666, makedev(1, 7)) == 0;
+  for (const char* name : {"fifo", "link", "dangling", "full"}) {
+    if (name == std::string("full") && !may_make_devices) continue;
+    const auto kind = fs::symlink_status(at(name)).type();
+    const Status status = write_file_atomically(at(name), "new");
+    ASSERT_FALSE(status.ok()) << name;
+    EXPECT_EQ(status.error().code, Code::kMalformed) << name;
+    EXPECT_TRUE(status.error().message.starts_with("cannot write " + at(name) + ": ")) << status.error().message;
+    EXPECT_EQ(fs::symlink_status(at(name)).type(), kind) << name;
+  }
+  EXPECT_EQ(*read_file(at("target"), 10), "old");
+  EXPECT_EQ(entries(), may_make_devices ? 5u : 4u) << "no temporary file is left";
+}
+
+TEST_F(FileTest, WhatAKilledWriterLeftIsRemoved) {
+  ASSERT_TRUE(write_file_atomically(at("gpu.prom"), "x").ok());
+  for (const char* name : {".gpu.prom.abc123", ".gpu.prom.XYZ789"}) std::ofstream(at(name)) << "half";
+  for (const char* name : {".gpu.prom.abc1234", ".gpu.prom.abc", "gpu.prom.abc123", ".other.prom.abc123"})
+    std::ofstream(at(name)) << "somebody else's";
+  std::ofstream(at(".gpu.prom.living")) << "half";
+  const UniqueFd living(::open(at(".gpu.prom.living").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::flock(living.get(), LOCK_EX | LOCK_NB), 0);
+  fs::create_directory(at(".gpu.prom.folder"));
+  remove_left_temporaries(at("gpu.prom"));
+  EXPECT_FALSE(fs::exists(at(".gpu.prom.abc123")));
+  EXPECT_FALSE(fs::exists(at(".gpu.prom.XYZ789")));
+  EXPECT_TRUE(fs::exists(at(".gpu.prom.living"))) << "somebody is writing it";
+  EXPECT_EQ(entries(), 7u);
+  remove_left_temporaries(at("no/such/folder/gpu.prom"));
 }
 
 TEST_F(FileTest, MissingDirectoryIsNamed) {

@@ -32,22 +32,30 @@ std::string read(const std::string& path) {
   return home.runtime + " " + shown(home.container_id) + " " + shown(home.pod_uid);
 }
 
-TEST(ParseCgroup, EveryRowOfTheTableOfRealPaths) {
-  const auto rows = testing::read_fact_table("cgroups.tsv");
-  if (!rows) GTEST_SKIP() << "no ../shared/facts/cgroups.tsv beside the checkout";
-  EXPECT_GT(rows->size(), 100u);
+// What both tables ask for, in their order.
+Texts read_row(const std::string& cgroup) {
+  const CgroupHome home = parse_cgroup(testing::without_table_escapes(cgroup));
   const auto or_dash = [](const std::string& text) { return text.empty() ? "-" : text; };
-  for (const auto& row : *rows) {
+  const std::string runtime = home.verdict == Verdict::kAmbiguous ? "ambiguous"
+                              : home.verdict == Verdict::kInvalid ? "invalid"
+                                                                  : home.runtime;
+  const std::string job = home.slurm_job.starts_with('s') ? "sluid:" + home.slurm_job : or_dash(home.slurm_job);
+  return {runtime, or_dash(home.container_id), or_dash(home.pod_uid), job};
+}
+
+TEST(ParseCgroup, EveryRowOfTheTable) {
+  const auto rows = testing::read_own_table("cgroups.tsv");
+  EXPECT_GT(rows.size(), 130u);
+  constexpr const char* kPayers[] = {"host", "user", "container", "job", "pod"};
+  for (const auto& row : rows) {
+    ASSERT_EQ(row.size(), 7u) << row[0];
+    EXPECT_EQ(read_row(row[1]), Texts(row.begin() + 2, row.begin() + 6)) << row[0];
+    const auto payer = parse_cgroup(testing::without_table_escapes(row[1])).payer;
+    EXPECT_EQ(kPayers[static_cast<size_t>(payer)], row[6]) << row[0];
+  }
+  for (const auto& row : testing::read_outside_table("cgroups.tsv")) {
     ASSERT_GE(row.size(), 7u) << row[0];
-    const CgroupHome home = parse_cgroup(testing::without_table_escapes(row[2]));
-    const std::string runtime = home.verdict == Verdict::kAmbiguous ? "ambiguous"
-                                : home.verdict == Verdict::kInvalid ? "invalid"
-                                                                    : home.runtime;
-    const std::string job = home.slurm_job.starts_with('s') ? "sluid:" + home.slurm_job : or_dash(home.slurm_job);
-    EXPECT_EQ(runtime, row[3]) << row[0];
-    EXPECT_EQ(or_dash(home.container_id), row[4]) << row[0];
-    EXPECT_EQ(or_dash(home.pod_uid), row[5]) << row[0];
-    EXPECT_EQ(job, row[6]) << row[0];
+    EXPECT_EQ(read_row(row[2]), Texts(row.begin() + 3, row.begin() + 7)) << row[0];
   }
 }
 
@@ -139,6 +147,81 @@ TEST(ParseCgroup, AUsersOwnContainersAreNotAskedOfKubernetes) {
   EXPECT_FALSE(parse_cgroup("1:name=systemd:/machine.slice/libpod-" + kId + ".scope\n2:cpu:" + user + "/libpod-" + kId +
                             ".scope\n")
                    .ask_kubernetes);
+}
+
+using Payer = CgroupHome::Payer;
+
+TEST(ParseCgroup, TheOutermostThatNobodyBelowCouldHaveMadePays) {
+  const std::string pod = "/kubepods/pod" + kUid + "/" + kId;
+  const std::string job = "/system.slice/slurmstepd.scope/job_7/step_0/user/task_0";
+  const std::string docker = "/docker/" + kOtherId;
+  const std::string user = "/user.slice/user-1000.slice/user@1000.service";
+  const struct {
+    std::string path;
+    Payer payer;
+  } rows[] = {
+      {pod, Payer::kPod},
+      {"/system.slice/containerd.service/" + kSlice + ":cri-containerd:" + kId, Payer::kPod},
+      {"/podruntime.slice/snap.microk8s.daemon-containerd.service" + pod, Payer::kPod},
+      {pod + docker + job, Payer::kPod},
+      {job, Payer::kSlurmJob},
+      {job + docker, Payer::kSlurmJob},
+      {job + pod, Payer::kSlurmJob},
+      {"/slurm/uid_5/job_7/step_0" + pod, Payer::kSlurmJob},
+      {docker, Payer::kContainer},
+      {docker + job, Payer::kContainer},
+      {docker + "/slurm/uid_5/job_7", Payer::kContainer},
+      {docker + pod, Payer::kContainer},
+      {"/system.slice/docker-" + kOtherId + ".scope/kubelet.slice" + kPodSlice, Payer::kContainer},
+      {"/system.slice/garden.service/garden/ab-cd-12", Payer::kContainer},
+      {"/system.slice/systemd-nspawn@box.service/payload" + job, Payer::kContainer},
+      {user, Payer::kUser},
+      {user + docker, Payer::kUser},
+      {user + pod, Payer::kUser},
+      {user + job, Payer::kUser},
+      {"/system.slice/mine.service", Payer::kHost},
+      {"/system.slice/mine.service" + pod, Payer::kHost},
+      {"/system.slice/mine.service" + kPodSlice + "/cri-containerd-" + kId + ".scope", Payer::kHost},
+      {"/system.slice/mine.service" + job, Payer::kHost},
+      {"/system.slice/mine.service" + docker, Payer::kHost},
+      {"/system.slice/mine.service/libpod-payload-" + kId, Payer::kHost},
+      {"/system.slice/mine.service/containerd.service/" + kSlice + ":cri-containerd:" + kId, Payer::kHost},
+      {"/system.slice/run-r1.scope" + job, Payer::kHost},
+      {"/system.slice/run-r1.scope" + pod, Payer::kHost},
+      {"/", Payer::kHost},
+  };
+  for (const auto& row : rows) EXPECT_EQ(home_of(row.path).payer, row.payer) << row.path;
+  EXPECT_EQ(home_of("/system.slice/mine.service" + pod).unit, "mine.service");
+  EXPECT_EQ(home_of("/system.slice/run-r1.scope/theirs.service").unit, "") << "a name below a scope is only a claim";
+  EXPECT_EQ(home_of("/system.slice/mine.service/user-0.slice").user, "") << "and so is a user's below a service";
+  EXPECT_EQ(home_of("/system.slice/mine.service/user-0.slice").payer, Payer::kHost);
+}
+
+TEST(ParseCgroup, APodBelowAContainerTellsOfBoth) {
+  const CgroupHome home = home_of("/system.slice/docker-" + kOtherId + ".scope/kubepods/pod" + kUid + "/" + kId);
+  EXPECT_EQ(home.pod_uid, kUid);
+  EXPECT_EQ(home.container_id, kId);
+  EXPECT_EQ(home.node.runtime, "docker");
+  EXPECT_EQ(home.node.container_id, kOtherId);
+  EXPECT_EQ(home.node.cgroup, "/system.slice/docker-" + kOtherId + ".scope");
+  EXPECT_EQ(home_of("/../../docker/" + kOtherId + "/kubepods/pod" + kUid + "/" + kId).node.cgroup, "")
+      << "what stands above is hidden";
+  EXPECT_EQ(home_of("/kubepods/pod" + kUid + "/" + kId).node.runtime, "");
+  const CgroupHome torn = parse_cgroup("1:a:/docker/" + kOtherId + "/kubepods/pod" + kUid + "/" + kId +
+                                       "\n2:b:/docker/" + kOtherId + "/kubepods/pod" + kOtherUid + "/" + kId + "\n");
+  EXPECT_EQ(torn.verdict, Verdict::kClear) << "nobody gets out of a bill by claims that contradict each other";
+  EXPECT_EQ(torn.payer, Payer::kContainer);
+  EXPECT_EQ(torn.container_id, kOtherId);
+  EXPECT_EQ(torn.pod_uid, "");
+}
+
+TEST(LivesBelow, WholeSegmentsOfWholePaths) {
+  const std::string own = "3:cpu:/docker/a/b\n0::/x\n";
+  for (const char* above : {"/docker", "/docker/a", "/docker/a/b", "/x"}) EXPECT_TRUE(lives_below(own, above)) << above;
+  for (const char* other : {"/docker/", "/dock", "/docker/a/b/c", "/docker/b", "/y", ""})
+    EXPECT_FALSE(lives_below(own, other)) << other;
+  EXPECT_FALSE(lives_below("0::/../docker/a\n", "/docker"));
+  EXPECT_FALSE(lives_below("", "/docker"));
 }
 
 TEST(ParseCgroup, ContainersWithoutAPod) {

@@ -1,11 +1,16 @@
 #include "identity/resolver.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <filesystem>
 
+#include "base/file.h"
 #include "support/proc_tree.h"
 
 namespace gpuledger::identity {
@@ -53,8 +58,10 @@ class FixedContainers final : public ContainerSource {
   void name(const std::string& id, const std::string& name) {
     view_ = std::make_shared<const ContainerNames>(ContainerNames{{id, name}});
   }
+  std::string user() const override { return uid; }
   void look_again() override { ++asked; }
   int asked = 0;
+  std::string uid = "0";
 
  private:
   std::shared_ptr<const ContainerNames> view_;
@@ -201,6 +208,84 @@ TEST_F(ResolverTest, ContainersHaveNamesWhereTheirDaemonTells) {
   EXPECT_EQ(map->without_owner, 0u);
 }
 
+const std::string kOtherId(64, 'b');
+const std::string kUsersDocker =
+    "0::/user.slice/user-1000.slice/user@1000.service/app.slice/docker-" + kId + ".scope\n";
+
+TEST_F(ResolverTest, AUsersCgroupIsNotLookedUpInRootsDocker) {
+  tree_.add(7, "miner", 2, kUsersDocker);
+  containers_->name(kId, "somebody-elses");
+  const auto map = resolver_.resolve(batch_of({7}));
+  EXPECT_EQ(map->by_pid.at(7).owner.kind, OwnerKind::kHost);
+  EXPECT_EQ(map->by_pid.at(7).owner.user, "1000");
+  EXPECT_EQ(map->by_pid.at(7).owner.container, "");
+  EXPECT_EQ(map->by_pid.at(7).container_id, "") << "anybody may write an id there";
+  EXPECT_EQ(map->without_owner, 0u);
+}
+
+TEST_F(ResolverTest, AUsersOwnDaemonNamesHisContainersAndNobodyElses) {
+  tree_.add(7, "train", 2, kUsersDocker);
+  tree_.add(8, "train", 2, "0::/user.slice/user-1001.slice/user@1001.service/docker-" + kId + ".scope\n");
+  tree_.add(9, "train", 2, "0::/../user-1000.slice/docker-" + kId + ".scope\n");
+  containers_->uid = "1000";
+  containers_->name(kId, "chat");
+  const auto map = resolver_.resolve(batch_of({7, 8, 9}));
+  EXPECT_EQ(map->by_pid.at(7).owner.kind, OwnerKind::kContainer);
+  EXPECT_EQ(map->by_pid.at(7).owner.container, "chat");
+  EXPECT_EQ(map->by_pid.at(7).container_id, kId);
+  EXPECT_EQ(map->by_pid.at(8).owner.user, "1001");
+  EXPECT_EQ(map->by_pid.at(8).owner.kind, OwnerKind::kHost);
+  EXPECT_EQ(map->by_pid.at(9).owner.kind, OwnerKind::kHost) << "whose slice it is cannot be told";
+}
+
+TEST_F(ResolverTest, ClaimsBelowAContainerAServiceOrAJobAreNotBelieved) {
+  pods_->name_pod();
+  const std::string pod = "/kubepods/burstable/pod" + kUid + "/" + kId + "\n";
+  tree_.add(5, "a", 1, "0::/docker/" + kOtherId + "/system.slice/slurmstepd.scope/job_9/step_1/user/task_0\n");
+  tree_.add(6, "b", 1, "0::/docker/" + kOtherId + pod);
+  tree_.add(7, "c", 1, "0::/system.slice/mine.service" + pod);
+  tree_.add(8, "d", 1, "0::/system.slice/mine.service/slurm/uid_0/job_9/step_1\n");
+  tree_.add(9, "e", 1, "0::/system.slice/slurmstepd.scope/job_4/step_1" + pod);
+  const auto map = resolver_.resolve(batch_of({5, 6, 7, 8, 9}));
+  for (Pid pid : {5, 6}) {
+    EXPECT_EQ(map->by_pid.at(pid).owner.kind, OwnerKind::kContainer) << pid;
+    EXPECT_EQ(map->by_pid.at(pid).owner.container_id, kOtherId) << pid;
+    EXPECT_EQ(map->by_pid.at(pid).container_id, kOtherId) << pid;
+  }
+  for (Pid pid : {7, 8}) {
+    EXPECT_EQ(map->by_pid.at(pid).owner.kind, OwnerKind::kHost) << pid;
+    EXPECT_EQ(map->by_pid.at(pid).owner.unit, "mine.service") << pid;
+    EXPECT_EQ(map->by_pid.at(pid).container_id, "") << pid;
+  }
+  EXPECT_EQ(map->by_pid.at(9).owner.kind, OwnerKind::kSlurmJob);
+  EXPECT_EQ(map->by_pid.at(9).owner.job, "4");
+}
+
+// kind and its like: the exporter is a pod of the cluster that lives in the container.
+TEST_F(ResolverTest, APodInAContainerIsBelievedFromWithinAndWhenItIsKnown) {
+  const std::string node = "0::/docker/" + kOtherId;
+  const std::string pod = "/kubepods/burstable/pod" + kUid + "/" + kId + "\n";
+  const std::string other = "/kubepods/burstable/pod99992222-3333-4444-5555-666677778888/" + kId + "\n";
+  testing::ProcTree tree;
+  tree.write("self/cgroup", node + "/kubepods/besteffort/pod55552222-3333-4444-5555-666677778888/" + kOtherId + "\n");
+  tree.add(5, "train", 1, node + pod);
+  tree.add(6, "train", 1, node + other);
+  tree.add(7, "train", 1, "0::/docker/" + std::string(64, 'c') + pod);
+  auto* const pods = new FixedPods;
+  NodeDirectory directory;
+  directory.pods.reset(pods);
+  Resolver resolver(ProcReader(tree.root()), std::move(directory));
+  auto map = resolver.resolve(batch_of({5, 6, 7}));
+  EXPECT_EQ(map->by_pid.at(5).owner.container_id, kOtherId) << "nobody has told of the pod yet";
+  pods->name_pod();
+  map = resolver.resolve(batch_of({5, 6, 7}));
+  EXPECT_EQ(map->by_pid.at(5).owner.kind, OwnerKind::kPod);
+  EXPECT_EQ(map->by_pid.at(5).owner.pod, "train-0");
+  EXPECT_EQ(map->by_pid.at(5).container_id, kId);
+  EXPECT_EQ(map->by_pid.at(6).owner.container_id, kOtherId) << "no such pod";
+  EXPECT_EQ(map->by_pid.at(7).owner.container_id, std::string(64, 'c')) << "another container than ours";
+}
+
 TEST_F(ResolverTest, NothingNewGivesTheSameMap) {
   tree_.add(5, "blender", 100);
   const auto first = resolver_.resolve(batch_of({5}));
@@ -287,6 +372,101 @@ TEST_F(ResolverTest, ServicesAndUsersOfTheHost) {
   const auto map = resolver_.resolve(batch_of({5, 6}));
   EXPECT_EQ(map->by_pid.at(5).owner.unit, "display-manager.service");
   EXPECT_EQ(map->by_pid.at(6).owner.user, "1000");
+}
+
+TEST_F(ResolverTest, WhoMakesHisCgroupUnreadableStaysWhoHeWas) {
+  tree_.add(5, "python3", 100, kPodCgroup);
+  pods_->name_pod();
+  EXPECT_EQ(resolver_.resolve(batch_of({5}))->by_pid.at(5).owner.pod, "train-0");
+  // As a path that is longer than the kernel prints: the file is there and cannot be read.
+  std::filesystem::remove(tree_.root() + "/5/cgroup");
+  std::filesystem::create_directory(tree_.root() + "/5/cgroup");
+  const auto map = resolver_.resolve(batch_of({5}));
+  EXPECT_EQ(map->by_pid.at(5).owner.pod, "train-0");
+  EXPECT_EQ(map->by_pid.at(5).container_id, kId);
+  EXPECT_EQ(resolver_.health().front().errors.at("cgroup_malformed"), 1u);
+}
+
+TEST_F(ResolverTest, AFailedReadIsNoEnd) {
+  tree_.add(5, "job", 100);
+  (void)resolver_.resolve(batch_of({5}));
+  std::filesystem::remove(tree_.root() + "/5/stat");
+  std::filesystem::create_directory(tree_.root() + "/5/stat");
+  for (const bool scanned : {false, true}) {
+    const auto map = resolver_.resolve(batch_of({5}, scanned));
+    EXPECT_EQ(map->by_pid.at(5).key, (ProcKey{5, 100})) << scanned;
+    EXPECT_FALSE(map->rescan_wanted) << scanned;
+  }
+}
+
+// Children that wait until they are ended.
+class Children {
+ public:
+  explicit Children(int count) {
+    for (int i = 0; i < count; ++i) {
+      const pid_t child = ::fork();
+      if (child == 0) {
+        ::pause();
+        ::_exit(0);
+      }
+      pids.push_back(static_cast<Pid>(child));
+    }
+  }
+  ~Children() {
+    for (const Pid pid : pids) end(pid);
+  }
+  static void end(Pid pid) {
+    ::kill(static_cast<pid_t>(pid), SIGKILL);
+    ::waitpid(static_cast<pid_t>(pid), nullptr, 0);
+  }
+  std::vector<Pid> pids;
+};
+
+// Gives back what it changed.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(rlim_t most) {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit few{most, before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &few);
+  }
+  ~FewDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST(ResolverOnThisMachine, MoreProcessesThanDescriptors) {
+  Children children(60);
+  SampleBatch batch = batch_of({});
+  for (const Pid pid : children.pids) batch.devices[0].processes.emplace_back().pid = pid;
+  const FewDescriptors few(64);
+  Resolver resolver(ProcReader("/proc"), NodeDirectory{});
+  const auto first = resolver.resolve(batch);
+  const auto all_known = [&](const IdentityMap& map) {
+    return std::all_of(children.pids.begin(), children.pids.end(),
+                       [&](Pid pid) { return map.by_pid.contains(pid) && map.by_pid.at(pid).key.start_ticks > 0; });
+  };
+  EXPECT_TRUE(all_known(*first));
+  std::vector<UniqueFd> open;
+  while (open.size() < 20) open.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  EXPECT_TRUE(open.back()) << "there is room for files and connections";
+  batch.processes_scanned = false;
+  EXPECT_FALSE(resolver.resolve(batch)->rescan_wanted);
+  // Somebody else takes the rest: nothing can be read, and nobody is taken for dead.
+  while (open.back()) open.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  for (const bool scanned : {false, true}) {
+    batch.processes_scanned = scanned;
+    const auto map = resolver.resolve(batch);
+    EXPECT_TRUE(all_known(*map)) << scanned;
+    EXPECT_FALSE(map->rescan_wanted) << scanned;
+  }
+  open.clear();
+  batch.processes_scanned = false;
+  for (const Pid pid : {children.pids.front(), children.pids.back()}) {
+    Children::end(pid);
+    EXPECT_FALSE(resolver.resolve(batch)->by_pid.contains(pid)) << "watched or not";
+  }
 }
 
 // The real /proc and the real kernel: the test starts a process and ends it.

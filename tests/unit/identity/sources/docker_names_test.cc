@@ -52,6 +52,7 @@ TEST_F(DockerNamesTest, NamesContainers) {
   EXPECT_EQ(source.runtime(), "docker");
   EXPECT_TRUE(eventually([&] { return source.health().up; }));
   EXPECT_EQ(source.health().source, "docker");
+  EXPECT_EQ(source.user(), std::to_string(::geteuid())) << "who listens, whoever owns the socket's file";
   EXPECT_EQ(server_->requests().at(0).target, "/containers/json?all=1");
   EXPECT_EQ(server_->requests().at(0).headers.at("host"), "localhost");
 }

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstddef>
+
+namespace gpuledger {
+
+// How many files this process may have open at once.
+size_t descriptor_limit();
+
+// Raises it to what a crowded node needs, as far as the hard limit allows: systemd and shells give 1,024. Never lowers
+// it.
+void raise_descriptor_limit();
+
+}  // namespace gpuledger
