@@ -88,10 +88,10 @@ TEST_F(ServerLimitsTest, OutOfDescriptorsSomebodyHasToGo) {
   tight.rlim_cur = static_cast<rlim_t>(filled.back().get()) + 2;
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
   TestClient next(address());
+  EXPECT_TRUE(held[0]->closed_within(milliseconds(3000)));
   EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   ASSERT_TRUE(next.connected());
   EXPECT_EQ(next.get("/healthz").status, 200);
-  EXPECT_TRUE(held[0]->closed_within(milliseconds(3000)));
 }
 
 TEST_F(ServerLimitsTest, EveryPlaceComesBack) {
