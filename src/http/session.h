@@ -203,7 +203,10 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     authorise();
   }
 
+  // With TLS the browser itself compares the name, and passwords are kept for the name they were given to.
   bool came_by_a_strange_name() {
+    const auto web = site_.web->current();
+    if (web->tls || web->passwords) return false;
     for (const auto& field : parser_->get())
       if (is_browsers_header({field.name_string().data(), field.name_string().size()}))
         return !site_.hosts.allows(header(beast::http::field::host));

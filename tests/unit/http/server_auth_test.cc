@@ -153,6 +153,15 @@ TEST_F(ServerAuth, WhatIsKnownOutlivesAReloadThatLeavesTheUserAsHeIs) {
   EXPECT_EQ(fetch(address(), "/metrics", kAlice).status, 401);
 }
 
+TEST_F(ServerAuth, WithAPasswordABrowserMayComeByAnyName) {
+  write_users("alice", bcrypt_hash("secret"));
+  start();
+  TestClient client(address());
+  const std::string head = "GET /metrics HTTP/1.1\r\nHost: gpus.example.com\r\nAccept-Language: en\r\n";
+  ASSERT_TRUE(client.send(head + kAlice + "\r\n"));
+  EXPECT_EQ(client.read().status, 200);
+}
+
 TEST_F(ServerAuth, NewUsersCountWithinMoments) {
   write_users("alice", bcrypt_hash("secret"));
   start();
