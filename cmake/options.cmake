@@ -14,6 +14,21 @@ set(CMAKE_CXX_FLAGS_DEV "-O1 -g1")
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG -ffunction-sections -fdata-sections")
 add_compile_options(-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wconversion -Wno-sign-conversion -Werror=unused-result)
 
+# What makes a hole harder to use, in every build that is not one to find them. tests/hardening.sh looks whether it is in
+# the program.
+include(CheckCXXCompilerFlag)
+if(NOT GPU_LEDGER_SANITIZE AND NOT GPU_LEDGER_FUZZ)
+  add_compile_options(-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-protector-strong)
+  foreach(flag stack-clash-protection cf-protection)  # the second on x86 only
+    check_cxx_compiler_flag(-f${flag} GPU_LEDGER_HAS_${flag})
+    if(GPU_LEDGER_HAS_${flag})
+      add_compile_options(-f${flag})
+    endif()
+  endforeach()
+  add_link_options(-Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
+  set(CMAKE_EXE_LINKER_FLAGS "${CMAKE_EXE_LINKER_FLAGS} -pie")
+endif()
+
 if(GPU_LEDGER_SANITIZE)
   add_compile_options(-fsanitize=${GPU_LEDGER_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${GPU_LEDGER_SANITIZE})

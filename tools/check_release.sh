@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the release promises about itself: it needs nothing but glibc, it is small, and it starts.
+# What the release promises about itself: it needs nothing but glibc, it is small, hardened, and it starts.
 set -euo pipefail
 program=${1:?usage: tools/check_release.sh PROGRAM}
 limit=$((15 * 1000 * 1000))
@@ -8,6 +8,8 @@ fail() { echo "release: $*" >&2; exit 1; }
 
 foreign=$(ldd "$program" | grep -vE 'linux-vdso\.so|ld-linux[-a-z0-9_]*\.so|lib(c|m|dl|rt|pthread|resolv)\.so' || true)
 [ -z "$foreign" ] || fail "$program needs libraries that are not glibc's: $foreign"
+
+"$(dirname "$0")/../tests/hardening.sh" "$program" || fail "$program is not hardened"
 
 stripped=$(mktemp)
 trap 'rm -f "$stripped"' EXIT

@@ -182,6 +182,7 @@ std::vector<std::string> changes_needing_restart(const Config& old, const Config
       {"state-file", old.state_file == fresh.state_file},
       {"state-file-mode", old.state_file_mode == fresh.state_file_mode},
       {"web-config-file", old.web_config_file == fresh.web_config_file},
+      {"allowed-hosts", old.allowed_hosts == fresh.allowed_hosts},
       {"node-name", old.node_name == fresh.node_name},
       {"pod-name", old.pod_name == fresh.pod_name},
       {"pod-namespace", old.pod_namespace == fresh.pod_namespace},

@@ -79,6 +79,7 @@ struct Config {
   std::string pod_name;       // the exporter's own, for gpu_idle_* only
   std::string pod_namespace;  // likewise
   std::string web_config_file;
+  std::vector<std::string> allowed_hosts;
   std::string config_file;
   std::string log_level = "info";
   std::string log_format = "text";

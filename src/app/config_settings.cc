@@ -177,6 +177,10 @@ const Setting kSettings[] = {
      set_parsed<&Config::textfile_dcgm, parse_bool>},
     {"web-config-file", G::kServing, F::kValue, "FILE", "",
      "TLS and basic authentication, in the format of Prometheus' exporter-toolkit", set_text<&Config::web_config_file>},
+    {"allowed-hosts", G::kServing, F::kList, "LIST", "",
+     "host names by which browsers may come, besides IP addresses, localhost, names without a dot, this machine's and "
+     "those of Kubernetes services; *: any. Prometheus and other programs come by any name",
+     set_words<&Config::allowed_hosts>},
     {"node-name", G::kServing, F::kValue, "NAME", "", "constant label node on every series",
      set_text<&Config::node_name>},
     {"pod-name", G::kServing, F::kValue, "NAME", "", "constant label pod on the gpu_idle_* series",

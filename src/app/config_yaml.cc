@@ -1,5 +1,7 @@
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <sstream>
 #include <utility>
 
 #include "app/config_given.h"
@@ -70,17 +72,42 @@ class YamlSettings {
   GivenSettings given_;
 };
 
+// Where the second document of a text begins, if there is one. Not by LoadAll: yaml-cpp 0.7 finds documents without end
+// in a text as short as ",i".
+class SecondDocument final : public YAML::EventHandler {
+ public:
+  static std::optional<YAML::Mark> find(const std::string& text) {
+    std::istringstream in(text);
+    YAML::Parser parser(in);
+    SecondDocument second;
+    if (!parser.HandleNextDocument(second) || !parser.HandleNextDocument(second)) return std::nullopt;
+    return second.mark_;
+  }
+
+ private:
+  void OnDocumentStart(const YAML::Mark& mark) override { mark_ = mark; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+
+  YAML::Mark mark_;
+};
+
 }  // namespace
 
 Result<GivenSettings> parse_yaml_settings(const std::string& text, const std::string& path) {
   YamlSettings reader(path);
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    if (documents.size() > 1) return reader.wrong(documents[1], "more than one YAML document");
-    if (documents.empty() || documents.front().IsNull()) return GivenSettings();
-    if (!documents.front().IsMap())
-      return reader.wrong(documents.front(), "must be settings, one \"name: value\" a line");
-    if (Status status = reader.add_mapping(documents.front(), ""); !status.ok()) return status.error();
+    if (const auto second = SecondDocument::find(text)) return reader.wrong_at(*second, "more than one YAML document");
+    const YAML::Node settings = YAML::Load(text);
+    if (settings.IsNull()) return GivenSettings();
+    if (!settings.IsMap()) return reader.wrong(settings, "must be settings, one \"name: value\" a line");
+    if (Status status = reader.add_mapping(settings, ""); !status.ok()) return status.error();
     return reader.take();
   } catch (const YAML::Exception& error) { return reader.wrong_at(error.mark, "not valid YAML: " + error.msg); }
 }

@@ -62,6 +62,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  gpuledger::end_when_out_of_memory(kWorkFailed);
   // The last wall: libraries may throw, we never do.
   try {
     return run(argc, argv);

@@ -86,6 +86,7 @@ http::ServerOptions server_options(const Config& config) {
   options.listen_addresses = config.listen_addresses;
   options.metrics_path = config.metrics_path;
   options.web_config_file = config.web_config_file;
+  options.allowed_hosts = config.allowed_hosts;
   options.stale_after = stale_after(config);
   options.on_web_config = [](const Status& status) {
     if (status.ok()) {

@@ -6,11 +6,16 @@
 #include <spdlog/logger.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cctype>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
 #include <memory>
+#include <new>
 #include <optional>
 
 #include "base/quote.h"
@@ -89,7 +94,35 @@ std::string json_payload(std::string_view message, LogFields fields) {
   return line;
 }
 
+std::atomic<int> exit_code_without_memory{1};
+
+// Allocates nothing.
+[[noreturn]] void say_out_of_memory_and_end() {
+  static std::atomic_flag said;
+  if (!said.test_and_set()) {
+    timespec now{};
+    ::clock_gettime(CLOCK_REALTIME, &now);
+    tm parts{};
+    ::gmtime_r(&now.tv_sec, &parts);
+    char time[32] = "", line[160] = "";
+    std::strftime(time, sizeof time, "%Y-%m-%dT%H:%M:%S", &parts);
+    const char* const form = loggers().active == loggers().json.get()
+                                 ? "{\"ts\":\"%s.%03dZ\",\"level\":\"error\",\"msg\":\"out of memory; ending\"}\n"
+                                 : "ts=%s.%03dZ level=error msg=\"out of memory; ending\"\n";
+    const int size = std::snprintf(line, sizeof line, form, time, static_cast<int>(now.tv_nsec / 1'000'000));
+    if (size > 0) (void)!::write(STDERR_FILENO, line, static_cast<size_t>(size));
+    std::_Exit(exit_code_without_memory);
+  }
+  for (;;) ::pause();  // another thread is saying it
+}
+
 }  // namespace
+
+void end_when_out_of_memory(int exit_code) {
+  (void)loggers();  // made while there is memory
+  exit_code_without_memory = exit_code;
+  std::set_new_handler(say_out_of_memory_and_end);
+}
 
 Status configure_log(std::string_view level, std::string_view format) {
   std::optional<LogLevel> wanted;

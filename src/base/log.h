@@ -50,6 +50,10 @@ inline void log_error(std::string_view message, LogFields fields = {}) {
   log_line(LogLevel::kError, message, fields);
 }
 
+// From now on, when an allocation fails, one line says so and the program ends with this code. It could go on nowhere:
+// every stage allocates, and an exception on a thread ends it without a word.
+void end_when_out_of_memory(int exit_code);
+
 // Logs a thing's state when it changes, not on every cycle. Keeps one short string per name for ever, so names are
 // things of the machine (a GPU, a socket), never pids. Any thread.
 class StateLog {

@@ -38,6 +38,7 @@ class TextWriter {
   void add(std::string_view labels, const DurationHistogram& histogram);
 
   size_t samples() const { return samples_; }
+  size_t bytes() const { return out_.size(); }
   std::string take();
 
  private:

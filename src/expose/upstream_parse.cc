@@ -87,7 +87,9 @@ class Gathering {
       return true;
     }
     UpstreamFamily* const owner = family(line.name);
-    if (owner == nullptr || known_.size() > kMostUpstreamSeries) return false;
+    labels_ += line.labels.size();
+    if (owner == nullptr || known_.size() > kMostUpstreamSeries || labels_ > kMostUpstreamLabels) return false;
+    line.labels.shrink_to_fit();
     owner->series.push_back({std::move(line.labels), std::string(line.text)});
     return true;
   }
@@ -95,6 +97,7 @@ class Gathering {
   UpstreamText text_;
   std::unordered_map<std::string, size_t> places_;
   std::unordered_set<std::string> known_;
+  size_t labels_ = 0;
 };
 
 }  // namespace
@@ -108,7 +111,8 @@ Result<UpstreamText> parse_upstream(std::string_view text) {
   while (!text.empty()) {
     const size_t end = text.find('\n');
     if (!gathering.add(parse_upstream_line(text.substr(0, end))))
-      return refuse("more than " + std::to_string(kMostUpstreamSeries) + " series");
+      return refuse("more than " + std::to_string(kMostUpstreamSeries) + " series or " +
+                    std::to_string(kMostUpstreamLabels) + " labels");
     text.remove_prefix(end + 1);
   }
   if (gathering.series() == 0) return refuse("no metrics in it");

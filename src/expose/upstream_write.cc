@@ -17,6 +17,7 @@ using Labels = std::vector<UpstreamLabel>;
 
 // Every line may be repeated for every pod on its GPU; no node has so many that it would be missed.
 constexpr size_t kMostWritten = 100'000;
+constexpr size_t kMostWrittenBytes = 32 << 20;
 
 constexpr std::string_view kNoHelp = "As dcgm-exporter tells it.";
 
@@ -216,7 +217,8 @@ class Relabelling {
     set(labels, "node", view_.options.node);
     std::string text = write_labels(labels);
     // A line that brought its pod along, and one that we gave the same.
-    if (out_.samples() >= kMostWritten || !written_.insert(text).second) return;
+    const bool full = out_.samples() >= kMostWritten || out_.bytes() + text.size() > kMostWrittenBytes;
+    if (full || !written_.insert(text).second) return;
     out_.add(text, WrittenNumber{value});
   }
 

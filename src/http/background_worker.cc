@@ -2,10 +2,10 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <mutex>
 #include <utility>
 
+#include "http/fair_queue.h"
 #include "http/thread_setup.h"
 
 namespace gpuledger::http {
@@ -21,18 +21,19 @@ struct Job {
 }  // namespace
 
 struct BackgroundWorker::Shared {
+  Shared(size_t max_queue, size_t max_per_peer) : queue(max_queue, max_per_peer) {}
+
   std::mutex mutex;
   std::condition_variable wake;
   std::condition_variable ended_changed;
-  std::deque<Job> queue;
-  size_t max_queue = 0;
+  FairQueue<Job> queue;
   bool stopping = false;
   bool ended = false;
 };
 
-BackgroundWorker::BackgroundWorker(Nanoseconds interval, std::function<void()> tick, size_t max_queue)
-    : shared_(std::make_shared<Shared>()) {
-  shared_->max_queue = max_queue;
+BackgroundWorker::BackgroundWorker(Nanoseconds interval, std::function<void()> tick, size_t max_queue,
+                                   size_t max_per_peer)
+    : shared_(std::make_shared<Shared>(max_queue, max_per_peer)) {
   thread_ = std::thread([shared = shared_, interval, tick = std::move(tick)] {
     set_up_thread("http-slow");
     run(*shared, interval, tick);
@@ -43,10 +44,9 @@ BackgroundWorker::~BackgroundWorker() {
   stop();
 }
 
-bool BackgroundWorker::submit(std::function<bool()> work, std::function<void(bool)> done) {
+bool BackgroundWorker::submit(const std::string& peer, std::function<bool()> work, std::function<void(bool)> done) {
   std::lock_guard lock(shared_->mutex);
-  if (shared_->stopping || shared_->queue.size() >= shared_->max_queue) return false;
-  shared_->queue.push_back({std::move(work), std::move(done)});
+  if (shared_->stopping || !shared_->queue.push(peer, {std::move(work), std::move(done)})) return false;
   shared_->wake.notify_one();
   return true;
 }
@@ -84,14 +84,13 @@ void BackgroundWorker::run(Shared& shared, Nanoseconds interval, const std::func
       next_tick = std::chrono::steady_clock::now() + period;
       continue;
     }
-    if (shared.queue.empty()) continue;
-    const Job job = std::move(shared.queue.front());
-    shared.queue.pop_front();
+    const auto job = shared.queue.pop();
+    if (!job) continue;
     lock.unlock();
-    const bool result = job.work();
+    const bool result = job->work();
     // Under the lock: stop() must not return, and the io context must not go, between the check and the call.
     lock.lock();
-    if (!shared.stopping) job.done(result);
+    if (!shared.stopping) job->done(result);
   }
   shared.ended = true;
   shared.ended_changed.notify_all();

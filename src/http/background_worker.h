@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <thread>
 
 #include "base/clock.h"
@@ -13,12 +14,12 @@ class BackgroundWorker {
  public:
   // tick runs every interval (0: never). It may outlive this object if it hangs in a dead file system, so it
   // must own what it uses.
-  BackgroundWorker(Nanoseconds interval, std::function<void()> tick, size_t max_queue);
+  BackgroundWorker(Nanoseconds interval, std::function<void()> tick, size_t max_queue, size_t max_per_peer);
   ~BackgroundWorker();
 
   // Runs work (which must own what it uses), then done with its result, both on the worker thread.
-  // False when too much is waiting already. done is not called once stop() was.
-  bool submit(std::function<bool()> work, std::function<void(bool)> done);
+  // Peers take turns. False when too much is waiting already. done is not called once stop() was.
+  bool submit(const std::string& peer, std::function<bool()> work, std::function<void(bool)> done);
 
   // Waits a short while for what is under way; a thread still busy then ends by itself later.
   void stop();

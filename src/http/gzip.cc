@@ -21,6 +21,7 @@ Result<std::string> gzip(std::string_view plain, int level) {
   const int outcome = deflate(&stream, Z_FINISH);
   packed.resize(stream.total_out);
   deflateEnd(&stream);
+  packed.shrink_to_fit();  // it was made as large as the plain text
   if (outcome != Z_STREAM_END) return Error{Code::kInternal, "gzip: zlib failed"};
   return packed;
 }

@@ -17,7 +17,7 @@
 namespace gpuledger::http {
 namespace {
 
-constexpr int kBacklog = 128;
+constexpr int kBacklog = SOMAXCONN;
 
 // What went wrong and what to do about it, in one line.
 Error listen_error(const ListenAddress& address, int error) {

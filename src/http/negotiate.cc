@@ -1,6 +1,7 @@
 #include "http/negotiate.h"
 
 #include <charconv>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -96,12 +97,12 @@ Match best_match(const std::vector<Range>& ranges, Format format) {
 
 }  // namespace
 
-std::optional<Format> negotiate_format(std::string_view accept) {
+Format negotiate_format(std::string_view accept) {
   const auto ranges = parse_ranges(accept);
   if (ranges.empty()) return Format::kText;
   const Match text = best_match(ranges, Format::kText);
   const Match open = best_match(ranges, Format::kOpenMetrics);
-  if (text.q <= 0 && open.q <= 0) return std::nullopt;
+  if (text.q <= 0 && open.q <= 0) return Format::kText;
   if (text.q != open.q) return open.q > text.q ? Format::kOpenMetrics : Format::kText;
   if (text.specificity != open.specificity)
     return open.specificity > text.specificity ? Format::kOpenMetrics : Format::kText;

@@ -1,14 +1,14 @@
 #pragma once
 
-#include <optional>
 #include <string_view>
 
 namespace gpuledger::http {
 
 enum class Format { kText, kOpenMetrics };
 
-// The format for an Accept header (empty: none was sent). Nothing when the client takes neither.
-std::optional<Format> negotiate_format(std::string_view accept);
+// The format for an Accept header (empty: none was sent). Who takes neither gets the text, as from other exporters: a
+// browser that asks for a page is better served by it than by an error.
+Format negotiate_format(std::string_view accept);
 
 // Whether an Accept-Encoding header (empty: none was sent) prefers gzip to the plain bytes.
 bool negotiate_gzip(std::string_view accept_encoding);

@@ -13,7 +13,8 @@
 namespace gpuledger::http {
 namespace {
 
-constexpr size_t kMaxRemembered = 1024;
+// bcrypt looks no further.
+constexpr size_t kLongestPassword = 72;
 
 int base64_digit(char c) {
   if (c >= 'A' && c <= 'Z') return c - 'A';
@@ -70,23 +71,37 @@ std::optional<Credentials> parse_basic_auth(std::string_view header) {
   return Credentials{decoded->substr(0, colon), decoded->substr(colon + 1)};
 }
 
-PasswordCheck::PasswordCheck(std::map<std::string, std::string> users) : users_(std::move(users)), key_(32, '\0') {
+PasswordCheck::PasswordCheck(std::map<std::string, std::string> users, const PasswordCheck* earlier)
+    : users_(std::move(users)), key_(32, '\0') {
+  if (earlier != nullptr) {
+    key_ = earlier->key_;
+    std::lock_guard lock(earlier->mutex_);
+    for (const auto& [user, mark] : earlier->good_) {
+      const auto now = users_.find(user), before = earlier->users_.find(user);
+      if (now != users_.end() && now->second == before->second) good_.emplace(user, mark);
+    }
+    return;
+  }
   // Without randomness the key stays zero: the digests are then plain SHA-256 in our own memory, no worse
   // than the passwords that pass through it.
   if (RAND_bytes(reinterpret_cast<unsigned char*>(key_.data()), static_cast<int>(key_.size())) != 1)
     key_.assign(32, '\0');
 }
 
-bool PasswordCheck::known_good(const Credentials& credentials) const {
+PasswordCheck::Recall PasswordCheck::recall(const Credentials& credentials) const {
   const std::string mark = digest(credentials);
-  if (mark.empty()) return false;
+  if (mark.empty()) return Recall::kUnknown;
   std::lock_guard lock(mutex_);
-  return good_.contains(mark);
+  const auto good = good_.find(credentials.user);
+  if (good == good_.end()) return Recall::kUnknown;
+  const bool same =
+      good->second.size() == mark.size() && CRYPTO_memcmp(good->second.data(), mark.data(), mark.size()) == 0;
+  return same ? Recall::kGood : Recall::kBad;
 }
 
 bool PasswordCheck::verify(const Credentials& credentials) {
   if (users_.empty()) return false;
-  if (known_good(credentials)) return true;
+  if (const Recall known = recall(credentials); known != Recall::kUnknown) return known == Recall::kGood;
   const auto user = users_.find(credentials.user);
   const bool known = user != users_.end();
   const bool matches = bcrypt_matches(credentials.password, known ? user->second : users_.begin()->second);
@@ -94,14 +109,13 @@ bool PasswordCheck::verify(const Credentials& credentials) {
   if (!known || !matches || credentials.password.find('\0') != std::string::npos) return false;
   const std::string mark = digest(credentials);
   std::lock_guard lock(mutex_);
-  if (good_.size() >= kMaxRemembered) good_.clear();
-  if (!mark.empty()) good_.insert(mark);
+  if (!mark.empty()) good_[credentials.user] = mark;
   return true;
 }
 
 std::string PasswordCheck::digest(const Credentials& credentials) const {
   // A user name cannot hold a colon, so the two parts cannot be mistaken for another pair.
-  const std::string both = credentials.user + ":" + credentials.password;
+  const std::string both = credentials.user + ":" + credentials.password.substr(0, kLongestPassword);
   unsigned char out[EVP_MAX_MD_SIZE];
   unsigned int size = 0;
   if (HMAC(EVP_sha256(), key_.data(), static_cast<int>(key_.size()),

@@ -3,7 +3,6 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 
@@ -20,10 +19,13 @@ std::optional<Credentials> parse_basic_auth(std::string_view header);
 // One set of users, for as long as their file stays the same. Any thread.
 class PasswordCheck {
  public:
-  explicit PasswordCheck(std::map<std::string, std::string> users);  // name -> bcrypt hash
+  enum class Recall { kGood, kBad, kUnknown };
 
-  // Quick: whether these very credentials were found right before.
-  bool known_good(const Credentials& credentials) const;
+  // users: name -> bcrypt hash. earlier: what it found about users whose hash is still the same is taken over.
+  explicit PasswordCheck(std::map<std::string, std::string> users, const PasswordCheck* earlier = nullptr);
+
+  // Quick. A user has one password: once it was found right, every other one is wrong without asking bcrypt.
+  Recall recall(const Credentials& credentials) const;
 
   // Takes as long as bcrypt takes, for an unknown user too, so that time tells nothing about names.
   bool verify(const Credentials& credentials);
@@ -34,7 +36,7 @@ class PasswordCheck {
   const std::map<std::string, std::string> users_;
   std::string key_;  // random, so that a digest is worthless outside this object
   mutable std::mutex mutex_;
-  std::set<std::string> good_;
+  std::map<std::string, std::string> good_;  // user -> digest of the right password
 };
 
 }  // namespace gpuledger::http

@@ -94,14 +94,15 @@ std::string unready_reason(const Snapshot* snapshot, const RouteSettings& settin
   return {};
 }
 
-// A text of the snapshot, packed where the client wants it. Shares the snapshot's ownership: no copy of the text.
-void set_body(Reply& reply, const std::shared_ptr<const Snapshot>& snapshot, const std::string& plain,
+// A text of the snapshot, packed where the client wants it. No copy of the text, and nothing but the text: a slow
+// reader must not keep the snapshot.
+void set_body(Reply& reply, const std::shared_ptr<const Snapshot>& snapshot, const LazyText& plain,
               std::string_view accept_encoding, PackedSnapshot& packed) {
-  if (negotiate_gzip(accept_encoding)) reply.body = packed.pack(snapshot, plain);
+  if (negotiate_gzip(accept_encoding)) reply.body = packed.pack(snapshot, plain.get());
   if (reply.body)
     reply.headers.emplace_back("Content-Encoding", "gzip");
   else
-    reply.body = std::shared_ptr<const std::string>(snapshot, &plain);
+    reply.body = plain.share();
 }
 
 using Text = LazyText Snapshot::*;
@@ -109,14 +110,12 @@ using Text = LazyText Snapshot::*;
 Reply metrics(const RequestFacts& request, const std::shared_ptr<const Snapshot>& snapshot, Text text, Text openmetrics,
               PackedSnapshot& packed) {
   Reply reply;
-  if (const auto format = negotiate_format(request.accept); !format) {
-    reply = text_reply(406, "metrics come as text/plain; version=0.0.4 or application/openmetrics-text; version=1.0.0");
-  } else if (!snapshot) {
+  if (!snapshot) {
     reply = text_reply(503, "no snapshot yet");
   } else {
-    const bool open = *format == Format::kOpenMetrics;
+    const bool open = negotiate_format(request.accept) == Format::kOpenMetrics;
     reply.content_type = open ? kOpenMetricsFormat : kTextFormat;
-    set_body(reply, snapshot, ((*snapshot).*(open ? openmetrics : text)).get(), request.accept_encoding, packed);
+    set_body(reply, snapshot, (*snapshot).*(open ? openmetrics : text), request.accept_encoding, packed);
   }
   reply.headers.emplace_back("Vary", "Accept, Accept-Encoding");
   return reply;
@@ -134,11 +133,19 @@ Reply snapshot_json(const RequestFacts& request, const std::shared_ptr<const Sna
   Reply reply;
   reply.content_type = "application/json";
   reply.headers.emplace_back("Vary", "Accept-Encoding");
-  set_body(reply, snapshot, snapshot->json.get(), request.accept_encoding, packed);
+  set_body(reply, snapshot, snapshot->json, request.accept_encoding, packed);
   return reply;
 }
 
+bool is_health_path(std::string_view path) {
+  return path == "/healthz" || path == "/health";
+}
+
 }  // namespace
+
+bool asks_for_health(std::string_view target) {
+  return is_health_path(path_of(target));
+}
 
 Reply text_reply(unsigned status, std::string text) {
   Reply reply;
@@ -154,7 +161,7 @@ Reply route(const RequestFacts& request, const RouteSettings& settings, std::sha
   const bool is_metrics = path == settings.metrics_path;
   const bool is_gpu = path == kGpuPath;
   const bool is_ready = path == "/-/ready" || path == "/readyz";
-  const bool is_health = path == "/healthz" || path == "/health";
+  const bool is_health = is_health_path(path);
   const bool is_json = path == kSnapshotPath;
   const bool is_page = path == "/" || path == "/page.css" || path == "/page.js";
   if (!is_metrics && !is_gpu && !is_ready && !is_health && !is_json && !is_page)

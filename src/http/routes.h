@@ -35,6 +35,9 @@ struct Reply {
 // A short plain text; a line break is added.
 Reply text_reply(unsigned status, std::string text);
 
+// Whether the process lives: a probe that waits for this may restart the pod.
+bool asks_for_health(std::string_view target);
+
 // The whole of the site: reads the finished snapshot (null: there is none yet) and nothing else. packed: what was
 // made of it for earlier requests.
 Reply route(const RequestFacts& request, const RouteSettings& settings, std::shared_ptr<const Snapshot> snapshot,

@@ -25,7 +25,7 @@ struct Door {
 
   Listener listener;  // keeps the socket file until the end
   Acceptor acceptor;
-  asio::basic_waitable_timer<std::chrono::steady_clock, asio::wait_traits<std::chrono::steady_clock>, Executor> pause;
+  Timer pause;
 };
 
 }  // namespace
@@ -33,7 +33,8 @@ struct Door {
 class Server::Impl {
  public:
   Impl(ServerOptions options, const SnapshotCell& snapshots, const Clock& clock, std::shared_ptr<WebSettings> web)
-      : site_{options.limits, {options.metrics_path, options.stale_after}, snapshots, clock, std::move(web), nullptr} {}
+      : site_{options.limits, {options.metrics_path, options.stale_after},      snapshots, clock,
+              std::move(web), HostRule(options.allowed_hosts, read_host_name())} {}
 
   Status open(const std::string& text) {
     auto address = parse_listen_address(text);
@@ -50,7 +51,8 @@ class Server::Impl {
   void run(bool watch_web_config) {
     const Nanoseconds interval = watch_web_config ? site_.limits.web_config_poll : Nanoseconds(0);
     site_.worker = std::make_unique<BackgroundWorker>(
-        interval, [web = site_.web] { web->reload_if_changed(); }, site_.limits.password_queue);
+        interval, [web = site_.web] { web->reload_if_changed(); }, site_.limits.password_queue,
+        site_.limits.password_queue_per_peer);
     for (Door& door : doors_) accept(door);
     thread_ = std::thread([this] {
       set_up_thread("http");
@@ -80,9 +82,7 @@ class Server::Impl {
         door.acceptor.close(ignored);
         door.pause.cancel();
       }
-      // finish() takes the connection out of the set that is being walked.
-      for (const auto& connection : std::vector(site_.connections.begin(), site_.connections.end()))
-        connection->finish();
+      for (const auto& connection : site_.places.all()) connection->finish();
     });
     thread_.join();
     doors_.clear();
@@ -93,9 +93,9 @@ class Server::Impl {
     door.acceptor.async_accept([this, &door](error_code error, Socket socket) {
       if (!door.acceptor.is_open()) return;
       if (!error) begin(std::move(socket));
-      // Out of descriptors or memory: asking again at once would spin.
+      // Out of descriptors or memory: somebody has to go. Asking again at once would spin where nobody can.
       const bool exhausted = error && error != asio::error::connection_aborted;
-      if (!exhausted) return accept(door);
+      if (!exhausted || site_.places.end_longest_silent()) return accept(door);
       door.pause.expires_after(std::chrono::milliseconds(100));
       door.pause.async_wait([this, &door](error_code cancelled) {
         if (!cancelled && door.acceptor.is_open()) accept(door);
@@ -104,22 +104,21 @@ class Server::Impl {
   }
 
   void begin(Socket socket) {
-    // Somebody who holds connections without asking anything must not lock Prometheus out.
-    if (site_.connections.size() >= site_.limits.connections && !site_.idle.empty()) site_.idle.front()->finish();
-    if (site_.connections.size() >= site_.limits.connections) return;
+    std::string peer = peer_of(socket.native_handle());
+    if (!site_.places.make_room(peer)) return;
     auto web = site_.web->current();
-    if (!web->tls) return add<PlainStream>(std::move(web), std::move(socket));
+    if (!web->tls) return add<PlainStream>(std::move(peer), std::move(web), std::move(socket));
     // The stream takes its own reference from this short-lived wrapper.
     SSL_CTX_up_ref(web->tls->native());
     asio::ssl::context context(web->tls->native());
-    add<TlsStream>(std::move(web), PlainStream(std::move(socket)), context);
+    add<TlsStream>(std::move(peer), std::move(web), PlainStream(std::move(socket)), context);
   }
 
   template <typename Stream, typename... Arguments>
-  void add(std::shared_ptr<WebState> web, Arguments&&... arguments) {
-    const auto session =
-        std::make_shared<Session<Stream>>(site_, std::move(web), std::forward<Arguments>(arguments)...);
-    site_.connections.insert(session);
+  void add(std::string peer, std::shared_ptr<WebState> web, Arguments&&... arguments) {
+    const auto session = std::make_shared<Session<Stream>>(site_, std::move(peer), std::move(web),
+                                                           std::forward<Arguments>(arguments)...);
+    site_.places.add(session);
     session->start();
   }
 

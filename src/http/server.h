@@ -15,8 +15,12 @@ namespace gpuledger::http {
 struct ServerLimits {
   size_t header_bytes = 8 * 1024;
   size_t body_bytes = 4 * 1024;
-  size_t connections = 256;    // a further one takes the place of the longest idle one; is none idle, it is closed
-  size_t password_queue = 64;  // unknown credentials waiting for bcrypt; further ones get 503
+  size_t connections = 256;            // a further one takes the place of the one longest without a whole request
+  size_t connections_per_peer = 64;    // likewise, among the peer's own
+  size_t bytes_being_sent = 16 << 20;  // texts of snapshots; beyond it the slowest reader is cut off
+  size_t password_queue = 64;          // unknown credentials waiting for bcrypt; further ones get 503
+  size_t password_queue_per_peer = 32;
+  Nanoseconds refusal_delay = std::chrono::seconds(1);    // from a wrong password to its answer
   Nanoseconds header_timeout = std::chrono::seconds(10);  // from the first byte, or from the connection
   Nanoseconds idle_timeout = std::chrono::seconds(60);    // between two requests
   Nanoseconds write_timeout = std::chrono::seconds(30);
@@ -26,8 +30,9 @@ struct ServerLimits {
 struct ServerOptions {
   std::vector<std::string> listen_addresses;  // ":9400", "host:9400", "[::1]:0", "unix:/path"
   std::string metrics_path = "/metrics";
-  std::string web_config_file;  // empty: plain HTTP, no authentication
-  Nanoseconds stale_after{0};   // how old a snapshot may be for /-/ready; 0: any age
+  std::vector<std::string> allowed_hosts;  // by which browsers may come; see HostRule
+  std::string web_config_file;             // empty: plain HTTP, no authentication
+  Nanoseconds stale_after{0};              // how old a snapshot may be for /-/ready; 0: any age
   ServerLimits limits;
   // Hears the outcome when the web config or a file it names changed and was read again; on failure the
   // earlier settings stay. Called on a thread of the server's; must not call the server.

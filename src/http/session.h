@@ -7,24 +7,28 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/ssl/stream.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/basic_stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/serializer.hpp>
 #include <boost/beast/http/span_body.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
-#include <list>
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_set>
 #include <utility>
 
 #include "http/background_worker.h"
+#include "http/host_rule.h"
 #include "http/http_date.h"
+#include "http/peer.h"
+#include "http/places.h"
+#include "http/request_rules.h"
 #include "http/routes.h"
+#include "http/send_budget.h"
 #include "http/server.h"
 #include "http/web_settings.h"
 
@@ -40,12 +44,8 @@ using Executor = asio::io_context::executor_type;
 using Socket = asio::basic_stream_socket<Protocol, Executor>;
 using PlainStream = beast::basic_stream<Protocol, Executor>;
 using TlsStream = asio::ssl::stream<PlainStream>;
-
-class Connection {
- public:
-  virtual ~Connection() = default;
-  virtual void finish() = 0;
-};
+using Timer =
+    asio::basic_waitable_timer<std::chrono::steady_clock, asio::wait_traits<std::chrono::steady_clock>, Executor>;
 
 // What connections share. Everything here is the io thread's, unless its type says otherwise.
 struct Site {
@@ -54,10 +54,11 @@ struct Site {
   const SnapshotCell& snapshots;
   const Clock& clock;
   std::shared_ptr<WebSettings> web;
-  std::unique_ptr<BackgroundWorker> worker;
+  const HostRule hosts;
+  std::unique_ptr<BackgroundWorker> worker{};
   PackedSnapshot packed{};
-  std::unordered_set<std::shared_ptr<Connection>> connections{};  // owns them until they finish
-  std::list<Connection*> idle{};                                  // those between two requests, longest idle first
+  Places places{limits.connections, limits.connections_per_peer};  // owns the connections until they finish
+  SendBudget sending{limits.bytes_being_sent};
 };
 
 // One client, from accept to close. Runs on the io thread only; every path ends in finish().
@@ -67,15 +68,16 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   static constexpr bool kTls = std::is_same_v<Stream, TlsStream>;
 
   template <typename... StreamArguments>
-  Session(Site& site, std::shared_ptr<WebState> web, StreamArguments&&... arguments)
-      : site_(site),
+  Session(Site& site, std::string peer, std::shared_ptr<WebState> web, StreamArguments&&... arguments)
+      : Connection(std::move(peer)),
+        site_(site),
         accepted_under_(std::move(web)),
         stream_(std::forward<StreamArguments>(arguments)...),
-        buffer_(site.limits.header_bytes + site.limits.body_bytes + 1024) {}
+        delay_(socket().get_executor()),
+        buffer_(site.limits.header_bytes + site.limits.body_bytes + kPiece) {}
 
   void start() {
-    error_code ignored;
-    socket().set_option(asio::ip::tcp::no_delay(true), ignored);  // a unix socket has no such thing
+    set_up_socket(socket().native_handle());
     if constexpr (kTls) {
       set_deadline(site_.limits.header_timeout);
       stream_.async_handshake(asio::ssl::stream_base::server,
@@ -86,14 +88,18 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   }
 
   void finish() override {
-    set_busy();
+    const auto keep_alive = self();
+    delay_.cancel();
     lowest().close();
-    site_.connections.erase(self());
+    // What is being written stays until the write has ended: its handler holds this object.
+    site_.sending.end(*this);
+    site_.places.remove(*this);
   }
 
  private:
   using Parser = beast::http::request_parser<beast::http::string_body>;
   using Response = beast::http::response<beast::http::span_body<const char>>;
+  using Serializer = beast::http::response_serializer<beast::http::span_body<const char>>;
 
   auto self() { return this->shared_from_this(); }
   PlainStream& lowest() {
@@ -121,21 +127,10 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
                       [self = self()](error_code failed, size_t) { failed ? self->finish() : self->drain(0); });
   }
 
-  void set_busy() {
-    if (idle_) site_.idle.erase(*idle_);
-    idle_.reset();
-  }
-
   void wait_for_request() {
     if (buffer_.size() > 0) return read_request();  // pipelined
-    idle_ = site_.idle.insert(site_.idle.end(), this);
     set_deadline(site_.limits.idle_timeout);
-    stream_.async_read_some(buffer_.prepare(1024), [self = self()](error_code error, size_t size) {
-      self->set_busy();
-      if (error) return self->finish();
-      self->buffer_.commit(size);
-      self->read_request();
-    });
+    read_more([self = self()] { self->read_request(); });
   }
 
   void read_request() {
@@ -143,20 +138,79 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     parser_.emplace();
     parser_->header_limit(static_cast<uint32_t>(site_.limits.header_bytes));
     parser_->body_limit(site_.limits.body_bytes);
-    beast::http::async_read(stream_, buffer_, *parser_,
-                            [self = self()](error_code error, size_t) { self->on_request(error); });
+    parser_->eager(true);
+    told_to_continue_ = false;
+    parse();
   }
 
-  void on_request(error_code code) {
+  // Beast's own async_read would hide the header's bytes, and it joins lines that RFC 9112 wants refused.
+  void parse() {
+    while (buffer_.size() > 0) {
+      const auto bytes = buffer_.cdata();
+      if (!parser_->is_header_done() && has_folded_line({static_cast<const char*>(bytes.data()), bytes.size()}))
+        return refuse(400, "a header must not be folded over lines");
+      error_code error;
+      const size_t used = parser_->put(bytes, error);
+      buffer_.consume(used);
+      if (error && error != beast::http::error::need_more) return on_parse_error(error);
+      if (parser_->is_done()) return on_request();
+      if (used == 0) break;
+    }
+    if (parser_->is_header_done() && !told_to_continue_ && parser_->get().version() == 11 &&
+        expects_continue(header(beast::http::field::expect)))
+      return tell_to_continue();
+    if (buffer_.size() + kPiece > buffer_.max_size()) return refuse(431, "the request header is too large");
+    read_more([self = self()] { self->parse(); });
+  }
+
+  template <typename Next>
+  void read_more(Next next) {
+    stream_.async_read_some(buffer_.prepare(kPiece), [self = self(), next](error_code error, size_t size) {
+      // Gone, too slow, or gone in the middle of a request: nobody to answer.
+      if (error) return self->finish();
+      self->buffer_.commit(size);
+      next();
+    });
+  }
+
+  void tell_to_continue() {
+    told_to_continue_ = true;
+    static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+    asio::async_write(stream_, asio::buffer(kContinue.data(), kContinue.size()),
+                      [self = self()](error_code error, size_t) { error ? self->finish() : self->parse(); });
+  }
+
+  void on_parse_error(error_code code) {
     using beast::http::error;
-    if (!code) return authorise();
     if (code == error::header_limit || code == error::buffer_overflow)
       return refuse(431, "the request header is too large");
     if (code == error::body_limit) return refuse(413, "the request body is too large");
-    // Gone, too slow, or gone in the middle of a request: nobody to answer.
-    const bool broken = code.category() == beast::http::make_error_code(error::bad_method).category();
-    if (!broken || code == error::end_of_stream || code == error::partial_message) return finish();
     refuse(400, "this is not a request of HTTP/1.0 or HTTP/1.1");
+  }
+
+  void on_request() {
+    site_.places.renew(*this);
+    requested_ = std::chrono::steady_clock::now();
+    const auto& request = parser_->get();
+    if (request.version() == 11 && request.count(beast::http::field::host) != 1)
+      return refuse(400, "a request of HTTP/1.1 must have one Host header");
+    const std::string coding = header(beast::http::field::transfer_encoding);
+    if (!coding.empty() && !is_chunked(coding)) return refuse(501, "no transfer coding but chunked");
+    if (const std::string expect = header(beast::http::field::expect); !expect.empty() && !expects_continue(expect))
+      return refuse(417, "nothing but 100-continue can be expected");
+    if (came_by_a_strange_name())
+      return send(text_reply(403, "a browser may not come by this host name; --allowed-hosts names those it may"));
+    authorise();
+  }
+
+  // With TLS the browser itself compares the name, and passwords are kept for the name they were given to.
+  bool came_by_a_strange_name() {
+    const auto web = site_.web->current();
+    if (web->tls || web->passwords) return false;
+    for (const auto& field : parser_->get())
+      if (is_browsers_header({field.name_string().data(), field.name_string().size()}))
+        return !site_.hosts.allows(header(beast::http::field::host));
+    return false;
   }
 
   std::string header(beast::http::field name) {
@@ -170,39 +224,55 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   }
 
   void authorise() {
-    const auto& request = parser_->get();
-    if (request.version() == 11 && request.count(beast::http::field::host) != 1)
-      return refuse(400, "a request of HTTP/1.1 must have one Host header");
     const auto web = site_.web->current();
     if (!web->bucket.take(site_.clock.now().steady)) return send(text_reply(429, "too many requests"));
     if (!web->passwords) return answer();
     auto credentials = parse_basic_auth(header(beast::http::field::authorization));
-    if (!credentials) return deny();
-    if (web->passwords->known_good(*credentials)) return answer();
+    if (!credentials) return send(denial());
+    switch (web->passwords->recall(*credentials)) {
+      case PasswordCheck::Recall::kGood: return answer();
+      case PasswordCheck::Recall::kBad: return send_later(denial());
+      case PasswordCheck::Recall::kUnknown: return check_password(web, std::move(*credentials));
+    }
+  }
+
+  void check_password(const std::shared_ptr<WebState>& web, Credentials credentials) {
     lowest().expires_never();
     // Weak: a connection that is closed meanwhile ends on this thread and not on the worker's.
     auto done = [weak = this->weak_from_this(), executor = socket().get_executor()](bool good) {
       asio::post(executor, [weak, good] {
         const auto session = weak.lock();
         if (!session || !session->socket().is_open()) return;
-        good ? session->answer() : session->deny();
+        session->site_.places.release(*session);
+        good ? session->answer() : session->send_later(session->denial());
       });
     };
-    auto work = [web, credentials = std::move(*credentials)] { return web->passwords->verify(credentials); };
-    if (site_.worker->submit(std::move(work), std::move(done))) return;
+    auto work = [web, credentials = std::move(credentials)] { return web->passwords->verify(credentials); };
+    if (site_.worker->submit(peer(), std::move(work), std::move(done))) return site_.places.keep(*this);
     Reply busy = text_reply(503, "too many passwords to check at once");
     busy.headers.emplace_back("Retry-After", "1");
-    send(std::move(busy));
+    send_later(std::move(busy));
   }
 
-  void deny() {
+  static Reply denial() {
     Reply reply = text_reply(401, "a user and a password are needed");
     reply.headers.emplace_back("WWW-Authenticate", "Basic realm=\"gpu-ledger\", charset=\"UTF-8\"");
-    send(std::move(reply));
+    return reply;
+  }
+
+  // Who guesses is slowed down, and cannot tell by the time whether the user exists.
+  void send_later(Reply reply) {
+    lowest().expires_never();
+    delay_.expires_at(requested_ +
+                      std::chrono::duration_cast<std::chrono::steady_clock::duration>(site_.limits.refusal_delay));
+    delay_.async_wait([self = self(), reply = std::move(reply)](error_code cancelled) mutable {
+      if (!cancelled && self->socket().is_open()) self->send(std::move(reply));
+    });
   }
 
   void answer() {
     const auto& request = parser_->get();
+    if (asks_for_health({request.target().data(), request.target().size()})) site_.places.keep(*this);
     const std::string accept = header(beast::http::field::accept);
     const std::string accept_encoding = header(beast::http::field::accept_encoding);
     const RequestFacts facts{{request.method_string().data(), request.method_string().size()},
@@ -228,15 +298,26 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     response_.set(beast::http::field::date, http_date(site_.clock.now().wall));
     response_.set(beast::http::field::content_type, reply.content_type);
     response_.set("X-Content-Type-Options", "nosniff");
+    response_.set("Cross-Origin-Resource-Policy", "same-origin");
     for (const auto& [name, value] : reply.headers) response_.set(name, value);
     for (const auto& [name, value] : web->config.headers) response_.set(name, value);
     if (request.method() != beast::http::verb::head) response_.body() = {body_->data(), body_->size()};
     response_.content_length(body_->size());
     response_.keep_alive(keep_alive_allowed_ && request.keep_alive());
     set_deadline(site_.limits.write_timeout);
-    beast::http::async_write(stream_, response_, [self = self()](error_code error, size_t) {
-      if (error) return self->finish();
-      self->body_.reset();  // the snapshot behind it may be large and old
+    site_.sending.begin(*this, body_, site_.clock.now().steady);
+    serializer_.emplace(response_);
+    write();
+  }
+
+  void write() {
+    beast::http::async_write_some(stream_, *serializer_, [self = self()](error_code error, size_t size) {
+      if (error || !self->socket().is_open()) return self->finish();
+      self->site_.sending.sent(*self, size);
+      if (!self->serializer_->is_done()) return self->write();
+      self->site_.sending.end(*self);
+      self->site_.places.release(*self);
+      self->body_.reset();  // it may be large and old
       if (self->response_.keep_alive()) return self->wait_for_request();
       self->close_politely();
     });
@@ -256,7 +337,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     error_code ignored;
     if (drained == 0) socket().shutdown(Socket::shutdown_send, ignored);
     buffer_.clear();
-    lowest().async_read_some(buffer_.prepare(1024), [self = self(), drained](error_code error, size_t size) {
+    lowest().async_read_some(buffer_.prepare(kPiece), [self = self(), drained](error_code error, size_t size) {
       if (error || drained + size > kMaxDrained) return self->finish();
       self->drain(drained + size);
     });
@@ -264,16 +345,20 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
 
   static constexpr Nanoseconds kFarewell = std::chrono::seconds(2);
   static constexpr size_t kMaxDrained = 256 * 1024;
+  static constexpr size_t kPiece = 1024;
 
   Site& site_;
   const std::shared_ptr<WebState> accepted_under_;
   Stream stream_;
+  Timer delay_;
   beast::flat_buffer buffer_;
   std::optional<Parser> parser_;
+  bool told_to_continue_ = false;
+  std::chrono::steady_clock::time_point requested_;
   Response response_;
+  std::optional<Serializer> serializer_;
   std::shared_ptr<const std::string> body_;  // what response_ points into
   bool keep_alive_allowed_ = true;
-  std::optional<std::list<Connection*>::iterator> idle_;  // its place among the idle ones, while it is one
 };
 
 }  // namespace gpuledger::http

@@ -62,7 +62,9 @@ Status WebSettings::reload_locked() {
     if (!tls) return tls.error();
     state->tls = std::move(*tls);
   }
-  if (!config->users.empty()) state->passwords = std::make_unique<PasswordCheck>(config->users);
+  const auto earlier = current();
+  if (!config->users.empty())
+    state->passwords = std::make_unique<PasswordCheck>(config->users, earlier ? earlier->passwords.get() : nullptr);
   state->bucket = TokenBucket(config->rate_limit);
   state->config = std::move(*config);
 

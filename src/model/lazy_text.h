@@ -20,10 +20,14 @@ class LazyText {
   const std::string& get() const {
     std::call_once(state_->once, [&] {
       if (state_->make) state_->text = state_->make();
-      state_->make = nullptr;  // and with it what it was made from
+      state_->text.shrink_to_fit();  // slow readers hold it for long
+      state_->make = nullptr;        // and with it what it was made from
     });
     return state_->text;
   }
+
+  // For whoever needs the bytes longer than what they were made from.
+  std::shared_ptr<const std::string> share() const { return {state_, &get()}; }
 
  private:
   struct State {

@@ -121,7 +121,9 @@ class Ledger(Program):
             try:
                 wait_until(self.is_ready, 15, "a first snapshot")
             except AssertionError as error:
-                raise AssertionError(f"{error}; it said:\n{self.log()}") from None
+                said = self.log()
+                self.__exit__()
+                raise AssertionError(f"{error}; it said:\n{said}") from None
 
     def is_ready(self):
         if not self.alive():

@@ -2,11 +2,9 @@
 
 #include <messages/cri.pb.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <unordered_map>
 
-#include "identity/pod_json.h"
+#include "identity/sources/cri_list.h"
 
 namespace gpuledger::identity {
 namespace {
@@ -14,34 +12,6 @@ namespace {
 namespace wire = proto::cri;
 
 constexpr size_t kLargestAnswer = 16 << 20;  // what kubelets allow
-constexpr size_t kLongestAnnotation = 64 << 10;
-constexpr int kReady = 0;
-
-using Strings = google::protobuf::Map<std::string, std::string>;
-std::string text_at(const Strings& map, const std::string& key) {
-  const auto it = map.find(key);
-  return it == map.end() ? std::string() : it->second;
-}
-
-std::string first_of(const std::string& preferred, const Strings& labels, const char* key) {
-  return bounded_name(preferred.empty() ? text_at(labels, key) : preferred);
-}
-
-Pod pod_of(const wire::Sandbox& sandbox, const PodLabelList& wanted) {
-  Pod pod;
-  pod.name_space = first_of(sandbox.metadata().namespace_(), sandbox.labels(), "io.kubernetes.pod.namespace");
-  pod.name = first_of(sandbox.metadata().name(), sandbox.labels(), "io.kubernetes.pod.name");
-  pod.uid = first_of(sandbox.metadata().uid(), sandbox.labels(), "io.kubernetes.pod.uid");
-  for (const std::string& name : wanted) {
-    const std::string value = text_at(sandbox.labels(), name);
-    if (!value.empty()) pod.labels[name] = bounded_name(value);
-  }
-  // The kubelet hands a pod's annotations on to its sandbox.
-  pod.manifest_hash = bounded_name(text_at(sandbox.annotations(), "kubernetes.io/config.hash"));
-  pod.hami_devices = text_at(sandbox.annotations(), "hami.io/vgpu-devices-allocated").substr(0, kLongestAnnotation);
-  return pod;
-}
-
 }  // namespace
 
 CriPods::CriPods(Options options)
@@ -93,33 +63,19 @@ PollThread::Next CriPods::look(const std::stop_token& stop) {
 
 GrpcOutcome CriPods::read_pods(std::vector<Pod>& pods, const std::stop_token& stop) {
   client_->refresh();
-  std::unordered_map<std::string, size_t> by_uid;
-  std::unordered_map<std::string, size_t> by_sandbox;
+  CriList list(options_.labels);
   wire::Sandbox sandbox;
-  const auto each_sandbox = [&] {
-    // One that is not ready is what an ended pod left behind. The store keeps its name for a while, below that of a new
-    // pod of the same name.
-    if (sandbox.state() != kReady) return;
-    Pod pod = pod_of(sandbox, options_.labels);
-    if (pod.uid.empty() || pod.name.empty()) return health_.counts("malformed");
-    const auto [known, is_new] = by_uid.try_emplace(pod.uid, pods.size());
-    if (is_new) pods.push_back(std::move(pod));
-    by_sandbox[sandbox.id()] = known->second;
-  };
-  const std::string service = "/runtime.v1.RuntimeService/";
-  const auto outcome = client_->list(service + "ListPodSandbox", sandbox, each_sandbox, options_.deadline, stop);
-  if (!outcome.ok()) return outcome;
-
   wire::Container container;
-  const auto each_container = [&] {
-    // Those that ended as well: their processes' last samples need names.
-    const auto known = by_sandbox.find(container.pod_sandbox_id());
-    if (known == by_sandbox.end() || container.id().empty()) return;
-    pods[known->second].containers.push_back(
-        {bounded_name(container.id()),
-         first_of(container.metadata().name(), container.labels(), "io.kubernetes.container.name")});
-  };
-  return client_->list(service + "ListContainers", container, each_container, options_.deadline, stop);
+  const std::string service = "/runtime.v1.RuntimeService/";
+  auto outcome = client_->list(
+      service + "ListPodSandbox", sandbox, [&] { list.add(sandbox); }, options_.deadline, stop);
+  if (outcome.ok())
+    outcome = client_->list(
+        service + "ListContainers", container, [&] { list.add(container); }, options_.deadline, stop);
+  for (uint64_t i = 0; i < list.malformed(); ++i) health_.counts("malformed");
+  for (uint64_t i = 0; i < list.left_out(); ++i) health_.counts("too_many_pods");
+  pods = list.take();
+  return outcome;
 }
 
 }  // namespace gpuledger::identity

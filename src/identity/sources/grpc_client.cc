@@ -1,14 +1,13 @@
 #include "identity/sources/grpc_client.h"
 
-#include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/message_lite.h>
-#include <google/protobuf/wire_format_lite.h>
 #include <grpc/grpc.h>
 #include <grpc/support/log.h>
 #include <grpc/support/time.h>
 #include <grpcpp/channel.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/resource_quota.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/proto_buffer_reader.h>
 #include <sys/stat.h>
@@ -17,11 +16,13 @@
 #include <set>
 
 #include "base/log.h"
+#include "identity/sources/list_items.h"
 
 namespace gpuledger::identity {
 namespace {
 
 constexpr int kConnectMilliseconds = 5'000;
+constexpr size_t kRoomBesideMessage = 4 << 20;  // for the connection itself
 
 void start_grpc_once() {
   static std::once_flag once;
@@ -51,24 +52,6 @@ std::string bytes_of(grpc::ByteBuffer& buffer) {
 grpc::ByteBuffer empty_message() {
   const grpc::Slice nothing;
   return {&nothing, 1};
-}
-
-bool parse_items(grpc::ByteBuffer& bytes, google::protobuf::MessageLite& item, const std::function<void()>& each) {
-  using google::protobuf::internal::WireFormatLite;
-  constexpr uint32_t kItem = WireFormatLite::MakeTag(1, WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
-  grpc::ProtoBufferReader reader(&bytes);
-  google::protobuf::io::CodedInputStream in(&reader);
-  while (const uint32_t tag = in.ReadTag()) {
-    if (tag != kItem) {
-      if (!WireFormatLite::SkipField(&in, tag)) return false;
-      continue;
-    }
-    const auto limit = in.ReadLengthAndPushLimit();
-    item.Clear();
-    if (!item.MergeFromCodedStream(&in) || !in.CheckEntireMessageConsumedAndPopLimit(limit)) return false;
-    each();
-  }
-  return in.ConsumedEntireMessage();
 }
 
 // On the monotonic clock: a deadline must not move when somebody sets the time.
@@ -174,6 +157,14 @@ bool GrpcClient::refresh() {
   if (connection_ && connection_->file == file) return false;
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(static_cast<int>(largest_message_));
+  // The limit above counts once a message is there as a whole. This one ends a call that takes more while it comes;
+  // twice the size, for what was handed over may not be free yet.
+  grpc::ResourceQuota quota;
+  quota.Resize(2 * largest_message_ + kRoomBesideMessage);
+  arguments.SetResourceQuota(quota);
+  // Nor may a small message unpack to a large one: we do not ask for packed ones, and do not unpack them.
+  arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   // Newer versions would send the path of the socket, percent-encoded, which Go's servers refuse.
   arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
@@ -206,7 +197,8 @@ GrpcOutcome GrpcClient::list(const std::string& method, google::protobuf::Messag
   queue.Shutdown();
   while (queue.Next(&tag, &good)) {}
   if (status.ok()) {
-    if (bytes.Valid() && parse_items(bytes, item, each)) return {};
+    grpc::ProtoBufferReader reader_of_bytes(&bytes);
+    if (bytes.Valid() && parse_items(reader_of_bytes, item, each)) return {};
     return {"malformed", method + ": the answer cannot be read"};
   }
   GrpcOutcome outcome = read_outcome(status.error_code(), status.error_message(), socket_);

@@ -44,7 +44,9 @@ GrpcOutcome read_outcome(int status, const std::string& message, const std::stri
   }
   // gRPC uses one code for "asked too often", which the server says, and "answer too big", which our side says.
   if (outcome.code == "resource_exhausted") {
-    const bool too_big = outcome.message.find("larger than max") != std::string::npos;
+    // The second is what it says when the quota of the connection is used up in the middle of a message.
+    const bool too_big = outcome.message.find("larger than max") != std::string::npos ||
+                         outcome.message.find("Buffers full") != std::string::npos;
     outcome.code = too_big ? "too_large" : "rate_limited";
   }
   const int why = outcome.code == "unavailable" ? connect_errno(socket) : 0;

@@ -23,7 +23,7 @@ class PodsApi final : public PodSource {
     PodLabelList labels;
     std::chrono::milliseconds publish_every = std::chrono::milliseconds(200);  // at most
     std::chrono::milliseconds first_list = std::chrono::seconds(30);           // may take so long
-    size_t largest_message = 64 << 20;
+    size_t largest_message = 8 << 20;                                          // one pod, of which etcd takes 1.5 MB
     Backoff::Pace pace;
   };
 

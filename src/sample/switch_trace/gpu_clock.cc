@@ -9,6 +9,8 @@ namespace {
 constexpr double kLargestRate = 200e-6;  // clocks of this kind are good to 100 millionths
 constexpr Nanoseconds kLargestError = std::chrono::milliseconds(20);
 constexpr Nanoseconds kShortestForRate = std::chrono::seconds(2);
+// Far longer than between two comparisons, and far shorter than what would take time and memory to book.
+constexpr Nanoseconds kFarthestAhead = std::chrono::minutes(10);
 
 }  // namespace
 
@@ -29,6 +31,10 @@ bool GpuClock::compare(const ClockPair& pair) {
 Nanoseconds GpuClock::to_steady(Nanoseconds gpu) const {
   const Nanoseconds since = gpu - last_->gpu;
   return last_->steady + since + Nanoseconds(std::llround(static_cast<double>(since.count()) * rate_));
+}
+
+bool GpuClock::has_happened(uint64_t gpu) const {
+  return gpu <= static_cast<uint64_t>((last_->gpu + kFarthestAhead).count());
 }
 
 }  // namespace gpuledger::switch_trace

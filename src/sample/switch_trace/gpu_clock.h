@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "base/clock.h"
@@ -15,6 +16,8 @@ class GpuClock {
   bool compare(const ClockPair& pair);
   bool known() const { return last_.has_value(); }
   Nanoseconds to_steady(Nanoseconds gpu) const;
+  // False: stamped so long after the last comparison that it cannot have happened yet.
+  bool has_happened(uint64_t gpu) const;
   Nanoseconds last_compared() const { return last_ ? last_->steady : Nanoseconds::min(); }
 
  private:

@@ -75,6 +75,8 @@ Status RecordStream::take(const SwitchRecord& record, const GpuClock& clock, Res
     return Error{Code::kPermission,
                  "the driver hides the processes of other users: the trace needs the capability SYS_ADMIN"};
   }
+  if (clock.known() && !clock.has_happened(record.timestamp))
+    return Error{Code::kMalformed, "the trace has a record from the future"};
   const Nanoseconds at = time_of(record, clock);
   last_at_ = at;
   const auto engine = static_cast<uint16_t>(record.gpu_instance << 8 | record.compute_instance);

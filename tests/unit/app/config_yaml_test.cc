@@ -80,8 +80,10 @@ TEST(ConfigFileText, BrokenYamlNamesFileAndLine) {
     const ConfigFile file(text);
     EXPECT_THAT(error_of({file.flag()}), testing::MatchesRegex(file.path() + ":[0-9]+: not valid YAML: .+")) << text;
   }
+  const ConfigFile endless(",i");
+  EXPECT_THAT(error_of({endless.flag()}), testing::StartsWith(endless.path() + ":1: "));
   const ConfigFile two("log-level: info\n---\nlog-level: warn\n");
-  EXPECT_EQ(error_of({two.flag()}), two.path() + ":3: more than one YAML document");
+  EXPECT_EQ(error_of({two.flag()}), two.path() + ":2: more than one YAML document");
 }
 
 TEST(ConfigFileText, UnreadableFile) {

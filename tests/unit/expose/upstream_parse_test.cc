@@ -2,6 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
 
 namespace gpuledger::expose {
 namespace {
@@ -165,7 +169,7 @@ TEST(UpstreamParse, RefusesWhatCannotBeTrustedAsAWhole) {
   EXPECT_THAT(refusal_of("<html><body>502 Bad Gateway</body></html>\n"), HasSubstr("no metrics"));
   EXPECT_THAT(refusal_of("# TYPE a gauge\n"), HasSubstr("no metrics"));
   EXPECT_THAT(refusal_of(std::string_view("a 1\n\0\n", 6)), HasSubstr("not a text"));
-  EXPECT_THAT(refusal_of(std::string(kLargestUpstream + 1, '\n')), HasSubstr("64 MiB"));
+  EXPECT_THAT(refusal_of(std::string(kLargestUpstream + 1, '\n')), HasSubstr("8 MiB"));
   EXPECT_EQ(refusal_of("a 1\n"), "taken");
 }
 
@@ -178,6 +182,36 @@ TEST(UpstreamParse, RefusesMoreSeriesThanANodeHas) {
   for (size_t i = 0; i < kMostUpstreamSeries + 9; ++i) names += "# HELP n" + std::to_string(i) + " x\n";
   EXPECT_EQ(refusal_of("a 1\n" + names + "a{x=\"2\"} 1\n"), "taken");
   EXPECT_THAT(refusal_of(names + "a 1\n"), HasSubstr("series"));
+}
+
+long resident_bytes() {
+  long total = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> total >> resident;
+  return resident * ::sysconf(_SC_PAGESIZE);
+}
+
+TEST(UpstreamParse, TheCostliestTextTakesLittle) {
+  // As many labels as there may be, each as short as can be; and as many lines, as long as fit.
+  std::string many, large;
+  for (size_t i = 0; i < kMostUpstreamLabels / 15; ++i) {
+    many += "a{i=\"" + std::to_string(i) + "\"";
+    for (char name = 'j'; name < 'j' + 14; ++name) many += std::string(",") + name + "=\"b\"";
+    many += "} 1\n";
+  }
+  ASSERT_LT(many.size(), kLargestUpstream);
+  for (size_t i = 0; large.size() < kLargestUpstream - 2000; ++i)
+    large += "a{i=\"" + std::to_string(i) + std::string(1000, 'x') + "\"} 1\n";
+  for (const std::string* text : {&many, &large}) {
+    const long before = resident_bytes();
+    const auto taken = parse_upstream(*text);
+    ASSERT_TRUE(taken) << taken.error().message;
+    const long grown = resident_bytes() - before;
+    std::printf("%zu kB of text take %ld kB\n", text->size() / 1000, grown / 1000);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    EXPECT_LT(grown, 40'000'000);
+#endif
+  }
+  EXPECT_THAT(refusal_of(many + "a{x=\"1\"} 1\n"), HasSubstr("labels"));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace {
 
 struct FormatCase {
   const char* accept;
-  std::optional<Format> expected;
+  Format expected;
 };
 
 TEST(NegotiateFormat, FollowsTheAcceptHeader) {
@@ -36,13 +36,14 @@ TEST(NegotiateFormat, FollowsTheAcceptHeader) {
       {"application/openmetrics-text; q=bad", Format::kOpenMetrics},
       {"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", Format::kText},
       {",, ;q=1 ,text/plain", Format::kText},
-      {"application/json", std::nullopt},
-      {"text/html", std::nullopt},
-      {"text/plain;q=0", std::nullopt},
-      {"*/*;q=0", std::nullopt},
+      // Who takes nothing that we write gets the text.
+      {"application/json", Format::kText},
+      {"text/html", Format::kText},
+      {"text/plain;q=0", Format::kText},
+      {"*/*;q=0", Format::kText},
       // Formats of these versions are not the ones we write.
-      {"text/plain;version=1.0.0", std::nullopt},
-      {"application/openmetrics-text;version=2.0.0", std::nullopt},
+      {"text/plain;version=1.0.0, application/openmetrics-text;q=0.1", Format::kOpenMetrics},
+      {"application/openmetrics-text;version=2.0.0", Format::kText},
   };
   for (const FormatCase& each : cases) EXPECT_EQ(negotiate_format(each.accept), each.expected) << each.accept;
 }

@@ -5,13 +5,17 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <vector>
 
 #include "http/background_worker.h"
+#include "http/fair_queue.h"
 #include "http/token_bucket.h"
 #include "unit/http/bcrypt_hash.h"
 
 namespace gpuledger::http {
 namespace {
+
+using Recall = PasswordCheck::Recall;
 
 TEST(ParseBasicAuth, ReadsUserAndPassword) {
   const auto plain = parse_basic_auth("Basic YWxpY2U6c2VjcmV0");
@@ -56,13 +60,48 @@ TEST(PasswordCheck, AgreesWithOtherPeoplesHashes) {
 
 TEST(PasswordCheck, RemembersOnlySuccess) {
   PasswordCheck check({{"alice", bcrypt_hash("secret")}});
-  EXPECT_FALSE(check.known_good({"alice", "secret"}));
+  EXPECT_EQ(check.recall({"alice", "secret"}), Recall::kUnknown);
   EXPECT_FALSE(check.verify({"alice", "wrong"}));
-  EXPECT_FALSE(check.known_good({"alice", "wrong"}));
+  EXPECT_EQ(check.recall({"alice", "wrong"}), Recall::kUnknown);
   EXPECT_TRUE(check.verify({"alice", "secret"}));
-  EXPECT_TRUE(check.known_good({"alice", "secret"}));
-  EXPECT_FALSE(check.known_good({"alice", "secret2"}));
-  EXPECT_FALSE(check.known_good({"bob", "secret"}));
+  EXPECT_EQ(check.recall({"alice", "secret"}), Recall::kGood);
+  EXPECT_EQ(check.recall({"alice", "secret2"}), Recall::kBad) << "she has one password";
+  EXPECT_EQ(check.recall({"bob", "secret"}), Recall::kUnknown);
+}
+
+TEST(PasswordCheck, LooksAsFarAsBcryptDoes) {
+  const std::string longest(72, 'p');
+  PasswordCheck check({{"alice", bcrypt_hash(longest)}});
+  EXPECT_TRUE(check.verify({"alice", longest + "x"}));
+  EXPECT_EQ(check.recall({"alice", longest}), Recall::kGood);
+  EXPECT_EQ(check.recall({"alice", longest + "y"}), Recall::kGood) << "as bcrypt has it";
+  EXPECT_EQ(check.recall({"alice", longest.substr(1)}), Recall::kBad);
+}
+
+TEST(PasswordCheck, TakesOverWhatIsStillTrue) {
+  const std::string alice = bcrypt_hash("secret"), bob = bcrypt_hash("hidden");
+  PasswordCheck first({{"alice", alice}, {"bob", bob}, {"carol", bob}});
+  for (const char* user : {"bob", "carol"}) EXPECT_TRUE(first.verify({user, "hidden"}));
+  EXPECT_TRUE(first.verify({"alice", "secret"}));
+  const PasswordCheck second({{"alice", alice}, {"bob", bcrypt_hash("newer")}}, &first);
+  EXPECT_EQ(second.recall({"alice", "secret"}), Recall::kGood);
+  EXPECT_EQ(second.recall({"bob", "hidden"}), Recall::kUnknown) << "another hash";
+  EXPECT_EQ(second.recall({"carol", "hidden"}), Recall::kUnknown) << "gone";
+}
+
+TEST(FairQueue, PeersTakeTurns) {
+  FairQueue<int> queue(6, 4);
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(queue.push("greedy", i));
+  EXPECT_FALSE(queue.push("greedy", 4)) << "no more of one peer";
+  EXPECT_TRUE(queue.push("modest", 10));
+  EXPECT_TRUE(queue.push("third", 20));
+  EXPECT_FALSE(queue.push("fourth", 30)) << "no more of all";
+  std::vector<int> order;
+  while (auto next = queue.pop()) order.push_back(*next);
+  EXPECT_EQ(order, (std::vector<int>{0, 10, 20, 1, 2, 3}));
+  EXPECT_TRUE(queue.push("fourth", 30));
+  queue.clear();
+  EXPECT_FALSE(queue.pop());
 }
 
 TEST(PasswordCheck, TakesAsLongForAnUnknownUser) {
@@ -84,10 +123,11 @@ TEST(PasswordCheck, TakesAsLongForAnUnknownUser) {
 
 TEST(BackgroundWorker, BoundsItsQueue) {
   BackgroundWorker worker(
-      Nanoseconds(0), [] {}, 2);
+      Nanoseconds(0), [] {}, 2, 2);
   std::promise<void> release, entered;
   const auto gate = release.get_future().share();
   ASSERT_TRUE(worker.submit(
+      "peer",
       [&, gate] {
         entered.set_value();
         gate.wait();
@@ -96,9 +136,12 @@ TEST(BackgroundWorker, BoundsItsQueue) {
       [](bool) {}));
   entered.get_future().wait();
   std::promise<bool> last;
-  EXPECT_TRUE(worker.submit([] { return true; }, [](bool) {}));
-  EXPECT_TRUE(worker.submit([] { return false; }, [&](bool result) { last.set_value(result); }));
-  EXPECT_FALSE(worker.submit([] { return true; }, [](bool) {}));
+  EXPECT_TRUE(worker.submit(
+      "peer", [] { return true; }, [](bool) {}));
+  EXPECT_TRUE(worker.submit(
+      "peer", [] { return false; }, [&](bool result) { last.set_value(result); }));
+  EXPECT_FALSE(worker.submit(
+      "peer", [] { return true; }, [](bool) {}));
   release.set_value();
   EXPECT_FALSE(last.get_future().get());
 }
@@ -109,8 +152,9 @@ TEST(BackgroundWorker, StopsAlthoughAJobHangs) {
   auto done_called = std::make_shared<std::atomic<bool>>(false);
   auto entered = std::make_shared<std::promise<void>>();
   BackgroundWorker worker(
-      Nanoseconds(0), [] {}, 2);
+      Nanoseconds(0), [] {}, 2, 2);
   ASSERT_TRUE(worker.submit(
+      "peer",
       [=] {
         entered->set_value();
         release->get_future().wait();
@@ -122,7 +166,8 @@ TEST(BackgroundWorker, StopsAlthoughAJobHangs) {
   const auto begin = std::chrono::steady_clock::now();
   worker.stop();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(450));
-  EXPECT_FALSE(worker.submit([] { return true; }, [](bool) {}));
+  EXPECT_FALSE(worker.submit(
+      "peer", [] { return true; }, [](bool) {}));
   release->set_value();
   finished->get_future().wait();
   EXPECT_FALSE(*done_called);
@@ -131,7 +176,7 @@ TEST(BackgroundWorker, StopsAlthoughAJobHangs) {
 TEST(BackgroundWorker, Ticks) {
   auto ticks = std::make_shared<std::atomic<int>>(0);
   BackgroundWorker worker(
-      std::chrono::milliseconds(5), [ticks] { ++*ticks; }, 2);
+      std::chrono::milliseconds(5), [ticks] { ++*ticks; }, 2, 2);
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   while (*ticks < 3 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
   EXPECT_GE(*ticks, 3);

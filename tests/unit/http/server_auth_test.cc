@@ -15,6 +15,8 @@ constexpr const char* kNewer = "Authorization: Basic YWxpY2U6bmV3ZXI=\r\n";
 
 class ServerAuth : public ServerTest {
  protected:
+  ServerAuth() { options_.limits.refusal_delay = milliseconds(20); }
+
   void write_users(const std::string& name, const std::string& hash) {
     options_.web_config_file = directory_.write("web.yml", "basic_auth_users:\n  " + name + ": " + hash + "\n");
   }
@@ -44,11 +46,12 @@ TEST_F(ServerAuth, SlowHashesHoldNobodyUpAndQueueIsBounded) {
   write_users("alice", bcrypt_hash("secret", 10));
   start();
   ASSERT_EQ(fetch(address(), "/metrics", kAlice).status, 200);
+  // Of somebody nobody knows: alice's own wrong ones are wrong without a hash by now.
   // Six guesses at once: one is hashed, two wait, the rest are sent away.
   std::vector<std::unique_ptr<TestClient>> guessers;
   for (int i = 0; i < 6; ++i) {
     guessers.push_back(std::make_unique<TestClient>(address()));
-    ASSERT_TRUE(guessers.back()->send(std::string("GET /metrics HTTP/1.1\r\nHost: x\r\n") + kWrong + "\r\n"));
+    ASSERT_TRUE(guessers.back()->send(std::string("GET /metrics HTTP/1.1\r\nHost: x\r\n") + kMallory + "\r\n"));
   }
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(fetch(address(), "/metrics", kAlice).status, 200);
@@ -64,6 +67,99 @@ TEST_F(ServerAuth, SlowHashesHoldNobodyUpAndQueueIsBounded) {
   EXPECT_GE(denied, 2);
   EXPECT_GE(busy, 1);
   EXPECT_LT(remembered, all / 2) << "a known password does not wait behind guesses";
+}
+
+// Distinct wrong passwords, as fast as they are answered, from many connections.
+class Flood {
+ public:
+  Flood(const std::string& address, int clients) {
+    for (int i = 0; i < clients; ++i)
+      threads_.emplace_back([this, address, i] {
+        for (int n = 0; !end_; ++n) {
+          // base64 of "alice:" and three characters that are never the password
+          std::string guess = "AAAA";
+          for (char& c : guess) c = static_cast<char>('a' + (n * 31 + i * 7 + (&c - guess.data())) % 26);
+          fetch(address, "/metrics", "Authorization: Basic YWxpY2U6" + guess + "\r\n");
+        }
+      });
+  }
+  ~Flood() {
+    end_ = true;
+    for (auto& thread : threads_) thread.join();
+  }
+
+ private:
+  std::atomic<bool> end_{false};
+  std::vector<std::thread> threads_;
+};
+
+TEST_F(ServerAuth, AFloodOfWrongPasswordsKeepsNoRightOneOut) {
+  write_users("alice", bcrypt_hash("secret", 8));
+  options_.listen_addresses = {"127.0.0.1:0", "unix:" + (directory_ / "http.sock")};
+  start();
+  Flood flood(address(0), 40);
+  std::this_thread::sleep_for(milliseconds(300));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(fetch(address(1), "/metrics", kAlice).status, 200) << "another peer's turn comes next";
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(1500));
+  int good = 0;
+  for (int i = 0; i < 20; ++i) good += fetch(address(0), "/metrics", kAlice).status == 200;
+  EXPECT_EQ(good, 20) << "known from now on, to the flooding peer too";
+}
+
+TEST_F(ServerAuth, FromTheFloodingPeerARightOneGetsInWithinItsLine) {
+  write_users("alice", bcrypt_hash("secret", 6));
+  options_.limits.refusal_delay = milliseconds(500);
+  start();
+  Flood flood(address(), 24);
+  std::this_thread::sleep_for(milliseconds(300));
+  int good = 0;
+  for (int i = 0; i < 20; ++i) good += fetch(address(), "/metrics", kAlice).status == 200;
+  EXPECT_EQ(good, 20);
+}
+
+TEST_F(ServerAuth, AWrongAnswerTakesItsTimeWhetherTheUserExistsOrNot) {
+  options_.limits.refusal_delay = milliseconds(300);
+  write_users("alice", bcrypt_hash("secret"));
+  start();
+  ASSERT_EQ(fetch(address(), "/metrics", kAlice).status, 200);
+  for (const char* wrong : {kWrong, kMallory}) {
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(fetch(address(), "/metrics", wrong).status, 401);
+    EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(295)) << wrong;
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(fetch(address(), "/metrics").status, 401);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(250)) << "a browser asks without one first";
+}
+
+TEST_F(ServerAuth, WhatIsKnownOutlivesAReloadThatLeavesTheUserAsHeIs) {
+  const std::string hash = bcrypt_hash("secret", 11);  // a tenth of a second
+  write_users("alice", hash);
+  start();
+  ASSERT_EQ(fetch(address(), "/metrics", kAlice).status, 200);
+  options_.web_config_file =
+      directory_.write("web.yml", "basic_auth_users:\n  alice: " + hash + "\n  bob: " + hash + "\n");
+  ASSERT_TRUE(server_->reload());
+  auto best = std::chrono::steady_clock::duration::max();
+  for (int i = 0; i < 3; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(fetch(address(), "/metrics", kAlice).status, 200);
+    best = std::min(best, std::chrono::steady_clock::now() - begin);
+    if (i == 0) { EXPECT_LT(best, milliseconds(60)) << "no hash was made"; }
+  }
+  write_users("alice", bcrypt_hash("newer"));
+  ASSERT_TRUE(server_->reload());
+  EXPECT_EQ(fetch(address(), "/metrics", kAlice).status, 401);
+}
+
+TEST_F(ServerAuth, WithAPasswordABrowserMayComeByAnyName) {
+  write_users("alice", bcrypt_hash("secret"));
+  start();
+  TestClient client(address());
+  const std::string head = "GET /metrics HTTP/1.1\r\nHost: gpus.example.com\r\nAccept-Language: en\r\n";
+  ASSERT_TRUE(client.send(head + kAlice + "\r\n"));
+  EXPECT_EQ(client.read().status, 200);
 }
 
 TEST_F(ServerAuth, NewUsersCountWithinMoments) {

@@ -1,3 +1,9 @@
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/file.h"
 #include "unit/http/server_fixture.h"
 
 namespace gpuledger::http {
@@ -36,39 +42,56 @@ TEST_F(ServerLimitsTest, LargeBodyGets413) {
   EXPECT_EQ(chunked.read().status, 413);
 }
 
-TEST_F(ServerLimitsTest, AFurtherConnectionTakesThePlaceOfTheLongestIdleOne) {
+TEST_F(ServerLimitsTest, AFurtherConnectionTakesThePlaceOfTheOneLongestWithoutAWholeRequest) {
   options_.limits.connections = 3;
   start();
-  TestClient half(address());  // the oldest, but in the middle of a request
+  TestClient half(address());  // the oldest, and still in the middle of its first request
   ASSERT_TRUE(half.send("GET /healthz HTTP/1.1\r\n"));
-  TestClient long_idle(address()), idle(address());
-  EXPECT_EQ(idle.get("/healthz").status, 200);
-  EXPECT_EQ(long_idle.get("/healthz").status, 200);
-  EXPECT_EQ(idle.get("/healthz").status, 200) << "the later one of the two from now on";
+  TestClient earlier(address()), later(address());
+  EXPECT_EQ(later.get("/healthz").status, 200);
+  EXPECT_EQ(earlier.get("/healthz").status, 200);
+  EXPECT_EQ(later.get("/healthz").status, 200) << "the later one of the two from now on";
 
   TestClient fourth(address());
   EXPECT_EQ(fourth.get("/metrics").status, 200);
-  EXPECT_TRUE(long_idle.closed_within(milliseconds(3000)));
-  EXPECT_EQ(idle.get("/healthz").status, 200) << "the others are not disturbed";
-  ASSERT_TRUE(half.send("Host: x\r\n\r\n"));
-  EXPECT_EQ(half.read().status, 200);
+  EXPECT_TRUE(half.closed_within(milliseconds(3000)));
+  EXPECT_EQ(fetch(address(), "/metrics").status, 200);
+  EXPECT_TRUE(earlier.closed_within(milliseconds(3000)));
+  EXPECT_EQ(later.get("/healthz").status, 200) << "the others are not disturbed";
 }
 
-TEST_F(ServerLimitsTest, WhereNobodyIsIdleFurtherConnectionsAreClosedAtOnce) {
-  options_.limits.connections = 3;
+TEST_F(ServerLimitsTest, OnePeerTakesPlacesOfItsOwnOnly) {
+  options_.limits.connections = 8;
+  options_.limits.connections_per_peer = 2;
+  options_.listen_addresses = {"127.0.0.1:0", "unix:" + (directory_ / "http.sock")};
   start();
+  TestClient other(address(1));  // silent, and older than all of the first peer's
+  std::vector<std::unique_ptr<TestClient>> greedy;
+  for (int i = 0; i < 20; ++i) greedy.push_back(std::make_unique<TestClient>(address(0)));
+  EXPECT_EQ(fetch(address(0), "/healthz").status, 200);
+  EXPECT_EQ(other.get("/healthz").status, 200);
+  EXPECT_TRUE(greedy[0]->closed_within(milliseconds(3000)));
+}
+
+TEST_F(ServerLimitsTest, OutOfDescriptorsSomebodyHasToGo) {
+  start();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   std::vector<std::unique_ptr<TestClient>> held;
-  for (int i = 0; i < 3; ++i) {
-    held.push_back(std::make_unique<TestClient>(address()));
-    EXPECT_EQ(held.back()->get("/healthz").status, 200);
-    ASSERT_TRUE(held.back()->send("GET /healthz HTTP/1.1\r\n"));
-  }
-  std::this_thread::sleep_for(milliseconds(100));  // the server is to hear them first
-  EXPECT_TRUE(TestClient(address()).closed_within(milliseconds(3000)));
-  ASSERT_TRUE(held[0]->send("Host: x\r\n\r\n"));
-  EXPECT_EQ(held[0]->read().status, 200) << "those inside are not disturbed";
-  held.pop_back();
-  EXPECT_TRUE(eventually([&] { return fetch(address(), "/healthz").status == 200; })) << "a place became free";
+  for (int i = 0; i < 20; ++i) held.push_back(std::make_unique<TestClient>(address()));
+  EXPECT_EQ(fetch(address(), "/healthz").status, 200);
+  std::this_thread::sleep_for(milliseconds(100));  // the server's end of it is gone too
+  // Holes filled, there is room for one: this end of the next connection, and not the server's.
+  std::vector<UniqueFd> filled;
+  for (int i = 0; i < 64; ++i) filled.emplace_back(::dup(0));
+  rlimit tight = before;
+  tight.rlim_cur = static_cast<rlim_t>(filled.back().get()) + 2;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
+  TestClient next(address());
+  EXPECT_TRUE(held[0]->closed_within(milliseconds(3000)));
+  EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_TRUE(next.connected());
+  EXPECT_EQ(next.get("/healthz").status, 200);
 }
 
 TEST_F(ServerLimitsTest, EveryPlaceComesBack) {
@@ -150,9 +173,31 @@ TEST_F(ServerLimitsTest, ClientThatDoesNotReadIsCutOff) {
   std::this_thread::sleep_for(milliseconds(100));
   snapshot.reset();
   cell_.store(sample_snapshot(clock_.now().steady));
-  EXPECT_FALSE(watched.expired()) << "still being sent";
   EXPECT_EQ(fetch(address(), "/metrics").status, 200);
-  EXPECT_TRUE(eventually([&] { return watched.expired(); })) << "let go when the time was up";
+  EXPECT_TRUE(eventually([&] { return watched.expired(); })) << "the text is all that is held";
+  EXPECT_TRUE(lazy.closed_within(milliseconds(3000)));
+}
+
+TEST_F(ServerLimitsTest, SlowReadersHoldNoMoreThanTheBudget) {
+  options_.limits.bytes_being_sent = 40 << 20;
+  start();
+  std::vector<std::unique_ptr<TestClient>> lazy;
+  std::vector<std::weak_ptr<const std::string>> texts;
+  for (int i = 0; i < 6; ++i) {
+    auto snapshot = std::make_shared<Snapshot>(*sample_snapshot(clock_.now().steady));
+    snapshot->text = LazyText(std::string(16 << 20, 'x'));
+    texts.push_back(snapshot->text.share());
+    cell_.store(snapshot);
+    for (int twice = 0; twice < 2; ++twice) {
+      lazy.push_back(std::make_unique<TestClient>(address()));
+      ASSERT_TRUE(lazy.back()->send("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"));
+    }
+    std::this_thread::sleep_for(milliseconds(30));
+  }
+  const auto held = [&] { return std::count_if(texts.begin(), texts.end(), [](auto& t) { return !t.expired(); }); };
+  EXPECT_TRUE(eventually([&] { return held() == 2; })) << held() << " texts of 16 MiB with 40 MiB to give";
+  EXPECT_TRUE(lazy[0]->closed_within(milliseconds(3000))) << "who began first has read least in a second";
+  EXPECT_EQ(lazy.back()->read().status, 200) << "the latest are not disturbed";
 }
 
 TEST_F(ServerLimitsTest, ManyClientsAtOnce) {

@@ -28,7 +28,7 @@ TEST_F(ServerBasics, ServesBothFormats) {
                           "Accept: text/plain;q=0.5\r\nAccept: application/openmetrics-text;version=1.0.0\r\n");
   EXPECT_EQ(open.headers.at("content-type"), "application/openmetrics-text; version=1.0.0; charset=utf-8");
   EXPECT_EQ(open.body, cell_.load()->openmetrics.get());
-  EXPECT_EQ(fetch(address(), "/metrics", "Accept: image/png\r\n").status, 406);
+  EXPECT_EQ(fetch(address(), "/metrics", "Accept: text/html\r\n").body, text.body);
   EXPECT_EQ(fetch(address(), "/api/v1/snapshot").body, cell_.load()->json.get());
 }
 
@@ -108,12 +108,64 @@ TEST_F(ServerBasics, RefusesWhatIsNotHttp) {
   for (const char* garbage :
        {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 hello\r\n\r\n", "GET /metrics HTTP/9.9\r\n\r\n",
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "GET /metrics HTTP/1.1\r\n\r\n",
-        "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "GET /met rics HTTP/1.1\r\nHost: x\r\n\r\n"}) {
+        "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "GET /met rics HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: x\r\nX-Long: a\r\n b\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\nX-Long:\r\n\tb\r\n\r\n",
+        "GET / HTTP/1.1\r\n Host: x\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"}) {
     TestClient client(address());
     ASSERT_TRUE(client.send(garbage));
     EXPECT_EQ(client.read().status, 400) << garbage;
     EXPECT_TRUE(client.closed_within(milliseconds(1000))) << garbage;
   }
+}
+
+TEST_F(ServerBasics, RefusesTransferCodingsItDoesNotKnow) {
+  start();
+  for (const char* coding : {"xchunked", "gzip, chunked", "identity", "chunked, chunked"}) {
+    TestClient client(address());
+    ASSERT_TRUE(client.send(std::string("GET /metrics HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: ") + coding +
+                            "\r\n\r\n0\r\n\r\n"));
+    EXPECT_GE(client.read().status, 400) << coding;
+    EXPECT_TRUE(client.closed_within(milliseconds(3000))) << "what follows may be a body: " << coding;
+  }
+  TestClient known(address());
+  ASSERT_TRUE(
+      known.send("GET /metrics HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: Chunked\r\n\r\n3\r\n\r\n \r\n0\r\n\r\n"));
+  EXPECT_EQ(known.read().status, 200) << "a body may hold anything";
+  EXPECT_EQ(known.get("/healthz").status, 200);
+}
+
+TEST_F(ServerBasics, TellsWhoWaitsForItToContinue) {
+  start();
+  TestClient client(address());
+  ASSERT_TRUE(client.send("POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-Continue\r\n\r\n"));
+  EXPECT_EQ(client.read().status, 100);
+  ASSERT_TRUE(client.send("abc"));
+  EXPECT_EQ(client.read().status, 405);
+  EXPECT_EQ(client.get("/healthz").status, 200) << "the connection goes on";
+  EXPECT_EQ(client.get("/healthz", "Expect: 100-continue\r\n").status, 200) << "nothing to wait for";
+  EXPECT_EQ(client.get("/healthz", "Expect: miracles\r\n").status, 417);
+  TestClient large(address());
+  ASSERT_TRUE(large.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9999999\r\nExpect: 100-continue\r\n\r\n"));
+  EXPECT_EQ(large.read().status, 413);
+}
+
+TEST_F(ServerBasics, ABrowserMayNotComeByAStrangeName) {
+  options_.allowed_hosts = {"gpus.example.org"};
+  start();
+  const auto status = [&](const std::string& host, const std::string& more) {
+    TestClient client(address());
+    client.send("GET /metrics HTTP/1.1\r\nHost: " + host + "\r\n" + more + "\r\n");
+    return client.read().status;
+  };
+  const std::string browser = "Accept-Language: en\r\n";
+  EXPECT_EQ(status("rebound.example.com:9400", ""), 200) << "Prometheus comes by any name";
+  EXPECT_EQ(status("rebound.example.com:9400", browser), 403);
+  EXPECT_EQ(status("rebound.example.com", "Sec-Fetch-Site: same-origin\r\n"), 403);
+  EXPECT_EQ(status("rebound.example.com", "Origin: http://rebound.example.com\r\n"), 403);
+  for (const char* host : {"gpus.example.org:9400", "127.0.0.1:9400", "[::1]:9400", "localhost", "node-7:9400"})
+    EXPECT_EQ(status(host, browser), 200) << host;
+  EXPECT_EQ(fetch(address(), "/").headers.at("cross-origin-resource-policy"), "same-origin");
 }
 
 TEST_F(ServerBasics, ListensOnSeveralAddresses) {

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
+
 namespace gpuledger::switch_trace {
 namespace {
 
@@ -113,6 +115,11 @@ TEST_F(Stream, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(take(odd), HasSubstr("unknown type 0"));
   EXPECT_THAT(take(record(1, 0x20, 7, milliseconds(0))), HasSubstr("unknown tag 32"));
   EXPECT_THAT(take(record(1, kTagStart, kHiddenPid, milliseconds(0))), HasSubstr("SYS_ADMIN"));
+  // Booked, the time up to it would take all memory.
+  EXPECT_THAT(take(record(1, kTagStart, 7, std::chrono::hours(100))), HasSubstr("future"));
+  odd = record(1, kTagStart, 7, milliseconds(0));
+  odd.timestamp = std::numeric_limits<uint64_t>::max();
+  EXPECT_THAT(take(odd), HasSubstr("future"));
 }
 
 TEST_F(Stream, AMissingTimeIsTheOneBeforeAndNoTimeGoesBack) {

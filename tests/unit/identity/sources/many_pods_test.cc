@@ -8,6 +8,7 @@
 
 #include "identity/sources/cri.h"
 #include "identity/sources/pod_proto.h"
+#include "identity/sources/pod_resources.h"
 #include "identity/sources/pods_api.h"
 #include "unit/identity/sources/fake_grpc_server.h"
 #include "unit/identity/sources/pod_bytes.h"
@@ -76,7 +77,7 @@ class ServerProcess {
     }
     ::close(ends[1]);
     std::FILE* in = ::fdopen(ends[0], "r");
-    for (std::string* socket : {&empty, &full}) {
+    for (std::string* socket : {&empty, &full, &hostile}) {
       char line[200];
       if (std::fgets(line, sizeof(line), in) == nullptr) std::abort();
       *socket = std::string(line, std::string(line).find('\n'));
@@ -90,6 +91,7 @@ class ServerProcess {
 
   std::string empty;
   std::string full;
+  std::string hostile;  // answers with 200 MB
 
  private:
   [[noreturn]] static void serve(int out) {
@@ -99,7 +101,7 @@ class ServerProcess {
     sigaddset(&wait_for, SIGALRM);
     sigprocmask(SIG_BLOCK, &wait_for, nullptr);
     {
-      FakeGrpcServer servers[2];
+      FakeGrpcServer servers[3];
       for (int i = 0; i < 2; ++i) {
         servers[i].answer("/v1alpha1.Pods/WatchPods", watch_of(i * kPods));
         servers[i].answer("/runtime.v1.RuntimeService/ListPodSandbox", sandboxes_of(i * kPods));
@@ -107,6 +109,14 @@ class ServerProcess {
         servers[i].start();
         ::dprintf(out, "%s\n", servers[i].socket().c_str());
       }
+      servers[1].answer(
+          "/v1.PodResourcesLister/List",
+          {{wire_field(1, wire_field(1, "large") + wire_field(15, std::string(16'700'000, 'x')))}, 0, {}, false});
+      servers[2].answer("/v1.PodResourcesLister/List", [] {
+        return FakeGrpcServer::Reply{{std::string(200'000'000, '\0')}, 0, {}, false};
+      });
+      servers[2].start();
+      ::dprintf(out, "%s\n", servers[2].socket().c_str());
       int signal = 0;
       sigwait(&wait_for, &signal);
     }
@@ -162,6 +172,40 @@ TEST(ManyPods, Cri) {
   const auto first = source.view();
   ASSERT_TRUE(happens([&] { return source.view() != first; }));  // with the old view still in somebody's hands
   expect_small("CRI", before);
+}
+
+TEST(ManyPods, AnAnswerThatIsTooLargeIsNotReadToItsEnd) {
+  PodResources::Options options;
+  options.socket = servers->hostile;
+  options.period = 50ms;
+  const long before = resident_bytes();
+  const PodResources source(options);
+  long most = 0;
+  ASSERT_TRUE(happens(
+      [&] {
+        most = std::max(most, resident_bytes());
+        return !source.health().errors.empty();
+      },
+      20s));
+  EXPECT_EQ(source.health().errors.begin()->first, "too_large");
+  std::printf("an answer of 200 MB: %s, took %ld kB\n", source.health().errors.begin()->first.c_str(),
+              (most - before) / 1000);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  EXPECT_LT(most - before, 60'000'000);
+#endif
+}
+
+TEST(ManyPods, AnAnswerOfJustTheSizeIsRead) {
+  PodResources::Options options;
+  options.socket = servers->full;
+  options.period = 10ms;
+  const PodResources source(options);
+  for (int i = 0; i < 5; ++i) {
+    const auto before = source.view();
+    ASSERT_TRUE(happens([&] { return source.view() != before; }, 20s));
+  }
+  EXPECT_TRUE(source.health().up);
+  EXPECT_TRUE(source.health().errors.empty()) << source.health().errors.begin()->first;
 }
 
 TEST(ManyPods, TimeToRead) {

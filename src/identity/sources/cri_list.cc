@@ -1,0 +1,71 @@
+#include "identity/sources/cri_list.h"
+
+#include <messages/cri.pb.h>
+
+#include "identity/pod_json.h"
+#include "identity/pod_store.h"
+
+namespace gpuledger::identity {
+namespace {
+
+namespace wire = proto::cri;
+
+constexpr size_t kLongestAnnotation = 64 << 10;
+constexpr int kReady = 0;
+
+using Strings = google::protobuf::Map<std::string, std::string>;
+std::string text_at(const Strings& map, const std::string& key) {
+  const auto it = map.find(key);
+  return it == map.end() ? std::string() : it->second;
+}
+
+std::string first_of(const std::string& preferred, const Strings& labels, const char* key) {
+  return bounded_name(preferred.empty() ? text_at(labels, key) : preferred);
+}
+
+Pod pod_of(const wire::Sandbox& sandbox, const PodLabelList& wanted) {
+  Pod pod;
+  pod.name_space = first_of(sandbox.metadata().namespace_(), sandbox.labels(), "io.kubernetes.pod.namespace");
+  pod.name = first_of(sandbox.metadata().name(), sandbox.labels(), "io.kubernetes.pod.name");
+  pod.uid = first_of(sandbox.metadata().uid(), sandbox.labels(), "io.kubernetes.pod.uid");
+  for (const std::string& name : wanted) {
+    const std::string value = text_at(sandbox.labels(), name);
+    if (!value.empty()) pod.labels[name] = bounded_name(value);
+  }
+  // The kubelet hands a pod's annotations on to its sandbox.
+  pod.manifest_hash = bounded_name(text_at(sandbox.annotations(), "kubernetes.io/config.hash"));
+  pod.hami_devices = text_at(sandbox.annotations(), "hami.io/vgpu-devices-allocated").substr(0, kLongestAnnotation);
+  return pod;
+}
+
+}  // namespace
+
+void CriList::add(const wire::Sandbox& sandbox) {
+  // One that is not ready is what an ended pod left behind. The store keeps its name for a while, below that of a new
+  // pod of the same name.
+  if (sandbox.state() != kReady) return;
+  Pod pod = pod_of(sandbox, labels_);
+  if (pod.uid.empty() || pod.name.empty()) {
+    ++malformed_;
+    return;
+  }
+  if (pods_.size() >= PodStore::kMostPods && !by_uid_.contains(pod.uid)) {
+    ++left_out_;
+    return;
+  }
+  const auto [known, is_new] = by_uid_.try_emplace(pod.uid, pods_.size());
+  if (is_new) pods_.push_back(std::move(pod));
+  if (by_sandbox_.size() < kMostContainers) by_sandbox_[sandbox.id()] = known->second;
+}
+
+void CriList::add(const wire::Container& container) {
+  // Those that ended as well: their processes' last samples need names.
+  const auto known = by_sandbox_.find(container.pod_sandbox_id());
+  if (known == by_sandbox_.end() || container.id().empty() || containers_ >= kMostContainers) return;
+  ++containers_;
+  pods_[known->second].containers.push_back(
+      {bounded_name(container.id()),
+       first_of(container.metadata().name(), container.labels(), "io.kubernetes.container.name")});
+}
+
+}  // namespace gpuledger::identity

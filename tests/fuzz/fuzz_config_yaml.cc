@@ -1,0 +1,26 @@
+// What must hold of a config file whatever is in it: settings that exist, each with a value, or one line that says
+// where.
+
+#include <cstdint>
+#include <string>
+
+#include "app/config_given.h"
+#include "invariant.h"
+
+using gpuledger::fuzz::require;
+using namespace gpuledger::app;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
+  const auto given = parse_yaml_settings({reinterpret_cast<const char*>(bytes), size}, "file");
+  if (!given) {
+    require(given.error().message.starts_with("file:"), "an error says where");
+    return 0;
+  }
+  for (const auto& [setting, value] : *given) {
+    require(setting != nullptr && find_setting(setting->name) == setting, "a setting that exists");
+    require(setting->form == SettingForm::kList || value.values.size() == 1, "one value, but for lists");
+    Config config;
+    if (!value.values.empty()) (void)setting->apply(value.values, config);
+  }
+  return 0;
+}
