@@ -8,7 +8,8 @@
 
 namespace gpuledger::bench {
 
-// A node whose GPUs are shared by many processes, each in a pod of its own, that come one after another.
+// A node whose GPUs are shared by many processes, each in a pod of its own that was given a replica of the GPU, that
+// come one after another.
 class CrowdedNode {
  public:
   CrowdedNode(uint32_t gpus, uint32_t processes_per_gpu);
@@ -36,6 +37,7 @@ class CrowdedNode {
   uint64_t seconds_ = 0;
   SampleBatch batch_;
   IdentityMap identities_;
+  std::shared_ptr<const IdentityMap> shared_identities_;  // as the resolver hands them on: until somebody comes
   std::mt19937_64 random_{1};
 };
 

@@ -116,7 +116,7 @@ void DeviceBook::book_claims(Energy dynamic, const Present& present, const std::
   for (const auto& who : present.who) add(who->second, estimator_->claim(who->second.id).last_joules / 2);
   const size_t payees_here = payees.size();
   for (auto& [key, account] : accounts_) {
-    if (!account.exited || now_ - *account.exited > kDebtAfterExit || present.seen.contains(account.id)) continue;
+    if (!account.exited || now_ - *account.exited > kDebtAfterExit || present.has(account)) continue;
     add(account, 0);
   }
   if (payees.empty()) return book_weighted(dynamic, shares, present, false);
@@ -140,8 +140,9 @@ void DeviceBook::book_weighted(Energy energy, const std::vector<double>& shares,
 
 void DeviceBook::book_to(Account& account, Energy energy, bool alone, bool is_static) {
   (alone ? account.booked.alone : account.booked.shared) += energy;
-  Booked& owner = owner_of(account).booked;
-  (alone ? owner.alone : owner.shared) += energy;
+  OwnerBook& owner = owner_of(account);
+  (alone ? owner.booked.alone : owner.booked.shared) += energy;
+  owner.last_seen = now_;
   account.last_step += energy;
   if (is_static) account.static_energy += energy;
 }
@@ -150,6 +151,8 @@ DeviceBook::OwnerBook& DeviceBook::owner_of(Account& account) {
   if (account.owner == nullptr) {
     account.owner = &owners_[account.identity.owner];
     if (account.owner->id == 0) account.owner->id = ++owners_opened_;
+    account.owner->last_seen = now_;
+    ++account.owner->accounts;
   }
   return *account.owner;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "attribute/books/folding.h"
+
 namespace gpuledger::attribute {
 namespace {
 
@@ -86,8 +88,8 @@ Ledger Engine::advance(const SampleBatch& batch, const IdentityMap& identities) 
   const std::vector<DeviceBook*> books = books_by_index();
   size_t processes = 0;
   size_t owners = 0;
-  for (DeviceBook* book : books) {
-    book->forget_exited(now, rules_);
+  fold_accounts(books, now, rules_, folded_);
+  for (const DeviceBook* book : books) {
     processes += book->accounts();
     owners += book->owners();
   }
@@ -95,6 +97,7 @@ Ledger Engine::advance(const SampleBatch& batch, const IdentityMap& identities) 
   ledger.owners.reserve(owners);
   for (const DeviceBook* book : books) book->write_to(ledger, batch.at, rules_);
   put_in_order(ledger);
+  ledger.folded = folded_;
   ledger.allocations = allocations_.advance(batch, identities.allocations, ledger.processes);
   return ledger;
 }
