@@ -33,10 +33,14 @@ size_t series_of(const ProcessSeries& series) {
 // The places of a list's entries, the biggest spender first.
 template <typename Entries, typename Spent>
 std::vector<size_t> by_spending(const Entries& entries, Spent spent) {
-  std::vector<size_t> order(entries.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return spent(entries[a]) > spent(entries[b]); });
+  std::vector<std::pair<Energy, size_t>> ranks;
+  ranks.reserve(entries.size());
+  for (size_t place = 0; place < entries.size(); ++place) ranks.emplace_back(spent(entries[place]), place);
+  std::sort(ranks.begin(), ranks.end(),
+            [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
+  std::vector<size_t> order;
+  order.reserve(ranks.size());
+  for (const auto& [energy, place] : ranks) order.push_back(place);
   return order;
 }
 

@@ -7,9 +7,10 @@
 
 namespace gpuledger::identity {
 
-// Tells which processes have ended, for all of them in one system call: a thousand looks into /proc every second
-// would cost more than everything else the program does. Works where pids of /proc are pids of ours (pidfd_open knows
-// no other pid namespace) and from Linux 5.3 on; whoever cannot be watched is looked up in /proc instead.
+// Tells which processes have ended, for all of them in one system call that costs the same however many they are: a
+// thousand looks into /proc every second would cost more than everything else the program does. Works where pids of
+// /proc are pids of ours (pidfd_open knows no other pid namespace) and from Linux 5.3 on; whoever cannot be watched is
+// looked up in /proc instead.
 class ProcessWatch {
  public:
   // enabled: the pids come from our own pid namespace.
@@ -26,6 +27,7 @@ class ProcessWatch {
 
  private:
   bool enabled_;
+  int waiting_ = -1;  // an epoll of all of them
   std::map<Pid, int> descriptors_;
 };
 

@@ -75,6 +75,7 @@ CrowdedNode CrowdedNode::settled(uint32_t gpus, uint32_t processes_per_gpu, attr
   CrowdedNode node(gpus, processes_per_gpu);
   engine.restore(node.what_each_costs(), "boot");
   while (!node.everybody_is_there()) node.admit();
+  node.put_in_order();
   for (uint64_t second = 0; second < kSecondsTogether; ++second) (void)engine.advance(node.next(), node.identities());
   return node;
 }
@@ -122,14 +123,20 @@ void CrowdedNode::admit() {
     identities_.pods.push_back(
         {identity.owner.name_space, identity.owner.pod, identity.owner.pod_uid, "apiserver", {{"app", "worker"}}});
   }
-  std::sort(identities_.allocations.begin(), identities_.allocations.end());
-  std::sort(identities_.pods.begin(), identities_.pods.end());
   shared_identities_.reset();
   ++present_;
 }
 
+void CrowdedNode::put_in_order() {
+  std::sort(identities_.allocations.begin(), identities_.allocations.end());
+  std::sort(identities_.pods.begin(), identities_.pods.end());
+}
+
 const SampleBatch& CrowdedNode::next() {
-  if (!everybody_is_there() && seconds_ % kSecondsBetweenArrivals == 0) admit();
+  if (!everybody_is_there() && seconds_ % kSecondsBetweenArrivals == 0) {
+    admit();
+    put_in_order();
+  }
   ++seconds_;
   batch_.at.steady = std::chrono::seconds(seconds_);
   batch_.at.wall = std::chrono::seconds(1'700'000'000 + seconds_);

@@ -29,6 +29,7 @@ class CrowdedNode {
   Pid pid_of(uint32_t gpu, uint32_t place) const { return 1000 + gpu * processes_per_gpu_ + place; }
   attribute::EngineState what_each_costs() const;
   void admit();
+  void put_in_order();
   void sample(DeviceSample& device);
   double fraction() { return static_cast<double>(random_() >> 11) / 9007199254740992.0; }
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "crowded_node.h"
 #include "expose/expose.h"
@@ -20,7 +22,7 @@ struct Size {
   uint32_t gpus;
   uint32_t processes;  // on each
 };
-constexpr Size kSizes[] = {{8, 16}, {8, 128}, {8, 512}, {16, 512}};
+const std::vector<Size> kSizes = {{8, 16}, {8, 128}, {8, 512}, {16, 512}};
 constexpr int kCycles = 21;
 
 struct Costs {
@@ -110,7 +112,7 @@ std::optional<Costs> measure_alone(const Size& size) {
   return whole ? std::optional(costs) : std::nullopt;
 }
 
-int print_table() {
+int print_table(const std::vector<Size>& sizes) {
   // One descriptor for each process that is watched.
   rlimit files{};
   ::getrlimit(RLIMIT_NOFILE, &files);
@@ -119,7 +121,7 @@ int print_table() {
   std::printf("CPU milliseconds per cycle beyond the driver, one pod per process\n");
   std::printf("%12s %10s %10s %10s %14s %16s %10s\n", "GPUs x each", "resolve", "books", "cycle", "us per process",
               "scrape (text)", "MB");
-  for (const Size& size : kSizes) {
+  for (const Size& size : sizes) {
     const auto costs = measure_alone(size);
     if (!costs) return 1;
     const double cycle = costs->resolve + costs->books;
@@ -133,6 +135,9 @@ int print_table() {
 }  // namespace
 }  // namespace gpuledger::bench
 
-int main() {
-  return gpuledger::bench::print_table();
+// Without arguments the whole table, with GPUS PROCESSES one line of it.
+int main(int argc, char** argv) {
+  using namespace gpuledger::bench;
+  if (argc != 3) return print_table(kSizes);
+  return print_table({{static_cast<uint32_t>(std::atoi(argv[1])), static_cast<uint32_t>(std::atoi(argv[2]))}});
 }
