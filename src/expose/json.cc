@@ -232,7 +232,8 @@ std::string write_json(const Cycle& cycle, const ExposeOptions& options) {
   write_list(json, "gpus", view.devices,
              [&](const DeviceSeries& device) { write_device(json, device, cycle.batch.at.wall); });
   json.field_if_any("node", options.node);
-  write_list(json, "owners", cycle.ledger.owners, [&](const auto& account) { write_owner(json, view, account); });
+  write_list(json, "owners", owners_in_order(cycle.ledger),
+             [&](const auto* account) { write_owner(json, view, *account); });
   write_list(json, "processes", cycle.ledger.processes, [&](const auto& account) { write_process(json, account); });
   json.field("processes_without_owner", cycle.identities->without_owner);
   json.field("simulated", cycle.simulated);

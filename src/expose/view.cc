@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -111,7 +112,8 @@ std::string owner_labels(const View& view, const OwnerAccount& account) {
 std::vector<OwnerSeries> merge_owners(const View& view) {
   std::vector<OwnerSeries> merged;
   std::unordered_map<std::string, size_t> places;
-  for (const OwnerAccount& account : view.cycle.ledger.owners) {
+  for (const OwnerAccount* one : owners_in_order(view.cycle.ledger)) {
+    const OwnerAccount& account = *one;
     std::string labels = owner_labels(view, account);
     const std::string key = std::to_string(static_cast<int>(account.owner.kind)) + labels;
     const auto [place, added] = places.emplace(key, merged.size());
@@ -155,6 +157,16 @@ DeviceSeries join_device(const View& view, const DeviceAccount& account) {
 }
 
 }  // namespace
+
+std::vector<const OwnerAccount*> owners_in_order(const Ledger& ledger) {
+  std::vector<const OwnerAccount*> order;
+  order.reserve(ledger.owners.size());
+  for (const OwnerAccount& account : ledger.owners) order.push_back(&account);
+  std::stable_sort(order.begin(), order.end(), [](const OwnerAccount* a, const OwnerAccount* b) {
+    return std::tie(a->owner, a->gpu_index) < std::tie(b->owner, b->gpu_index);
+  });
+  return order;
+}
 
 View::View(const Cycle& source, const ExposeOptions& settings) : View(source, settings, true) {}
 

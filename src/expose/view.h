@@ -51,6 +51,10 @@ struct ClosedKey {
   friend auto operator<=>(const ClosedKey&, const ClosedKey&) = default;
 };
 
+// By owner, then GPU index: as they are shown. The ledger has them by GPU, because putting thousands of names in order
+// in every cycle would cost more than it is worth.
+std::vector<const OwnerAccount*> owners_in_order(const Ledger& ledger);
+
 // The cycle as the emit functions see it: joined, merged and with its labels written, once for all families.
 // Points into the cycle and the options.
 struct View {

@@ -114,7 +114,7 @@ struct AllocationAccount {
 struct Ledger {
   std::vector<DeviceAccount> devices;     // by index
   std::vector<ProcessAccount> processes;  // by GPU index, then pid, then start
-  std::vector<OwnerAccount> owners;       // by owner, then GPU index
+  std::vector<OwnerAccount> owners;       // by GPU index, then owner
   std::vector<ClosedAccount> closed;      // by GPU index, then kind and namespace
   FoldedAccounts folded;
   std::vector<AllocationAccount> allocations;

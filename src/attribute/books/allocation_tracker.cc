@@ -142,7 +142,8 @@ std::vector<AllocationAccount> AllocationTracker::advance(const SampleBatch& bat
     // A time in which nobody could look is no time of idleness: it counts from when looking is possible again.
     if (seen.working || !seen.known) last = now;
     accounts.push_back({allocation, seen.known ? std::optional(now - last) : std::nullopt});
-    still.emplace_back(allocation, last);
+    still.emplace_back(known_before ? std::move(before->first) : allocation, last);
+    if (known_before) ++before;
   }
   last_work_ = std::move(still);
   return accounts;

@@ -49,7 +49,7 @@ void DeviceBook::advance(const DeviceSample& sample, const SampleBatch& batch, c
 void DeviceBook::begin_step(Energy energy) {
   measured_ += energy;
   last_step_ = energy;
-  for (auto& [key, account] : accounts_) account.last_step = Energy();
+  ++charges_;
 }
 
 // Once all that the counter shows is booked, so that the rest is what was before.
@@ -124,7 +124,7 @@ void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rule
     process.active = !account.exited;
     process.booked = account.booked;
     process.booked += account.inherited;
-    process.last_step = account.last_step;
+    if (account.charged_in == charges_) process.last_step = account.last_step;
     process.static_energy = account.static_energy;
     process.standard_error_joules = standard_error(account, owes);
     process.sm = account.sm;

@@ -78,9 +78,10 @@ class DeviceBook {
     ProcessIdentity identity;
     std::optional<MigInstance> mig;
     Booked booked;
-    Booked inherited;        // from forgotten processes with the same labels
-    Energy static_energy;    // of what is booked
-    Energy last_step;        // likewise
+    Booked inherited;      // from forgotten processes with the same labels
+    Energy static_energy;  // of what is booked
+    Energy last_step;      // likewise, while `charged_in` is the present step
+    uint64_t charged_in = 0;
     bool was_there = false;  // at the end of the last step
     uint64_t seen_in = 0;    // the last step; they count from 1
     IdleTracker idle;
@@ -154,6 +155,7 @@ class DeviceBook {
   void begin_step(Energy energy);
   void note_counter(const DeviceSample& sample);
   OwnerBook& owner_of(Account& account);
+  void join(Account& account, OwnerBook& owner);
   double owed(const Account& account) const;
   static bool quiet(const DeviceSample& sample, const Present& present);
   void use_estimator(Attribution attribution);
@@ -187,7 +189,10 @@ class DeviceBook {
   const Constants constants_;
   std::optional<Attribution> attribution_;
   std::unique_ptr<Estimator> estimator_;  // for attribution_
-  uint64_t steps_ = 0;
+  uint64_t steps_ = 0;                    // looks at the GPU
+  uint64_t charges_ = 0;                  // steps that were booked
+  size_t exited_ = 0;                     // no fewer accounts than these have exited
+  size_t ended_owners_ = 0;               // without an account
   uint64_t accounts_opened_ = 0;
   uint64_t owners_opened_ = 0;
   Nanoseconds now_{0};                     // of the batch being booked

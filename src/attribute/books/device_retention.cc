@@ -27,22 +27,21 @@ void DeviceBook::bequeath(const AccountKey& key, const Account& old) {
     if (heir.id == old.id || !same_labels) continue;
     heir.inherited += old.booked;
     heir.inherited += old.inherited;
-    if (!heir.owner && old.owner) {
-      heir.owner = old.owner;
-      ++heir.owner->accounts;
-    }
+    if (!heir.owner && old.owner) join(heir, *old.owner);
     return;
   }
 }
 
 template <typename Matches>
 size_t DeviceBook::forget_if(Matches matches) {
+  if (exited_ == 0) return 0;
   return std::erase_if(accounts_, [&](const auto& entry) {
     const Account& account = entry.second;
     if (!account.exited || !matches(account)) return false;
     if (estimator_) estimator_->forget(account.id, account.identity.key);
     bequeath(entry.first, account);
-    if (account.owner) --account.owner->accounts;
+    if (account.owner && --account.owner->accounts == 0) ++ended_owners_;
+    --exited_;
     return true;
   });
 }
@@ -59,6 +58,7 @@ void DeviceBook::forget_exited(Nanoseconds now, const BookingRules& rules) {
 
 std::vector<DeviceBook::Ended> DeviceBook::exited_accounts() const {
   std::vector<Ended> ended;
+  if (exited_ == 0) return ended;
   for (const auto& [key, account] : accounts_) {
     if (account.exited) ended.push_back({*account.exited, account.id});
   }
@@ -76,6 +76,7 @@ bool DeviceBook::has_ended(const OwnerBook& book) const {
 
 std::vector<DeviceBook::Ended> DeviceBook::ended_owners() const {
   std::vector<Ended> ended;
+  if (ended_owners_ == 0) return ended;
   for (const auto& [owner, book] : owners_) {
     if (has_ended(book)) ended.push_back({book.last_seen, book.id});
   }
@@ -83,10 +84,12 @@ std::vector<DeviceBook::Ended> DeviceBook::ended_owners() const {
 }
 
 size_t DeviceBook::close_owners(const Ended& last) {
+  if (ended_owners_ == 0) return 0;
   return std::erase_if(owners_, [&](const auto& entry) {
     const OwnerBook& book = entry.second;
     if (!has_ended(book) || Ended{book.last_seen, book.id} > last) return false;
     close_owner(entry.first, book);
+    --ended_owners_;
     return true;
   });
 }

@@ -72,6 +72,7 @@ void DeviceBook::restore(const DeviceState& state, const std::string& boot_id, N
   for (const OwnerState& owner : state.owners) {
     OwnerBook& book = owners_[owner.owner];
     book.id = ++owners_opened_;
+    ++ended_owners_;
     book.booked = owner.booked;
     book.last_seen = now - owner.gone_for.value_or(Nanoseconds(0));
     estimator_->settle_owner(book.id, owner.error);
@@ -105,15 +106,13 @@ void DeviceBook::restore_account(const AccountState& state, bool same_boot, Nano
   account.inherited = state.inherited;
   account.static_energy = state.static_energy;
   // Its owner must not be closed before it is forgotten itself.
-  if (const auto owner = owners_.find(account.identity.owner); owner != owners_.end()) {
-    account.owner = &owner->second;
-    ++account.owner->accounts;
-  }
+  if (const auto owner = owners_.find(account.identity.owner); owner != owners_.end()) { join(account, owner->second); }
   if (state.gone_for) {
     account.exited = now - *state.gone_for;
   } else if (!same_boot) {
     account.exited = now;
   }
+  if (account.exited) ++exited_;
 }
 
 // False: the GPU has not said what it spent, and the next look covers this time too.

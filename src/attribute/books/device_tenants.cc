@@ -179,10 +179,13 @@ DeviceBook::Accounts::iterator DeviceBook::open_account(const ProcessSample& pro
 }
 
 void DeviceBook::retire_missing(const Present& step) {
+  exited_ = 0;
   for (auto& [key, account] : accounts_) {
     account.was_there = step.has(account);
     if (!account.exited && account.owner) account.owner->last_seen = now_;
-    if (account.exited || (account.was_there && !account.momentary)) continue;
+    if (!account.exited && account.was_there && !account.momentary) continue;
+    ++exited_;
+    if (account.exited) continue;
     account.exited = now_;
     account.sm.reset();
     account.memory_utilization.reset();

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""What a scrape costs: gpu-ledger, prometheus-cpp and client_golang with the same series, one connection, gzip.
+"""What a scrape costs: gpu-ledger, prometheus-cpp and client_golang with the same series, one connection.
 
   compare_scrapes.py --ours SERVE_OURS [--prometheus-cpp SERVE] [--client-golang SERVE] [--gpus 8 --processes 16]
 
 fast: one request after another for some seconds; gpu-ledger makes new bytes every second, as the program does.
-fresh: forty requests a second, and gpu-ledger makes new bytes for every one of them.
+fresh: forty requests a second, and gpu-ledger makes new bytes for every one of them; with gzip, which Prometheus asks for,
+and without.
 """
 import argparse
 import os
@@ -17,8 +18,10 @@ import time
 
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"')
 SAMPLE = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$")
-REQUEST = b"GET /metrics HTTP/1.1\r\nHost: bench\r\nAccept-Encoding: gzip\r\n\r\n"
+PLAIN = b"GET /metrics HTTP/1.1\r\nHost: bench\r\n\r\n"
+GZIP = b"GET /metrics HTTP/1.1\r\nHost: bench\r\nAccept-Encoding: gzip\r\n\r\n"
 FRESH_PER_SECOND = 40
+KINDS = (("fast", "1000", 0, GZIP), ("fresh, gzip", "20", FRESH_PER_SECOND, GZIP), ("fresh", "20", FRESH_PER_SECOND, PLAIN))
 
 
 def write_series(text, path):
@@ -49,8 +52,13 @@ def cpu_seconds(pid):
 
 
 class Connection:
-    def __init__(self, address):
-        host, port = address.rsplit(":", 1)
+    def __init__(self, address, request):
+        self.address = address
+        self.request = request
+        self.open()
+
+    def open(self):
+        host, port = self.address.rsplit(":", 1)
         deadline = time.monotonic() + 10
         while True:
             try:
@@ -83,14 +91,20 @@ class Connection:
 
     def scrape(self):
         """The size of the body."""
-        self.socket.sendall(REQUEST)
-        status = self.line()
+        try:
+            self.socket.sendall(self.request)
+            status = self.line()
+        except ConnectionError:  # prometheus-cpp's server keeps none open
+            self.socket.close()
+            self.open()
+            self.socket.sendall(self.request)
+            status = self.line()
         assert b" 200 " in status, status
         headers = {}
         while line := self.line():
             name, value = line.split(b":", 1)
             headers[name.lower()] = value.strip().lower()
-        assert headers.get(b"content-encoding") == b"gzip", headers
+        assert (headers.get(b"content-encoding") == b"gzip") == (self.request is GZIP), headers
         if b"content-length" in headers:
             return len(self.take(int(headers[b"content-length"])))
         size = 0
@@ -101,12 +115,12 @@ class Connection:
         return size
 
 
-def measure(command, seconds, per_second):
-    """CPU milliseconds per scrape, scrapes a second, bytes."""
+def measure(command, seconds, per_second, request):
+    """CPU milliseconds per scrape, scrapes a second."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
-            connection = Connection(server.stdout.readline().strip())
-            size = connection.scrape()
+            connection = Connection(server.stdout.readline().strip(), request)
+            connection.scrape()
             before, began, count = cpu_seconds(server.pid), time.monotonic(), 0
             while (now := time.monotonic()) < began + seconds:
                 connection.scrape()
@@ -114,7 +128,7 @@ def measure(command, seconds, per_second):
                 if per_second:
                     time.sleep(max(0, began + count / per_second - now))
             took = time.monotonic() - began
-            return (cpu_seconds(server.pid) - before) * 1e3 / count, count / took, size
+            return (cpu_seconds(server.pid) - before) * 1e3 / count, count / took
         finally:
             server.kill()
 
@@ -140,15 +154,14 @@ def main():
                       "golang-github-prometheus-client-golang-dev)")
                 continue
             command = [program, str(series), str(free_port())]
-            results[name] = [measure(command, given.seconds, per_second) for per_second in (0, FRESH_PER_SECOND)]
-        ours = [measure([given.ours, period, *size], given.seconds, per_second)
-                for period, per_second in (("1000", 0), ("20", FRESH_PER_SECOND))]
-    print(f"{'':16} {'fast: CPU ms':>14} {'scrapes/s':>10} {'fresh: CPU ms':>14} {'bytes':>8}")
-    for name, (fast, fresh) in {"gpu-ledger": ours, **results}.items():
-        print(f"{name:16} {fast[0]:14.3f} {fast[1]:10.0f} {fresh[0]:14.3f} {fast[2]:8}")
-    for name, (fast, fresh) in results.items():
-        print(f"{name}: {fast[0] / ours[0][0]:.0f} times the CPU and 1/{ours[0][1] / fast[1]:.0f} of the scrapes/s; "
-              f"fresh {fresh[0] / ours[1][0]:.1f} times the CPU")
+            results[name] = [measure(command, given.seconds, pace, request) for _, _, pace, request in KINDS]
+        ours = [measure([given.ours, period, *size], given.seconds, pace, request) for _, period, pace, request in KINDS]
+    print(f"{'CPU ms per scrape':18}" + "".join(f"{kind:>14}" for kind, *_ in KINDS) + f"{'scrapes/s':>12}")
+    for name, measured in {"gpu-ledger": ours, **results}.items():
+        print(f"{name:18}" + "".join(f"{one[0]:14.3f}" for one in measured) + f"{measured[0][1]:12.0f}")
+    for name, measured in results.items():
+        times = [f"{kind} {theirs[0] / one[0]:.1f}" for (kind, *_), theirs, one in zip(KINDS, measured, ours)]
+        print(f"{name}, times the CPU of gpu-ledger: {', '.join(times)}; 1/{ours[0][1] / measured[0][1]:.0f} of the scrapes/s")
 
 
 if __name__ == "__main__":
