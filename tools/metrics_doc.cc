@@ -34,9 +34,12 @@ The books balance in every single scrape. For every GPU, to the millijoule:
     gpu_ledger_device_energy_joules_total
       = gpu_ledger_pod_energy_joules_total + gpu_ledger_slurm_job_energy_joules_total
       + gpu_ledger_container_energy_joules_total + gpu_ledger_host_energy_joules_total
-      + gpu_ledger_device_unattributed_joules_total
+      + gpu_ledger_closed_energy_joules + gpu_ledger_device_unattributed_joules_total
 
-each summed over its other labels. An owner's counter is at least the sum of its listed processes, and equals it until
+each summed over its other labels. `gpu_ledger_closed_energy_joules` has the owners whose own series have ended
+(`--owner-retention`, `--max-ended-owners`) or are left out (`--max-series`). It is a gauge: their joules were counted by
+their own counters, so `increase()` over the counters is what was spent, and a sum of the counters as they stand needs the
+gauge added. An owner's counter is at least the sum of its listed processes, and equals it until
 the first of them is forgotten.
 )";
 
@@ -57,7 +60,8 @@ constexpr Chapter kChapters[] = {
     {"device", "One set per GPU."},
     {"pod",
      "The owners' accounts: every joule of a process is booked to exactly one owner, the first that fits of pod, Slurm "
-     "job,\ncontainer, host. They hold living and gone processes alike and never fall."},
+     "job,\ncontainer, host. They hold living and gone processes alike and never fall. An ended owner stays "
+     "for\n`--owner-retention`; then its joules are in the closed account of its kind and namespace."},
     {"self", "The exporter itself."},
 };
 

@@ -40,6 +40,10 @@ struct Config {
   Nanoseconds process_scan_interval = std::chrono::seconds(10);
   Nanoseconds idle_interval = std::chrono::seconds(5);
   Nanoseconds metric_retention = std::chrono::minutes(5);
+  Nanoseconds owner_retention = std::chrono::hours(24);
+  uint64_t max_exited_processes = 1000;
+  uint64_t max_ended_owners = 1000;
+  uint64_t max_series = 15000;
   std::string metric_prefix = "my_gpu_process";
   std::set<std::string> collectors = {"process", "idle", "processlist", "device", "dcgm", "pod", "self"};
   Attribution attribution = Attribution::kAdaptive;
@@ -110,8 +114,8 @@ Result<ParseOutcome> read_config(const ConfigSources& sources);
 Result<Config> reread_config(const ConfigSources& sources);
 
 // Names of the settings that differ and take a restart. The others may change while it runs: the intervals,
-// --metric-retention, collectors, --gpu-idle-power, --log-level, --log-format, and the contents (not the place) of
-// the web config file.
+// --metric-retention, --owner-retention, the --max-... settings, collectors, --gpu-idle-power, --log-level,
+// --log-format, and the contents (not the place) of the web config file.
 std::vector<std::string> changes_needing_restart(const Config& old, const Config& fresh);
 
 }  // namespace gpuledger::app

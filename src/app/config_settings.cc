@@ -164,6 +164,10 @@ const Setting kSettings[] = {
      set_parsed<&Config::metrics_path, parse_metrics_path>},
     {"metric-prefix", G::kServing, F::kValue, "PREFIX", "my_gpu_process", "prefix of the process metrics",
      set_parsed<&Config::metric_prefix, parse_metric_prefix>},
+    {"max-series", G::kServing, F::kValue, "COUNT", "15000",
+     "most series in one scrape: the biggest spenders stay, gpu_ledger_series_left_out says how many did not; 0: no "
+     "limit",
+     set_parsed<&Config::max_series, parse_count>},
     {"textfile", G::kServing, F::kValue, "FILE", "",
      "also write the metrics to this file, for node_exporter's textfile collector (name it *.prom)",
      set_text<&Config::textfile>},
@@ -200,6 +204,17 @@ const Setting kSettings[] = {
     {"metric-retention", G::kSampling, F::kValue, "DURATION", "5m",
      "how long an exited process stays in the metrics, with active 0",
      set_duration<&Config::metric_retention, 0, kLongestRetention>},
+    {"owner-retention", G::kSampling, F::kValue, "DURATION", "24h",
+     "how long a pod, job, container or service stays in the metrics after its last process ended; then its joules are "
+     "in "
+     "gpu_ledger_closed_energy_joules",
+     set_duration<&Config::owner_retention, 0, kLongestRetention>},
+    {"max-exited-processes", G::kSampling, F::kValue, "COUNT", "1000",
+     "exited processes that stay, the newest; older ones go before --metric-retention is over",
+     set_parsed<&Config::max_exited_processes, parse_count>},
+    {"max-ended-owners", G::kSampling, F::kValue, "COUNT", "1000",
+     "ended pods, jobs, containers and services that stay, the newest; older ones go before --owner-retention is over",
+     set_parsed<&Config::max_ended_owners, parse_count>},
 
     {"for", G::kSampling, F::kValue, "DURATION", "",
      "with the command record: how long; without it until SIGINT or SIGTERM",

@@ -57,6 +57,13 @@ Result<bool> parse_bool(std::string_view text) {
   return refuse(text, "is neither true nor false");
 }
 
+Result<uint64_t> parse_count(std::string_view text) {
+  constexpr uint32_t kMost = 1'000'000'000;
+  const auto number = number_up_to(text, kMost);
+  if (!number) return refuse(text, "is no whole number up to " + std::to_string(kMost));
+  return uint64_t{*number};
+}
+
 Result<size_t> parse_choice(std::string_view text, std::span<const std::string_view> allowed) {
   const auto found = std::find(allowed.begin(), allowed.end(), text);
   if (found == allowed.end()) return refuse(text, "is not one of " + join_choices(allowed));

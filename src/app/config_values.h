@@ -25,6 +25,9 @@ Result<size_t> parse_choice(std::string_view text, std::span<const std::string_v
 // Watts. 0 and "learned" are none, because 0 was the older exporter's way to say it.
 Result<std::optional<Power>> parse_idle_power(std::string_view text);
 
+// A whole number, up to a thousand millions.
+Result<uint64_t> parse_count(std::string_view text);
+
 // HTTP_PORT of the older exporter, as a listen address.
 Result<std::string> parse_port(std::string_view text);
 

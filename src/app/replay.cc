@@ -1,5 +1,6 @@
 #include "app/replay.h"
 
+#include <limits>
 #include <map>
 
 #include "app/commands.h"
@@ -68,6 +69,8 @@ Result<Ledger> run_replay(const replay::Trace& trace, BookingRules rules,
                           const std::function<void(Nanoseconds, const Ledger&)>& after_step,
                           const attribute::Constants& constants) {
   rules.retention = Nanoseconds::max();
+  rules.owner_retention = Nanoseconds::max();
+  rules.most_exited_processes = rules.most_ended_owners = std::numeric_limits<size_t>::max();
   replay::ReplayIdentities identities(trace);
   replay::ReplaySource source(trace, rules.sample_interval);
   attribute::Engine engine(rules, constants);

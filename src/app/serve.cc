@@ -1,4 +1,5 @@
 #include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <condition_variable>
@@ -31,6 +32,15 @@ sigset_t block_signals() {
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
   return set;
+}
+
+// Each process that is watched takes a descriptor, and the usual soft limit is 1024: beyond it everybody else would be
+// looked up in /proc in every cycle.
+void raise_file_limit() {
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == files.rlim_max) return;
+  files.rlim_cur = files.rlim_max;
+  (void)::setrlimit(RLIMIT_NOFILE, &files);
 }
 
 int wait_for_signal(const sigset_t& set) {
@@ -112,6 +122,10 @@ void reload(Config& config, const ConfigSources& sources, Sampler& sampler, http
     next.process_scan_interval = fresh->process_scan_interval;
     next.idle_interval = fresh->idle_interval;
     next.metric_retention = fresh->metric_retention;
+    next.owner_retention = fresh->owner_retention;
+    next.max_exited_processes = fresh->max_exited_processes;
+    next.max_ended_owners = fresh->max_ended_owners;
+    next.max_series = fresh->max_series;
     next.collectors = fresh->collectors;
     next.gpu_idle_power = fresh->gpu_idle_power;
     next.log_level = fresh->log_level;
@@ -147,6 +161,7 @@ void announce(const Config& config, const Node& node, const http::Server& server
 
 Status serve(const Config& given, const ConfigSources& sources) {
   const sigset_t signals = block_signals();
+  raise_file_limit();
   Config config = given;
   const SystemClock clock;
   SnapshotCell snapshots;

@@ -113,6 +113,9 @@ BookingRules booking_rules(const Config& config) {
   rules.sample_interval = config.sample_interval;
   rules.idle_interval = config.idle_interval;
   rules.retention = config.metric_retention;
+  rules.owner_retention = config.owner_retention;
+  rules.most_exited_processes = config.max_exited_processes;
+  rules.most_ended_owners = config.max_ended_owners;
   return rules;
 }
 
@@ -126,6 +129,7 @@ PipelineOptions pipeline_options(const Config& config) {
   options.textfile_dcgm = config.textfile_dcgm;
   options.readings = readings_for(config);
   options.expose.process_prefix = config.metric_prefix;
+  options.expose.max_series = config.max_series;
   options.expose.collectors = config.collectors;
   options.expose.node = config.node_name;
   options.expose.host_name = host_name(config);

@@ -2,7 +2,8 @@
 
 #include <compare>
 #include <cstdint>
-#include <string>
+
+#include "base/name.h"
 
 namespace gpuledger {
 
@@ -10,7 +11,7 @@ using Pid = uint32_t;
 
 // "GPU-..." as the driver says it. The index is for showing only: it changes over reboots.
 struct GpuUuid {
-  std::string text;
+  Name text;
   friend auto operator<=>(const GpuUuid&, const GpuUuid&) = default;
 };
 

@@ -83,8 +83,8 @@ constexpr Family kCatalog[] = {
     {"device", "gpu_ledger_device_up", MetricType::kGauge, "", "gpu uuid",
      "1 while the GPU answers, 0 while it is lost.", emit_device_up},
     {"device", "gpu_ledger_device_energy_joules_total", MetricType::kCounter, "joules", "gpu uuid",
-     "Energy the GPU used since the ledger began. Equals the owners' counters of this GPU plus the "
-     "unattributed energy.",
+     "Energy the GPU used since the ledger began. Equals the owners' counters of this GPU plus the closed accounts "
+     "plus the unattributed energy.",
      emit_device_energy},
     {"device", "gpu_ledger_device_unattributed_joules_total", MetricType::kCounter, "joules", "gpu uuid reason",
      "Energy that belongs to no process: idle (nobody held the GPU), static (idle watts under --static-"
@@ -204,6 +204,13 @@ constexpr Family kCatalog[] = {
     {"pod", "gpu_ledger_host_gpu_seconds_total", MetricType::kCounter, "seconds", "unit user gpu",
      "Time all processes, living and gone, that belong to no pod, Slurm job or container kept the GPU busy.",
      emit_host_gpu_seconds},
+    {"pod", "gpu_ledger_closed_energy_joules", MetricType::kGauge, "joules", "kind namespace gpu energy_estimated",
+     "Energy of owners that have no series of their own any more: they ended and --owner-retention is over, or "
+     "--max-ended-owners or --max-series left them out. A gauge, because owners come and go: increase() over the "
+     "owners' counters has their joules already. kind is pod, slurm_job, container or host.",
+     emit_closed_energy},
+    {"pod", "gpu_ledger_closed_gpu_seconds", MetricType::kGauge, "seconds", "kind namespace gpu",
+     "Time on the GPU of owners that have no series of their own any more.", emit_closed_gpu_seconds},
     {"self", "gpu_ledger_build_info", MetricType::kGauge, "", "version", "The running program, always 1.", emit_build},
     {"self", "gpu_ledger_simulated", MetricType::kGauge, "", "",
      "1 while the numbers come from the simulated node; absent on real GPUs.", emit_simulated},
@@ -219,6 +226,11 @@ constexpr Family kCatalog[] = {
      "When the GPUs were sampled for this exposition, in seconds since 1970.", emit_snapshot_time},
     {"self", "gpu_ledger_processes_without_owner", MetricType::kGauge, "", "",
      "Processes that run in a container or pod whose name was not found.", emit_without_owner},
+    {"self", "gpu_ledger_accounts_folded_total", MetricType::kCounter, "", "account reason",
+     "Accounts given up since the program started: processes beyond --max-exited-processes (reason limit; their owner "
+     "keeps the joules), owners after --owner-retention (retention) or beyond --max-ended-owners (limit), whose joules "
+     "are in gpu_ledger_closed_energy_joules.",
+     emit_folded},
     {"self", "process_cpu_seconds_total", MetricType::kCounter, "seconds", "",
      "User and system CPU time of the exporter.", emit_own_cpu},
     {"self", "process_start_time_seconds", MetricType::kGauge, "seconds", "",
@@ -232,21 +244,12 @@ constexpr Family kCatalog[] = {
     {"self", "process_max_fds", MetricType::kGauge, "", "",
      "Most file descriptors the exporter may open; absent when there is no limit.", emit_own_max_fds},
     {"self", "process_threads", MetricType::kGauge, "", "", "Threads of the exporter.", emit_own_threads},
+    {"self", "gpu_ledger_series_left_out", MetricType::kGauge, "", "collector",
+     "Series that are not in this exposition because of --max-series, by collector. Those of the smallest spenders.",
+     emit_series_left_out},
     {"self", "gpu_ledger_series", MetricType::kGauge, "", "", "Samples in this exposition, this one included.",
      emit_series},
 };
-
-std::string write(const Cycle& cycle, const ExposeOptions& options, Format format) {
-  const View view(cycle, options);
-  TextWriter out(format, view.expected_bytes());
-  for (const Family& family : kCatalog) {
-    if (!options.collectors.contains(std::string(family.collector))) continue;
-    if (!options.own_process_metrics && family.name.starts_with("process_")) continue;
-    out.begin_family(full_name(family, options.process_prefix), family.type, family.unit, family.help);
-    family.emit(view, out);
-  }
-  return out.take();
-}
 
 }  // namespace
 
@@ -256,14 +259,6 @@ std::span<const Family> catalog() {
 
 std::string full_name(const Family& family, std::string_view process_prefix) {
   return family.name.starts_with('_') ? std::string(process_prefix).append(family.name) : std::string(family.name);
-}
-
-std::string write_text(const Cycle& cycle, const ExposeOptions& options) {
-  return write(cycle, options, Format::kText);
-}
-
-std::string write_openmetrics(const Cycle& cycle, const ExposeOptions& options) {
-  return write(cycle, options, Format::kOpenMetrics);
 }
 
 Status check_process_prefix(const std::string& prefix) {

@@ -198,6 +198,11 @@ std::vector<EnergyPart> energy_parts(const View& view, const DeviceSeries& devic
     pods[*place] += owner.booked.total();
     rest -= owner.booked.total();
   }
+  // No part of the rest, which would jump up by what was counted before under a pod's name.
+  for (const ClosedAccount& closed : view.cycle.ledger.closed) {
+    const bool named = closed.kind == OwnerKind::kPod && !closed.name_space.empty();
+    if (named && closed.gpu == account.description->uuid) rest -= closed.booked.total();
+  }
   std::map<PodPlace, std::set<const MigInstance*>> instances;
   for (const Seat& seat : seats) {
     if (seat.pod.pod.empty()) continue;
@@ -215,6 +220,31 @@ std::vector<EnergyPart> energy_parts(const View& view, const DeviceSeries& devic
 }
 
 }  // namespace
+
+void keep_biggest(Seating& seating, size_t most) {
+  std::vector<Seat>& seats = seating.seats;
+  if (seats.size() > most && seats.back().rest) {
+    // What the whole GPU has for nobody is the last; the others by what they draw.
+    Seat rest = seats.back();
+    seats.pop_back();
+    std::stable_sort(seats.begin(), seats.end(), [](const Seat& a, const Seat& b) { return a.power > b.power; });
+    while (seats.size() + 1 > std::max<size_t>(most, 2)) {
+      const Seat& last = seats.back();
+      if (last.power)
+        rest.power = Power::milliwatts(rest.power.value_or(Power()).milliwatts() + last.power->milliwatts());
+      if (last.memory_used_mib) rest.memory_used_mib = rest.memory_used_mib.value_or(0) + *last.memory_used_mib;
+      seats.pop_back();
+    }
+    seats.push_back(std::move(rest));
+  }
+  std::vector<EnergyPart>& parts = seating.energy;
+  if (parts.size() > most) {
+    // The rest stays what it is: a counter must not jump up by what was counted under another name.
+    std::stable_sort(parts.begin(), parts.end() - 1,
+                     [](const EnergyPart& a, const EnergyPart& b) { return a.energy > b.energy; });
+    parts.erase(parts.begin() + static_cast<ptrdiff_t>(most - 1), parts.end() - 1);
+  }
+}
 
 Seating seat_pods(const View& view, const DeviceSeries& device, bool by_instance) {
   Seating seating;

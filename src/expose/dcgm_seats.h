@@ -44,4 +44,8 @@ struct Seating {
 // them, else its instances' pods share it.
 Seating seat_pods(const View& view, const DeviceSeries& device, bool by_instance);
 
+// Keeps the biggest spenders, for --max-series: at least one pod of the GPU and what nobody has. Readings that add up
+// go on adding up, because the others' parts are added to what nobody has; their energy is absent.
+void keep_biggest(Seating& seating, size_t most);
+
 }  // namespace gpuledger::expose

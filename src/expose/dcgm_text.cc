@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -65,14 +66,25 @@ void write_family(const DcgmFamily& family, const std::vector<SeatLine>& seats, 
   }
 }
 
+// Of each GPU, so that all families of all of them are within --max-series. 0: no limit.
+size_t most_seats_of(const View& view) {
+  if (view.options.max_series == 0) return 0;
+  size_t families = 0;
+  if (view.options.collectors.contains("dcgm")) families += legacy_families().size();
+  if (view.options.collectors.contains("dcgm-modern")) families += modern_families().size();
+  return std::max<size_t>(2, view.options.max_series / (std::max<size_t>(1, view.devices.size()) * families));
+}
+
 void write_families(const View& view, bool modern, TextWriter& out) {
+  const size_t most_seats = most_seats_of(view);
   std::vector<SeatLine> seats;
   std::vector<EnergyLine> energy;
   const auto labels_of = [&](const auto& one) {
     return modern ? modern_labels(view, *one.device, one.instance, one.pod) : legacy_labels(view, *one.device, one.pod);
   };
   for (const DeviceSeries& device : view.devices) {
-    const Seating seating = seat_pods(view, device, modern);
+    Seating seating = seat_pods(view, device, modern);
+    if (most_seats > 0) keep_biggest(seating, most_seats);
     for (const Seat& seat : seating.seats) seats.push_back({seat, labels_of(seat)});
     for (const EnergyPart& part : seating.energy)
       energy.push_back({Thousandths{part.energy.microjoules()}, labels_of(part)});

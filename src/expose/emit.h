@@ -82,6 +82,9 @@ void emit_host_energy(const View& view, TextWriter& out);
 void emit_host_energy_error(const View& view, TextWriter& out);
 void emit_host_gpu_seconds(const View& view, TextWriter& out);
 
+void emit_closed_energy(const View& view, TextWriter& out);
+void emit_closed_gpu_seconds(const View& view, TextWriter& out);
+
 void emit_build(const View& view, TextWriter& out);
 void emit_simulated(const View& view, TextWriter& out);
 void emit_source_up(const View& view, TextWriter& out);
@@ -97,6 +100,9 @@ void emit_own_virtual(const View& view, TextWriter& out);
 void emit_own_open_fds(const View& view, TextWriter& out);
 void emit_own_max_fds(const View& view, TextWriter& out);
 void emit_own_threads(const View& view, TextWriter& out);
+void emit_folded(const View& view, TextWriter& out);
+// What was written before it.
+void emit_series_left_out(const View& view, TextWriter& out);
 // Counts what was written before it, so it must be the last family.
 void emit_series(const View& view, TextWriter& out);
 

@@ -27,6 +27,14 @@ void add_owner_gpu_seconds(const View& view, TextWriter& out, OwnerKind kind) {
   }
 }
 
+std::string closed_labels(const View& view, const ClosedKey& key) {
+  return view.labels()
+      .add("kind", owner_kind_name(key.kind))
+      .add("namespace", key.name_space)
+      .add("gpu", key.gpu_index)
+      .take();
+}
+
 }  // namespace
 
 void emit_device_info(const View& view, TextWriter& out) {
@@ -136,6 +144,16 @@ void emit_host_energy_error(const View& view, TextWriter& out) {
 
 void emit_host_gpu_seconds(const View& view, TextWriter& out) {
   add_owner_gpu_seconds(view, out, OwnerKind::kHost);
+}
+
+void emit_closed_energy(const View& view, TextWriter& out) {
+  for (const auto& [key, booked] : view.closed) add_booked_energy(out, closed_labels(view, key), booked);
+}
+
+void emit_closed_gpu_seconds(const View& view, TextWriter& out) {
+  for (const auto& [key, booked] : view.closed) {
+    if (booked.gpu_time) out.add(closed_labels(view, key), *booked.gpu_time);
+  }
 }
 
 }  // namespace gpuledger::expose

@@ -75,13 +75,7 @@ void emit_idle_memory_total(const View& view, TextWriter& out) {
   for (const auto& device : view.devices) {
     if (!device.idle_known) continue;
     const DeviceDescription& description = *device.account->description;
-    Bytes total;
-    for (const auto& series : view.holders) {
-      const ProcessAccount& process = *series.newest;
-      const bool idle = process.active && process.idle.evaluated && process.idle.idle;
-      if (idle && series.memory && process.gpu == description.uuid) total.count += series.memory->count;
-    }
-    out.add(view.idle_labels().add("gpu", description.index).take(), total);
+    out.add(view.idle_labels().add("gpu", description.index).take(), device.idle_memory);
   }
 }
 

@@ -32,20 +32,22 @@ std::string label_name(std::string_view kubernetes_name) {
 }  // namespace
 
 void emit_allocation_info(const View& view, TextWriter& out) {
-  for (const AllocationAccount& account : view.cycle.ledger.allocations) {
-    LabelText labels = place_labels(view, account.allocation);
-    labels.add("resource", account.allocation.resource);
-    if (account.allocation.replica) labels.add("replica", *account.allocation.replica);
+  for (const AllocationAccount* account : view.allocations) {
+    LabelText labels = place_labels(view, account->allocation);
+    labels.add("resource", account->allocation.resource);
+    if (account->allocation.replica) labels.add("replica", *account->allocation.replica);
     out.add(labels.take(), uint64_t{1});
   }
 }
 
 void emit_allocation_idle(const View& view, TextWriter& out) {
-  std::set<std::string> written;  // several replicas of one GPU in one container are one holder
-  for (const AllocationAccount& account : view.cycle.ledger.allocations) {
-    if (!account.idle_for) continue;
-    const std::string labels = place_labels(view, account.allocation).take();
-    if (written.insert(labels).second) out.add(labels, *account.idle_for);
+  std::string last;  // several replicas of one GPU in one container are one holder, and neighbours
+  for (const AllocationAccount* account : view.allocations) {
+    if (!account->idle_for) continue;
+    std::string labels = place_labels(view, account->allocation).take();
+    if (labels == last) continue;
+    out.add(labels, *account->idle_for);
+    last = std::move(labels);
   }
 }
 
@@ -54,7 +56,8 @@ void emit_allocatable(const View& view, TextWriter& out) {
 }
 
 void emit_pod_info(const View& view, TextWriter& out) {
-  for (const PodFacts& pod : view.cycle.identities->pods) {
+  for (const PodFacts* facts : view.pods) {
+    const PodFacts& pod = *facts;
     LabelText labels = view.labels();
     labels.add("namespace", pod.name_space)
         .add("pod", pod.pod)

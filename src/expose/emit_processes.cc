@@ -59,15 +59,14 @@ void emit_process_active(const View& view, TextWriter& out) {
 
 void emit_list_count(const View& view, TextWriter& out) {
   for (const DeviceSeries& device : view.devices) {
-    if (device.sample == nullptr) continue;
-    uint64_t count = 0;
-    for (const auto& series : view.listed) count += series.newest->gpu == device.account->description->uuid;
-    out.add(device.gpu_labels, count);
+    if (device.sample != nullptr) out.add(device.gpu_labels, device.listed);
   }
 }
 
 void emit_list_total(const View& view, TextWriter& out) {
-  out.add(view.labels().take(), uint64_t{view.listed.size()});
+  uint64_t total = 0;
+  for (const DeviceSeries& device : view.devices) total += device.listed;
+  out.add(view.labels().take(), total);
 }
 
 void emit_list_info(const View& view, TextWriter& out) {

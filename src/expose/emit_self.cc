@@ -70,6 +70,20 @@ void emit_own_threads(const View& view, TextWriter& out) {
   out.add(view.labels().take(), view.cycle.self.threads);
 }
 
+void emit_folded(const View& view, TextWriter& out) {
+  const FoldedAccounts& folded = view.cycle.ledger.folded;
+  const auto add = [&](std::string_view account, std::string_view reason, uint64_t count) {
+    out.add(view.labels().add("account", account).add("reason", reason).take(), count);
+  };
+  add("owner", "limit", folded.owners_over_limit);
+  add("owner", "retention", folded.owners_over_time);
+  add("process", "limit", folded.processes_over_limit);
+}
+
+void emit_series_left_out(const View& view, TextWriter& out) {
+  for (const auto& [collector, count] : view.left_out) out.add(view.labels().add("collector", collector).take(), count);
+}
+
 void emit_series(const View& view, TextWriter& out) {
   out.add(view.labels().take(), uint64_t{out.samples() + 1});
 }

@@ -10,6 +10,7 @@ namespace gpuledger::expose {
 
 struct ExposeOptions {
   std::string process_prefix = "my_gpu_process";
+  size_t max_series = 15000;  // in one document; 0: no limit
   std::set<std::string> collectors = {"process", "idle", "processlist", "device", "pod", "self"};
   // Constant labels, left out when empty; a series' own label of that name wins.
   std::string node;        // on every series

@@ -191,6 +191,17 @@ void write_allocation(JsonText& json, const AllocationAccount& account) {
   json.close('}');
 }
 
+void write_closed(JsonText& json, const ClosedAccount& account) {
+  json.open('{');
+  write_energy(json, account.booked);
+  json.field("gpu", account.gpu_index);
+  if (account.booked.gpu_time) json.field("gpu_seconds", seconds_of(*account.booked.gpu_time));
+  json.field("gpu_uuid", std::string_view(account.gpu.text));
+  json.field_if_any("namespace", account.name_space);
+  json.field("owner", owner_kind_name(account.kind));
+  json.close('}');
+}
+
 void write_source(JsonText& json, const SourceHealth& health) {
   json.open('{');
   json.field_if_any("reason", health.reason);
@@ -218,11 +229,13 @@ std::string write_json(const Cycle& cycle, const ExposeOptions& options) {
   write_list(json, "allocations", cycle.ledger.allocations,
              [&](const auto& account) { write_allocation(json, account); });
   json.field("at", seconds_of(cycle.batch.at.wall));
+  write_list(json, "closed", cycle.ledger.closed, [&](const auto& account) { write_closed(json, account); });
   json.field("cycle", cycle.number);
   write_list(json, "gpus", view.devices,
              [&](const DeviceSeries& device) { write_device(json, device, cycle.batch.at.wall); });
   json.field_if_any("node", options.node);
-  write_list(json, "owners", cycle.ledger.owners, [&](const auto& account) { write_owner(json, view, account); });
+  write_list(json, "owners", owners_in_order(cycle.ledger),
+             [&](const auto* account) { write_owner(json, view, *account); });
   write_list(json, "processes", cycle.ledger.processes, [&](const auto& account) { write_process(json, account); });
   json.field("processes_without_owner", cycle.identities->without_owner);
   json.field("simulated", cycle.simulated);

@@ -18,12 +18,20 @@ class TextWriter {
  public:
   TextWriter(Format format, size_t expected_bytes) : format_(format) { out_.reserve(expected_bytes); }
 
+  // Writes nothing and only counts.
+  static TextWriter counting() {
+    TextWriter writer(Format::kText, 0);
+    writer.counting_ = true;
+    return writer;
+  }
+
   // help and unit must outlive the family.
   void begin_family(std::string name, MetricType type, std::string_view unit, std::string_view help);
 
   // extra: more label text, for what tells apart the series of one set of labels.
   template <typename Number>
   void add(std::string_view labels, Number value, std::string_view extra = {}) {
+    if (counting_) return void(++samples_);
     begin_sample("", labels, extra);
     append_number(out_, value);
     out_ += '\n';
@@ -31,6 +39,7 @@ class TextWriter {
   // What is not a number is absent, never NaN.
   void add(std::string_view labels, double value, std::string_view extra = {}) {
     if (!std::isfinite(value)) return;
+    if (counting_) return void(++samples_);
     begin_sample("", labels, extra);
     append_number(out_, value);
     out_ += '\n';
@@ -46,6 +55,7 @@ class TextWriter {
   void begin_sample(std::string_view suffix, std::string_view labels, std::string_view extra);
 
   Format format_;
+  bool counting_ = false;
   std::string out_;
   size_t samples_ = 0;
   std::string name_;

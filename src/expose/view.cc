@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -111,11 +112,14 @@ std::string owner_labels(const View& view, const OwnerAccount& account) {
 std::vector<OwnerSeries> merge_owners(const View& view) {
   std::vector<OwnerSeries> merged;
   std::unordered_map<std::string, size_t> places;
-  for (const OwnerAccount& account : view.cycle.ledger.owners) {
+  for (const OwnerAccount* one : owners_in_order(view.cycle.ledger)) {
+    const OwnerAccount& account = *one;
     std::string labels = owner_labels(view, account);
     const std::string key = std::to_string(static_cast<int>(account.owner.kind)) + labels;
     const auto [place, added] = places.emplace(key, merged.size());
-    if (added) merged.push_back({std::move(labels), account.owner.kind, {}, 0, {}});
+    if (added) {
+      merged.push_back({std::move(labels), account.owner.kind, account.owner.name_space, account.gpu_index, {}, 0, {}});
+    }
     OwnerSeries& series = merged[place->second];
     series.booked += account.booked;
     series.variance += account.standard_error_joules * account.standard_error_joules;
@@ -153,6 +157,16 @@ DeviceSeries join_device(const View& view, const DeviceAccount& account) {
 }
 
 }  // namespace
+
+std::vector<const OwnerAccount*> owners_in_order(const Ledger& ledger) {
+  std::vector<const OwnerAccount*> order;
+  order.reserve(ledger.owners.size());
+  for (const OwnerAccount& account : ledger.owners) order.push_back(&account);
+  std::stable_sort(order.begin(), order.end(), [](const OwnerAccount* a, const OwnerAccount* b) {
+    return std::tie(a->owner, a->gpu_index) < std::tie(b->owner, b->gpu_index);
+  });
+  return order;
+}
 
 View::View(const Cycle& source, const ExposeOptions& settings) : View(source, settings, true) {}
 
@@ -192,6 +206,21 @@ void View::add_series() {
       },
       [&](const ProcessAccount& account) { return listed_labels(*this, account); });
   owners = merge_owners(*this);
+  for (const ClosedAccount& account : cycle.ledger.closed) {
+    closed[{account.gpu_index, account.kind, account.name_space}] += account.booked;
+  }
+  for (const AllocationAccount& account : cycle.ledger.allocations) allocations.push_back(&account);
+  for (const PodFacts& pod : cycle.identities->pods) pods.push_back(&pod);
+  // Sums of what is there, whatever of it --max-series leaves out.
+  for (DeviceSeries& device : devices) {
+    const GpuUuid& uuid = device.account->description->uuid;
+    for (const auto& series : listed) device.listed += series.newest->gpu == uuid;
+    for (const auto& series : holders) {
+      const ProcessAccount& process = *series.newest;
+      const bool idle = process.active && process.idle.evaluated && process.idle.idle;
+      if (idle && series.memory && process.gpu == uuid) device.idle_memory.count += series.memory->count;
+    }
+  }
 }
 
 const DeviceSeries* View::find_device(const GpuUuid& uuid) const {

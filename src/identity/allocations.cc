@@ -61,7 +61,7 @@ std::string instance_of(const DeviceRef& ref, const Device& device) {
   } else if (ref.mig_index && *ref.mig_index < device.mig.size()) {
     instance = &device.mig[*ref.mig_index];
   }
-  return instance ? instance->uuid : std::string();
+  return instance ? instance->uuid.str() : std::string();
 }
 
 Place place_of(const DeviceRef& ref, const SampleBatch& batch) {

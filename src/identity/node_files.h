@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include "base/result.h"
 #include "identity/health_cell.h"
@@ -28,7 +30,8 @@ class ViewFile {
   const Parse parse_;
   mutable HealthCell health_;
   mutable std::mutex mutex_;
-  mutable std::string last_text_;
+  using Stamp = std::tuple<uint64_t, int64_t, int64_t, int64_t>;  // inode, size, when it was written
+  mutable Stamp last_;
   mutable std::shared_ptr<const View> view_;
 };
 

@@ -8,10 +8,10 @@
 
 namespace gpuledger::identity {
 
-// Tells which processes have ended, for all of them in one system call: a thousand looks into /proc every second
-// would cost more than everything else the program does. Works where pids of /proc are pids of ours (pidfd_open knows
-// no other pid namespace) and from Linux 5.3 on; whoever cannot be watched is looked up in /proc instead. Each watched
-// one takes a descriptor.
+// Tells which processes have ended, for all of them in one system call that costs the same however many they are: a
+// thousand looks into /proc every second would cost more than everything else the program does. Works where pids of
+// /proc are pids of ours (pidfd_open knows no other pid namespace) and from Linux 5.3 on; whoever cannot be watched is
+// looked up in /proc instead. Each watched one takes a descriptor.
 class ProcessWatch {
  public:
   // most: 0 where the pids do not come from our own pid namespace.
@@ -28,6 +28,7 @@ class ProcessWatch {
 
  private:
   size_t most_;
+  int waiting_ = -1;  // an epoll of all of them
   std::map<Pid, int> descriptors_;
 };
 

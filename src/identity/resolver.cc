@@ -17,6 +17,8 @@ constexpr Nanoseconds kReadAgain = std::chrono::minutes(1);
 constexpr int kReadAgainAtOnce = 16;
 // Half of what may be open at once is for watching processes: files, sockets and readers need the rest.
 constexpr size_t kWatchedShare = 2;
+// Of pods that have no process here any more, names are kept up to this.
+constexpr size_t kMostInferred = 1000;
 constexpr const char* kCgroupRoot = "/sys/fs/cgroup";
 
 std::vector<Pid> pids_of(const SampleBatch& batch) {
@@ -73,8 +75,10 @@ std::shared_ptr<const IdentityMap> Resolver::resolve(const SampleBatch& batch) {
   }
   if (grants_ && (renamed || changed_ || batch.processes_scanned)) {
     auto joined = join_allocations(*grants_, names_.pods.get(), batch);
-    changed_ |= joined != allocations_;
-    allocations_ = std::move(joined);
+    if (joined != allocations_) {
+      changed_ = true;
+      allocations_ = std::move(joined);
+    }
   }
   if (changed_) infer_pods(batch);
   if (changed_ || !last_map_) last_map_ = write_map(batch);
@@ -226,6 +230,11 @@ void Resolver::infer_pods(const SampleBatch& batch) {
         names_.inferred.try_emplace(*uids.begin(), PodTold{holder->name_space, holder->pod, holder->container}).second;
   }
   if (!told) return;
+  if (names_.inferred.size() > kMostInferred) {
+    std::set<std::string_view> here;
+    for (const auto& [pid, known] : known_) here.insert(known.home.pod_uid);
+    std::erase_if(names_.inferred, [&](const auto& entry) { return !here.contains(entry.first); });
+  }
   for (auto& [pid, known] : known_) give_name(known);
 }
 

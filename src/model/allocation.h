@@ -2,8 +2,8 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 
+#include "base/name.h"
 #include "model/sample.h"
 
 namespace gpuledger {
@@ -13,11 +13,11 @@ namespace gpuledger {
 struct Allocation {
   GpuUuid gpu;
   uint32_t gpu_index = 0;
-  std::string mig_uuid;  // empty: the whole GPU, or a replica of it
-  std::string name_space;
-  std::string pod;
-  std::string container;
-  std::string resource;             // "nvidia.com/gpu"
+  Name mig_uuid;  // empty: the whole GPU, or a replica of it
+  Name name_space;
+  Name pod;
+  Name container;
+  Name resource;                    // "nvidia.com/gpu"
   std::optional<uint32_t> replica;  // time-slicing and MPS; the number says nothing about a share
   friend auto operator<=>(const Allocation&, const Allocation&) = default;
 };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/name.h"
 #include "model/allocation.h"
 
 namespace gpuledger {
@@ -16,24 +17,24 @@ enum class OwnerKind { kPod, kSlurmJob, kContainer, kHost };
 // Who pays. Equal owners share one account. Fields that do not belong to the kind are empty.
 struct Owner {
   OwnerKind kind = OwnerKind::kHost;
-  std::string name_space;    // pod
-  std::string pod;           // pod
-  std::string container;     // pod, container: its name
-  std::string pod_uid;       // pod
-  std::string runtime;       // container: docker, podman
-  std::string container_id;  // container
-  std::string job;           // Slurm
-  std::string step;          // Slurm
-  std::string unit;          // host: the systemd service
-  std::string user;          // host: the uid
+  Name name_space;    // pod
+  Name pod;           // pod
+  Name container;     // pod, container: its name
+  Name pod_uid;       // pod
+  Name runtime;       // container: docker, podman
+  Name container_id;  // container
+  Name job;           // Slurm
+  Name step;          // Slurm
+  Name unit;          // host: the systemd service
+  Name user;          // host: the uid
   friend auto operator<=>(const Owner&, const Owner&) = default;
 };
 
 struct ProcessIdentity {
   ProcKey key;
-  std::string name;  // cleaned and bounded; "unknown" when the process was gone before it could be read
+  Name name;  // cleaned and bounded; "unknown" when the process was gone before it could be read
   std::optional<double> start_time_seconds;  // since 1970
-  std::string container_id;                  // whatever the owner is
+  Name container_id;                         // whatever the owner is
   Owner owner;
   friend bool operator==(const ProcessIdentity&, const ProcessIdentity&) = default;
 };

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -48,7 +49,7 @@ enum class GpuTimeSource {
 struct DeviceAccount {
   std::shared_ptr<const DeviceDescription> description;
   bool up = false;
-  Energy measured;  // since the ledger began; always owners + unattributed
+  Energy measured;  // since the ledger began; always owners + closed + unattributed
   std::array<Energy, kReasonCount> unattributed{};
   // What the hardware's counter had counted before the ledger began: this and measured are what it shows, and go on
   // where it starts again (a driver reload). Empty: it was never read, or there is none.
@@ -93,6 +94,24 @@ struct OwnerAccount {
   std::optional<Bytes> idle_memory;  // empty: none of its processes is listed any more
 };
 
+// What ended owners used whose own accounts are closed: --owner-retention is over, or there were too many of them.
+// Namespaces that were too many to keep apart stand under a name that none can have.
+inline constexpr std::string_view kOtherNamespaces = "(others)";
+struct ClosedAccount {
+  OwnerKind kind = OwnerKind::kHost;
+  Name name_space;  // of pods; empty where their names were never known
+  GpuUuid gpu;
+  uint32_t gpu_index = 0;
+  Booked booked;
+};
+
+// How many accounts were given up since the program started, by why.
+struct FoldedAccounts {
+  uint64_t processes_over_limit = 0;  // --max-exited-processes; their joules stay their owners'
+  uint64_t owners_over_time = 0;      // --owner-retention; theirs are in the closed accounts
+  uint64_t owners_over_limit = 0;     // --max-ended-owners; likewise
+};
+
 struct AllocationAccount {
   Allocation allocation;
   // How long nobody whom it was given to has worked on it. Empty: the GPU cannot say who works.
@@ -103,7 +122,9 @@ struct AllocationAccount {
 struct Ledger {
   std::vector<DeviceAccount> devices;     // by index
   std::vector<ProcessAccount> processes;  // by GPU index, then pid, then start
-  std::vector<OwnerAccount> owners;       // by owner, then GPU index
+  std::vector<OwnerAccount> owners;       // by GPU index, then owner
+  std::vector<ClosedAccount> closed;      // by GPU index, then kind and namespace
+  FoldedAccounts folded;
   std::vector<AllocationAccount> allocations;
 };
 

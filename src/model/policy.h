@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 
 #include "base/clock.h"
@@ -19,6 +20,10 @@ struct BookingRules {
   Nanoseconds sample_interval = std::chrono::seconds(1);
   Nanoseconds idle_interval = std::chrono::seconds(5);
   Nanoseconds retention = std::chrono::minutes(5);
+  Nanoseconds owner_retention = std::chrono::hours(24);
+  // Of all GPUs together, the newest: however fast processes or pods come and go, the books stay this large.
+  size_t most_exited_processes = 1000;
+  size_t most_ended_owners = 1000;
 };
 
 }  // namespace gpuledger

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/ids.h"
+#include "base/name.h"
 #include "base/result.h"
 #include "base/units.h"
 #include "model/residency.h"
@@ -23,9 +24,9 @@ namespace gpuledger {
 enum class EnergySource { kCounter, kPowerIntegral };
 
 struct MigInstance {
-  std::string uuid;  // "MIG-..."
+  Name uuid;  // "MIG-..."
   MigId id;
-  std::string profile;  // "1g.18gb"; empty where the driver gives no attributes
+  Name profile;  // "1g.18gb"; empty where the driver gives no attributes
   uint32_t compute_slices = 0;
   std::optional<Bytes> memory_total;
   std::optional<Bytes> memory_used;

@@ -75,6 +75,7 @@ CrowdedNode CrowdedNode::settled(uint32_t gpus, uint32_t processes_per_gpu, attr
   CrowdedNode node(gpus, processes_per_gpu);
   engine.restore(node.what_each_costs(), "boot");
   while (!node.everybody_is_there()) node.admit();
+  node.put_in_order();
   for (uint64_t second = 0; second < kSecondsTogether; ++second) (void)engine.advance(node.next(), node.identities());
   return node;
 }
@@ -109,13 +110,33 @@ void CrowdedNode::admit() {
     process.pid = pid_of(device.description->index, present_);
     process.listed = process.compute = true;
     process.memory = Bytes{700ull << 20};
-    identities_.by_pid[process.pid] = identity_of(process.pid);
+    const ProcessIdentity& identity = identities_.by_pid[process.pid] = identity_of(process.pid);
+    Allocation given;
+    given.gpu = device.description->uuid;
+    given.gpu_index = device.description->index;
+    given.name_space = identity.owner.name_space;
+    given.pod = identity.owner.pod;
+    given.container = identity.owner.container;
+    given.resource = "nvidia.com/gpu.shared";
+    given.replica = present_;
+    identities_.allocations.push_back(std::move(given));
+    identities_.pods.push_back(
+        {identity.owner.name_space, identity.owner.pod, identity.owner.pod_uid, "apiserver", {{"app", "worker"}}});
   }
+  shared_identities_.reset();
   ++present_;
 }
 
+void CrowdedNode::put_in_order() {
+  std::sort(identities_.allocations.begin(), identities_.allocations.end());
+  std::sort(identities_.pods.begin(), identities_.pods.end());
+}
+
 const SampleBatch& CrowdedNode::next() {
-  if (!everybody_is_there() && seconds_ % kSecondsBetweenArrivals == 0) admit();
+  if (!everybody_is_there() && seconds_ % kSecondsBetweenArrivals == 0) {
+    admit();
+    put_in_order();
+  }
   ++seconds_;
   batch_.at.steady = std::chrono::seconds(seconds_);
   batch_.at.wall = std::chrono::seconds(1'700'000'000 + seconds_);
@@ -149,10 +170,11 @@ void CrowdedNode::sample(DeviceSample& device) {
 }
 
 Cycle CrowdedNode::cycle(attribute::Engine& engine) {
+  if (!shared_identities_) shared_identities_ = std::make_shared<const IdentityMap>(identities_);
   Cycle cycle;
   cycle.number = seconds_;
   cycle.batch = next();
-  cycle.identities = std::make_shared<const IdentityMap>(identities_);
+  cycle.identities = shared_identities_;
   cycle.ledger = engine.advance(cycle.batch, *cycle.identities);
   return cycle;
 }

@@ -8,7 +8,8 @@
 
 namespace gpuledger::bench {
 
-// A node whose GPUs are shared by many processes, each in a pod of its own, that come one after another.
+// A node whose GPUs are shared by many processes, each in a pod of its own that was given a replica of the GPU, that
+// come one after another.
 class CrowdedNode {
  public:
   CrowdedNode(uint32_t gpus, uint32_t processes_per_gpu);
@@ -28,6 +29,7 @@ class CrowdedNode {
   Pid pid_of(uint32_t gpu, uint32_t place) const { return 1000 + gpu * processes_per_gpu_ + place; }
   attribute::EngineState what_each_costs() const;
   void admit();
+  void put_in_order();
   void sample(DeviceSample& device);
   double fraction() { return static_cast<double>(random_() >> 11) / 9007199254740992.0; }
 
@@ -36,6 +38,7 @@ class CrowdedNode {
   uint64_t seconds_ = 0;
   SampleBatch batch_;
   IdentityMap identities_;
+  std::shared_ptr<const IdentityMap> shared_identities_;  // as the resolver hands them on: until somebody comes
   std::mt19937_64 random_{1};
 };
 

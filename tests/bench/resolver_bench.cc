@@ -1,41 +1,14 @@
 #include <benchmark/benchmark.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include <csignal>
-
-#include <vector>
 
 #include "identity/resolver.h"
+#include "sleepers.h"
 
-// A thousand real processes of this machine, all asleep.
 namespace gpuledger::identity {
 namespace {
 
-class Sleepers {
- public:
-  explicit Sleepers(size_t count) {
-    for (size_t i = 0; i < count; ++i) {
-      const pid_t child = ::fork();
-      if (child == 0) {
-        ::pause();
-        ::_exit(0);
-      }
-      if (child > 0) pids_.push_back(child);
-    }
-  }
-  ~Sleepers() {
-    for (const pid_t pid : pids_) ::kill(pid, SIGKILL);
-    for (const pid_t pid : pids_) ::waitpid(pid, nullptr, 0);
-  }
-  const std::vector<pid_t>& pids() const { return pids_; }
-
- private:
-  std::vector<pid_t> pids_;
-};
-
 // Cycles of one second, a scan every ten, as the program has them.
 void BM_ResolveKnownProcesses(benchmark::State& state) {
-  const Sleepers sleepers(static_cast<size_t>(state.range(0)));
+  const bench::Sleepers sleepers(static_cast<size_t>(state.range(0)));
   SampleBatch batch;
   DeviceSample device;
   device.description = std::make_shared<DeviceDescription>();

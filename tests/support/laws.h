@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 
@@ -10,8 +11,8 @@
 
 namespace gpuledger::testing {
 
-// The books balance, for every GPU, to the microjoule: device = owners + reasons, and an owner holds at least
-// what its listed processes were charged.
+// The books balance, for every GPU, to the microjoule: device = owners + closed accounts + reasons, and an owner holds
+// at least what its listed processes were charged.
 inline void expect_balanced(const Ledger& ledger) {
   std::map<GpuUuid, Energy> booked;
   std::map<std::pair<Owner, GpuUuid>, Energy> by_owner;
@@ -19,6 +20,7 @@ inline void expect_balanced(const Ledger& ledger) {
     booked[owner.gpu] += owner.booked.total();
     by_owner[{owner.owner, owner.gpu}] += owner.booked.total();
   }
+  for (const ClosedAccount& closed : ledger.closed) booked[closed.gpu] += closed.booked.total();
   for (const DeviceAccount& device : ledger.devices) {
     Energy sum = booked[device.description->uuid];
     for (Energy part : device.unattributed) sum += part;
@@ -33,8 +35,8 @@ inline void expect_balanced(const Ledger& ledger) {
   }
 }
 
-// Nothing that is a counter ever falls. Remembers the highest value of each; of processes only while they are
-// listed: what comes back after it was forgotten rightly begins at zero.
+// Nothing that is a counter ever falls. Remembers the highest value of each; of processes and owners only while they
+// are listed: what comes back after it was forgotten rightly begins at zero.
 class NeverFalls {
  public:
   void check(const Ledger& ledger) {
@@ -45,14 +47,14 @@ class NeverFalls {
         rise(gpu + "/reason" + std::to_string(i), device.unattributed[i].microjoules());
       }
     }
+    std::map<std::string, int64_t> listed;
     for (const OwnerAccount& owner : ledger.owners) {
       const std::string name = owner.gpu.text + "/owner/" + std::to_string(static_cast<int>(owner.owner.kind)) +
                                owner.owner.pod_uid + owner.owner.job + owner.owner.container_id;
-      rise(name + "/alone", owner.booked.alone.microjoules());
-      rise(name + "/shared", owner.booked.shared.microjoules());
-      rise(name + "/time", owner.booked.gpu_time.value_or(Nanoseconds(0)).count());
+      listed[name + "/alone"] = owner.booked.alone.microjoules();
+      listed[name + "/shared"] = owner.booked.shared.microjoules();
+      listed[name + "/time"] = owner.booked.gpu_time.value_or(Nanoseconds(0)).count();
     }
-    std::map<std::string, int64_t> listed;
     for (const ProcessAccount& process : ledger.processes) {
       const std::string name = process.gpu.text + "/" + std::to_string(process.identity.key.pid) + "/" +
                                std::to_string(process.identity.key.start_ticks) + process.identity.owner.pod_uid;
@@ -61,10 +63,10 @@ class NeverFalls {
       listed[name + "/time"] = process.booked.gpu_time.value_or(Nanoseconds(0)).count();
     }
     for (const auto& [name, value] : listed) {
-      const auto before = processes_.find(name);
-      if (before != processes_.end()) { ASSERT_GE(value, before->second) << name << " fell"; }
+      const auto before = listed_.find(name);
+      if (before != listed_.end()) { ASSERT_GE(value, before->second) << name << " fell"; }
     }
-    processes_ = std::move(listed);
+    listed_ = std::move(listed);
   }
 
  private:
@@ -74,7 +76,44 @@ class NeverFalls {
     highest = value;
   }
   std::map<std::string, int64_t> highest_;
-  std::map<std::string, int64_t> processes_;
+  std::map<std::string, int64_t> listed_;
+};
+
+// What Prometheus' increase() over all counters gives for a step is what the GPUs spent in it: nothing twice, whatever
+// account ends or comes back. A series that was not there before counts from zero.
+class IncreasesAreWhatWasSpent {
+ public:
+  void check(const Ledger& ledger) {
+    std::map<GpuUuid, int64_t> booked;
+    std::map<std::pair<Owner, GpuUuid>, int64_t> owners;
+    std::map<GpuUuid, std::pair<int64_t, int64_t>> devices;
+    // After a restart a GPU may be missing for a while, and its series go on where they were.
+    std::set<GpuUuid> here;
+    for (const DeviceAccount& device : ledger.devices) here.insert(device.description->uuid);
+    for (const auto& [key, energy] : owners_) {
+      if (!here.contains(key.second)) owners[key] = energy;
+    }
+    for (const OwnerAccount& owner : ledger.owners) {
+      const int64_t now = owner.booked.total().microjoules();
+      const auto before = owners_.find({owner.owner, owner.gpu});
+      booked[owner.gpu] += now - (before == owners_.end() ? 0 : before->second);
+      owners[{owner.owner, owner.gpu}] = now;
+    }
+    for (const DeviceAccount& device : ledger.devices) {
+      const GpuUuid& gpu = device.description->uuid;
+      int64_t unattributed = 0;
+      for (Energy part : device.unattributed) unattributed += part.microjoules();
+      const auto before = devices_[gpu];
+      ASSERT_EQ(booked[gpu] + unattributed - before.second, device.measured.microjoules() - before.first) << gpu.text;
+      devices[gpu] = {device.measured.microjoules(), unattributed};
+    }
+    owners_ = std::move(owners);
+    for (const auto& [gpu, values] : devices) devices_[gpu] = values;
+  }
+
+ private:
+  std::map<std::pair<Owner, GpuUuid>, int64_t> owners_;
+  std::map<GpuUuid, std::pair<int64_t, int64_t>> devices_;  // measured, unattributed
 };
 
 }  // namespace gpuledger::testing

@@ -1,29 +1,97 @@
 #include "attribute/books/allocation_tracker.h"
 
-#include <algorithm>
+#include <functional>
+#include <map>
+#include <string_view>
+#include <unordered_map>
 
 namespace gpuledger::attribute {
 namespace {
 
-bool same_part(const Allocation& allocation, const GpuUuid& gpu, const std::optional<MigInstance>& mig) {
-  if (allocation.gpu != gpu) return false;
-  return allocation.mig_uuid.empty() || (mig && mig->uuid == allocation.mig_uuid);
-}
+using Part = std::pair<std::string_view, std::string_view>;  // GPU and MIG instance; no instance: the whole GPU
+
+struct Holder {
+  std::string_view name_space;
+  std::string_view pod;
+  std::string_view container;
+  friend bool operator==(const Holder&, const Holder&) = default;
+};
+
+struct HolderHash {
+  size_t operator()(const Holder& holder) const {
+    const std::hash<std::string_view> hash;
+    return (hash(holder.name_space) * 31 + hash(holder.pod)) * 31 + hash(holder.container);
+  }
+};
+
+// What some processes of one part of a GPU were seen to do.
+struct Work {
+  bool hidden = false;  // behind an MPS server
+  bool working = false;
+
+  void add(const ProcessAccount& process) {
+    hidden |= !process.sm;
+    working |= process.sm && process.sm->value > 0;
+    working |= process.idle.evaluated && process.idle.idle_for == Nanoseconds(0);
+  }
+  void add(const Work& other) {
+    hidden |= other.hidden;
+    working |= other.working;
+  }
+};
 
 // Others may sit on the same GPU: replicas are shared, and nothing keeps a privileged pod away. Whoever cannot be
 // told apart from the holder counts as the holder, so that nobody is accused of wasting what he uses.
-bool may_be_holder(const Owner& owner, const Allocation& allocation, bool shared) {
-  if (owner.kind != OwnerKind::kPod) return !shared;
-  if (owner.pod.empty()) return true;
-  if (owner.pod != allocation.pod || owner.name_space != allocation.name_space) return false;
-  return owner.container.empty() || owner.container == allocation.container;
+struct WorkOfPart {
+  bool shared = false;  // given to more than one container
+  Holder first;         // of those it was given to
+  Work no_pods;         // host, Slurm, containers
+  Work nameless_pods;
+  std::unordered_map<Holder, Work, HolderHash> pods;
+
+  void add(const ProcessAccount& process) {
+    const Owner& owner = process.identity.owner;
+    if (owner.kind != OwnerKind::kPod) return no_pods.add(process);
+    if (owner.pod.empty()) return nameless_pods.add(process);
+    pods[{owner.name_space, owner.pod, owner.container}].add(process);
+  }
+  Work of(const Holder& holder) const {
+    Work work = nameless_pods;
+    if (!shared) work.add(no_pods);
+    for (const std::string_view container : {holder.container, std::string_view()}) {
+      const auto found = pods.find({holder.name_space, holder.pod, container});
+      if (found != pods.end()) work.add(found->second);
+    }
+    return work;
+  }
+};
+using WorkByPart = std::map<Part, WorkOfPart>;
+
+Part part_of(const Allocation& allocation) {
+  return {allocation.gpu.text, allocation.mig_uuid};
 }
 
-const DeviceSample* sample_of(const SampleBatch& batch, const GpuUuid& gpu) {
-  for (const DeviceSample& sample : batch.devices) {
-    if (sample.description && sample.description->uuid == gpu) return &sample;
+Holder holder_of(const Allocation& allocation) {
+  return {allocation.name_space, allocation.pod, allocation.container};
+}
+
+// Of the parts that were given to somebody.
+WorkByPart look(const std::vector<Allocation>& allocations, const std::vector<ProcessAccount>& processes) {
+  WorkByPart parts;
+  for (const Allocation& allocation : allocations) {
+    const auto [part, fresh] = parts.try_emplace(part_of(allocation));
+    if (fresh) part->second.first = holder_of(allocation);
+    part->second.shared |= part->second.first != holder_of(allocation);
   }
-  return nullptr;
+  for (const ProcessAccount& process : processes) {
+    if (!process.active) continue;
+    const auto whole = parts.find({process.gpu.text, {}});
+    if (whole != parts.end()) whole->second.add(process);
+    if (!process.mig) continue;
+    const auto instance = parts.find({process.gpu.text, process.mig->uuid});
+    if (instance != parts.end()) instance->second.add(process);
+  }
+  return parts;
 }
 
 struct Seen {
@@ -31,22 +99,15 @@ struct Seen {
   bool working = false;
 };
 
-Seen look(const DeviceSample& sample, const Allocation& allocation, bool shared,
-          const std::vector<ProcessAccount>& processes) {
+Seen see(const DeviceSample& sample, const Allocation& allocation, const Work& work) {
   Seen seen;
-  seen.known = sample.up && sample.utilization == UtilizationState::kKnown;
-  for (const ProcessAccount& process : processes) {
-    if (!process.active || !same_part(allocation, process.gpu, process.mig)) continue;
-    if (!may_be_holder(process.identity.owner, allocation, shared)) continue;
-    if (!process.sm) seen.known = false;  // behind an MPS server
-    if (process.sm && process.sm->value > 0) seen.working = true;
-    if (process.idle.evaluated && process.idle.idle_for == Nanoseconds(0)) seen.working = true;
-  }
+  seen.known = sample.up && sample.utilization == UtilizationState::kKnown && !work.hidden;
+  seen.working = work.working;
   if (!seen.known && !allocation.mig_uuid.empty()) {
     // Utilisation says nothing of MIG; the instance's own monitors do, where the GPU has them.
     for (const MigInstance& instance : sample.description->mig) {
       const auto activity = sample.instance_activity.find(instance.id.gpu_instance);
-      if (instance.uuid != allocation.mig_uuid || activity == sample.instance_activity.end()) continue;
+      if (allocation.mig_uuid != instance.uuid || activity == sample.instance_activity.end()) continue;
       const auto& busy = activity->second.graphics;
       seen.known = sample.up && busy.has_value();
       seen.working |= busy && busy->value > 0;
@@ -61,22 +122,28 @@ std::vector<AllocationAccount> AllocationTracker::advance(const SampleBatch& bat
                                                           const std::vector<Allocation>& allocations,
                                                           const std::vector<ProcessAccount>& processes) {
   const Nanoseconds now = batch.at.steady;
-  std::map<Allocation, Nanoseconds> still;
+  std::unordered_map<std::string_view, const DeviceSample*> samples;
+  for (const DeviceSample& sample : batch.devices) {
+    if (sample.description) samples.try_emplace(sample.description->uuid.text, &sample);
+  }
+  const WorkByPart parts = look(allocations, processes);
+  std::vector<std::pair<Allocation, Nanoseconds>> still;
+  still.reserve(allocations.size());
   std::vector<AllocationAccount> accounts;
   accounts.reserve(allocations.size());
+  auto before = last_work_.begin();
   for (const Allocation& allocation : allocations) {
-    const bool shared = std::any_of(allocations.begin(), allocations.end(), [&](const Allocation& other) {
-      return other.gpu == allocation.gpu && other.mig_uuid == allocation.mig_uuid &&
-             (other.pod != allocation.pod || other.name_space != allocation.name_space ||
-              other.container != allocation.container);
-    });
-    const auto before = last_work_.find(allocation);
-    Nanoseconds& last = still[allocation] = before == last_work_.end() ? now : before->second;
-    const DeviceSample* const sample = sample_of(batch, allocation.gpu);
-    const Seen seen = sample ? look(*sample, allocation, shared, processes) : Seen{};
+    while (before != last_work_.end() && before->first < allocation) ++before;
+    const bool known_before = before != last_work_.end() && before->first == allocation;
+    Nanoseconds last = known_before ? before->second : now;
+    const auto sample = samples.find(allocation.gpu.text);
+    const Work work = parts.at(part_of(allocation)).of(holder_of(allocation));
+    const Seen seen = sample == samples.end() ? Seen{} : see(*sample->second, allocation, work);
     // A time in which nobody could look is no time of idleness: it counts from when looking is possible again.
     if (seen.working || !seen.known) last = now;
     accounts.push_back({allocation, seen.known ? std::optional(now - last) : std::nullopt});
+    still.emplace_back(known_before ? std::move(before->first) : allocation, last);
+    if (known_before) ++before;
   }
   last_work_ = std::move(still);
   return accounts;

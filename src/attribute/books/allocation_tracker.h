@@ -1,6 +1,6 @@
 #pragma once
 
-#include <map>
+#include <utility>
 #include <vector>
 
 #include "model/identity.h"
@@ -9,16 +9,17 @@
 
 namespace gpuledger::attribute {
 
-// How long each GPU that was given away has stood unused by the one it was given to.
+// How long each GPU that was given away has stood unused by the one it was given to. Looks at every process and every
+// allocation once: a node can have thousands of both.
 class AllocationTracker {
  public:
-  // processes: the ledger's, of the same batch.
+  // allocations: sorted. processes: the ledger's, of the same batch.
   std::vector<AllocationAccount> advance(const SampleBatch& batch, const std::vector<Allocation>& allocations,
                                          const std::vector<ProcessAccount>& processes);
 
  private:
-  // Since when it is there, or when somebody last worked on it.
-  std::map<Allocation, Nanoseconds> last_work_;
+  // Since when it is there, or when somebody last worked on it. Sorted.
+  std::vector<std::pair<Allocation, Nanoseconds>> last_work_;
 };
 
 }  // namespace gpuledger::attribute

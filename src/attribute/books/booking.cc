@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "attribute/books/device_book.h"
 #include "attribute/books/split.h"
@@ -115,9 +116,11 @@ void DeviceBook::book_claims(Energy dynamic, const Present& present, const std::
   };
   for (const auto& who : present.who) add(who->second, estimator_->claim(who->second.id).last_joules / 2);
   const size_t payees_here = payees.size();
-  for (auto& [key, account] : accounts_) {
-    if (!account.exited || now_ - *account.exited > kDebtAfterExit || present.seen.contains(account.id)) continue;
-    add(account, 0);
+  if (exited_ > 0) {
+    for (auto& [key, account] : accounts_) {
+      if (!account.exited || now_ - *account.exited > kDebtAfterExit || present.has(account)) continue;
+      add(account, 0);
+    }
   }
   if (payees.empty()) return book_weighted(dynamic, shares, present, false);
   const std::vector<Energy> parts = split_exactly(dynamic, weights);
@@ -140,16 +143,28 @@ void DeviceBook::book_weighted(Energy energy, const std::vector<double>& shares,
 
 void DeviceBook::book_to(Account& account, Energy energy, bool alone, bool is_static) {
   (alone ? account.booked.alone : account.booked.shared) += energy;
-  Booked& owner = owner_of(account).booked;
-  (alone ? owner.alone : owner.shared) += energy;
+  OwnerBook& owner = owner_of(account);
+  (alone ? owner.booked.alone : owner.booked.shared) += energy;
+  owner.last_seen = now_;
+  if (std::exchange(account.charged_in, charges_) != charges_) account.last_step = Energy();
   account.last_step += energy;
   if (is_static) account.static_energy += energy;
 }
 
+void DeviceBook::join(Account& account, OwnerBook& owner) {
+  if (owner.accounts++ == 0) --ended_owners_;
+  account.owner = &owner;
+}
+
 DeviceBook::OwnerBook& DeviceBook::owner_of(Account& account) {
   if (account.owner == nullptr) {
-    account.owner = &owners_[account.identity.owner];
-    if (account.owner->id == 0) account.owner->id = ++owners_opened_;
+    OwnerBook& owner = owners_[account.identity.owner];
+    if (owner.id == 0) {
+      owner.id = ++owners_opened_;
+      ++ended_owners_;
+    }
+    owner.last_seen = now_;
+    join(account, owner);
   }
   return *account.owner;
 }

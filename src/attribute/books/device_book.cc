@@ -49,7 +49,7 @@ void DeviceBook::advance(const DeviceSample& sample, const SampleBatch& batch, c
 void DeviceBook::begin_step(Energy energy) {
   measured_ += energy;
   last_step_ = energy;
-  for (auto& [key, account] : accounts_) account.last_step = Energy();
+  ++charges_;
 }
 
 // Once all that the counter shows is booked, so that the rest is what was before.
@@ -74,36 +74,6 @@ void DeviceBook::evaluate_idleness() {
   for (auto& [key, account] : accounts_) {
     if (!account.exited) account.idle.evaluate();
   }
-}
-
-// Two processes can carry the same labels one after the other (a pid used again). Together they are one series,
-// which must not fall when the elder is forgotten.
-void DeviceBook::bequeath(const AccountKey& key, const Account& old) {
-  const Pid pid = std::get<0>(key).pid;
-  for (auto it = first_account({pid, 0}, std::nullopt); it != accounts_.end(); ++it) {
-    auto& [other_key, heir] = *it;
-    if (std::get<0>(other_key).pid != pid) return;
-    const bool same_labels = std::get<1>(other_key) == std::get<1>(key) && std::get<2>(other_key) == std::get<2>(key) &&
-                             heir.identity.name == old.identity.name &&
-                             heir.identity.container_id == old.identity.container_id;
-    if (heir.id == old.id || !same_labels) continue;
-    heir.inherited += old.booked;
-    heir.inherited += old.inherited;
-    return;
-  }
-}
-
-void DeviceBook::forget_exited(Nanoseconds now, const BookingRules& rules) {
-  // Nobody can say who lives on a GPU that has been away for so long.
-  if (!up_ && down_since_ && now - *down_since_ > rules.retention) retire_missing(Present{});
-  std::erase_if(accounts_, [&](const auto& entry) {
-    const bool old = entry.second.exited && now - *entry.second.exited > rules.retention;
-    if (old) {
-      if (estimator_) estimator_->forget(entry.second.id, entry.second.identity.key);
-      bequeath(entry.first, entry.second);
-    }
-    return old;
-  });
 }
 
 // What is owed, or was charged too much, is an error of the books too until it is put right.
@@ -140,9 +110,11 @@ void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rule
     std::optional<Bytes> idle_memory;  // none: it has no account any more
     double owed = 0;
   };
-  std::vector<Sums> by_owner(owners_opened_ + 1);  // by the owner's id; the first is for those who have none yet
+  size_t places = 0;
+  for (const auto& [owner, book] : owners_) book.place = ++places;
+  std::vector<Sums> by_owner(places + 1);  // by the owner's place; the first is for those who have none yet
   for (const auto& [key, account] : accounts_) {
-    Sums& sums = by_owner[account.owner ? account.owner->id : 0];
+    Sums& sums = by_owner[account.owner ? account.owner->place : 0];
     const double owes = estimator_ ? owed(account) : 0;
     sums.owed += owes;
     ProcessAccount& process = ledger.processes.emplace_back();
@@ -153,7 +125,7 @@ void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rule
     process.active = !account.exited;
     process.booked = account.booked;
     process.booked += account.inherited;
-    process.last_step = account.last_step;
+    if (account.charged_in == charges_) process.last_step = account.last_step;
     process.static_energy = account.static_energy;
     process.standard_error_joules = standard_error(account, owes);
     process.sm = account.sm;
@@ -173,9 +145,12 @@ void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rule
     account.gpu = description_->uuid;
     account.gpu_index = description_->index;
     account.booked = book.booked;
-    const Sums sums = book.id == 0 ? Sums() : by_owner[book.id];
+    const Sums& sums = by_owner[book.place];
     account.standard_error_joules = owner_standard_error(book, sums.owed);
     account.idle_memory = sums.idle_memory;
+  }
+  for (const auto& [of, booked] : closed_) {
+    ledger.closed.push_back({of.first, of.second, description_->uuid, description_->index, booked});
   }
 }
 

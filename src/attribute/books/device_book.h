@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -31,7 +32,19 @@ class DeviceBook {
   // The GPU is not in the batch at all: its gauges go, its books stay, and the next look covers the gap.
   void mark_down(Nanoseconds now);
   void evaluate_idleness();
+
+  // An account that nobody needs any more: who has exited, or an owner without processes.
+  struct Ended {
+    Nanoseconds at{0};
+    uint64_t id = 0;
+    auto operator<=>(const Ended&) const = default;
+  };
   void forget_exited(Nanoseconds now, const BookingRules& rules);
+  std::vector<Ended> exited_accounts() const;
+  std::vector<Ended> ended_owners() const;
+  // Up to this one, the oldest first. The number of those who went.
+  size_t forget_accounts(const Ended& last);
+  size_t close_owners(const Ended& last);
 
   uint32_t gpu_index() const { return description_->index; }
   size_t accounts() const { return accounts_.size(); }
@@ -51,6 +64,9 @@ class DeviceBook {
   struct OwnerBook {
     uint64_t id = 0;  // never used again on this GPU
     Booked booked;
+    size_t accounts = 0;       // of its processes, living or exited
+    Nanoseconds last_seen{0};  // when one of them lived or was charged
+    mutable size_t place = 0;  // in the ledger that is being written
   };
 
   struct Account {
@@ -58,15 +74,17 @@ class DeviceBook {
 
     uint64_t id;                 // never used again on this GPU
     uint64_t kin = 0;            // likewise for all of one kind; 0: none
-    OwnerBook* owner = nullptr;  // in owners_, which forgets nobody; null until it is needed
+    OwnerBook* owner = nullptr;  // in owners_, which keeps it as long as this; null until it is needed
     ProcessIdentity identity;
     std::optional<MigInstance> mig;
     Booked booked;
-    Booked inherited;           // from forgotten processes with the same labels
-    Energy static_energy;       // of what is booked
-    Energy last_step;           // likewise
+    Booked inherited;      // from forgotten processes with the same labels
+    Energy static_energy;  // of what is booked
+    Energy last_step;      // likewise, while `charged_in` is the present step
+    uint64_t charged_in = 0;
     double seconds_booked = 0;  // of what the estimator claims
     bool was_there = false;     // at the end of the last step
+    uint64_t seen_in = 0;       // the last step; they count from 1
     IdleTracker idle;
     std::optional<Nanoseconds> exited;
     bool momentary = false;
@@ -78,13 +96,15 @@ class DeviceBook {
 
   // Everybody who was on the GPU at some moment of the step, with what the driver said of them.
   struct Present {
-    std::unordered_set<uint64_t> seen;  // accounts in this batch; the rest have left
+    uint64_t step = 0;                  // accounts that were seen in this one are here; the rest have left
     std::unordered_set<uint64_t> gone;  // seen only by what they did: /proc has them no more
     std::vector<Accounts::iterator> who;
     std::vector<Tenant> tenants;
     std::vector<std::pair<Nanoseconds, Nanoseconds>> stays;  // of each: since when and until when, as far as is known
     bool anyone_working = false;
     bool mps_hides = false;  // clients' work shows as their server's
+
+    bool has(const Account& account) const { return step != 0 && account.seen_in == step; }
   };
 
   // From the last reading before a restart until the first one after it.
@@ -117,6 +137,11 @@ class DeviceBook {
   Accounts::iterator open_account(const ProcessSample& process, const ProcessIdentity* identity);
   void retire_missing(const Present& present);
   void bequeath(const AccountKey& key, const Account& old);
+  template <typename Matches>
+  size_t forget_if(Matches matches);
+  void close_owner(const Owner& owner, const OwnerBook& book);
+  bool has_ended(const OwnerBook& book) const;
+  void keep_closed_few();
   std::optional<Power> highest_power() const;
   bool wait_for_utilization(const DeviceSample& sample, const Present& present, Nanoseconds pending) const;
   // False: a step that nothing can be learned from.
@@ -131,6 +156,7 @@ class DeviceBook {
   void begin_step(Energy energy);
   void note_counter(const DeviceSample& sample);
   OwnerBook& owner_of(Account& account);
+  void join(Account& account, OwnerBook& owner);
   double owed(const Account& account) const;
   static bool quiet(const DeviceSample& sample, const Present& present);
   void use_estimator(Attribution attribution);
@@ -155,6 +181,8 @@ class DeviceBook {
   std::optional<Energy> counted_before_;
   std::array<Energy, kReasonCount> unattributed_{};
   std::map<Owner, OwnerBook> owners_;
+  std::map<std::pair<OwnerKind, Name>, Booked> closed_;  // by kind and namespace
+  std::deque<Ended> closed_lately_;                      // owners that the estimator still knows
   std::map<uint64_t, uint64_t> xids_;
   std::map<uint64_t, Nanoseconds> xid_seen_;
   Accounts accounts_;
@@ -163,6 +191,10 @@ class DeviceBook {
   const Constants constants_;
   std::optional<Attribution> attribution_;
   std::unique_ptr<Estimator> estimator_;  // for attribution_
+  uint64_t steps_ = 0;                    // looks at the GPU
+  uint64_t charges_ = 0;                  // steps that were booked
+  size_t exited_ = 0;                     // no fewer accounts than these have exited
+  size_t ended_owners_ = 0;               // without an account
   uint64_t accounts_opened_ = 0;
   uint64_t owners_opened_ = 0;
   Nanoseconds now_{0};                     // of the batch being booked

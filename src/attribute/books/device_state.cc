@@ -33,8 +33,11 @@ DeviceState DeviceBook::state(const std::string& boot_id) const {
   state.xids = xids_;
   state.xid_seen = xid_seen_;
   for (const auto& [owner, book] : owners_) {
-    state.owners.push_back({owner, book.booked, estimator_ ? estimator_->owner_error(book.id) : 0});
+    OwnerState& saved = state.owners.emplace_back();
+    saved = {owner, book.booked, estimator_ ? estimator_->owner_error(book.id) : 0, std::nullopt};
+    if (book.accounts == 0) saved.gone_for = std::max(now_ - book.last_seen, Nanoseconds(0));
   }
+  for (const auto& [of, booked] : closed_) state.closed.push_back({of.first, of.second, booked});
   state.accounts.reserve(accounts_.size());
   for (const auto& [key, account] : accounts_) {
     AccountState& saved = state.accounts.emplace_back();
@@ -68,9 +71,13 @@ void DeviceBook::restore(const DeviceState& state, const std::string& boot_id, N
   xid_seen_ = state.xid_seen;
   for (const OwnerState& owner : state.owners) {
     OwnerBook& book = owners_[owner.owner];
-    book = {++owners_opened_, owner.booked};
+    book.id = ++owners_opened_;
+    ++ended_owners_;
+    book.booked = owner.booked;
+    book.last_seen = now - owner.gone_for.value_or(Nanoseconds(0));
     estimator_->settle_owner(book.id, owner.error);
   }
+  for (const ClosedState& closed : state.closed) closed_[{closed.kind, closed.name_space}] += closed.booked;
   for (const AccountState& account : state.accounts) restore_account(account, same_boot, now);
   idle_floor_ = PowerFloor(state.idle_floor);
   resident_floor_ = PowerFloor(state.resident_floor);
@@ -98,11 +105,14 @@ void DeviceBook::restore_account(const AccountState& state, bool same_boot, Nano
   account.booked = state.booked;
   account.inherited = state.inherited;
   account.static_energy = state.static_energy;
+  // Its owner must not be closed before it is forgotten itself.
+  if (const auto owner = owners_.find(account.identity.owner); owner != owners_.end()) { join(account, owner->second); }
   if (state.gone_for) {
     account.exited = now - *state.gone_for;
   } else if (!same_boot) {
     account.exited = now;
   }
+  if (account.exited) ++exited_;
 }
 
 // False: the GPU has not said what it spent, and the next look covers this time too.
@@ -137,8 +147,8 @@ DeviceBook::Survivors DeviceBook::survivors(const Absence& absence, const Presen
   size_t lived = 0;
   for (size_t i = 0; i < present.who.size(); ++i) {
     const AccountKey& key = present.who[i]->first;
-    const uint64_t id = present.who[i]->second.id;
-    if (!present.seen.contains(id) || present.gone.contains(id)) continue;
+    const Account& account = present.who[i]->second;
+    if (!present.has(account) || present.gone.contains(account.id)) continue;
     ++here;
     // Under the name it had: an owner that is not known again yet must not cost the old one its joules. A process
     // whose start is not known may be another with the same pid.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "attribute/books/device_book.h"
 #include "attribute/books/kin.h"
@@ -35,8 +36,8 @@ bool mps_hides(const DeviceSample& sample) {
 
 DeviceBook::Present DeviceBook::gather(const DeviceSample& sample, const IdentityMap& identities) {
   Present step;
+  step.step = ++steps_;
   step.mps_hides = mps_hides(sample);
-  step.seen.reserve(sample.processes.size());
   step.who.reserve(sample.processes.size());
   step.tenants.reserve(sample.processes.size());
   step.stays.reserve(sample.processes.size());
@@ -48,7 +49,7 @@ DeviceBook::Present DeviceBook::gather(const DeviceSample& sample, const Identit
     // A pid the driver still lists though /proc has it no more counts only for what it did in this step.
     if (!alive && !process.use.any() && !process.came && !process.left) continue;
     const auto account = open_account(process, alive ? &known->second : nullptr);
-    if (!step.seen.insert(account->second.id).second) continue;
+    if (std::exchange(account->second.seen_in, step.step) == step.step) continue;
     if (!alive || unread) step.gone.insert(account->second.id);
     add_tenant(account, process, sample, step);
   }
@@ -107,7 +108,7 @@ void DeviceBook::add_tenant(Accounts::iterator account, const ProcessSample& pro
 void DeviceBook::add_those_who_left(Present& step) {
   for (auto it = accounts_.begin(); it != accounts_.end(); ++it) {
     const Account& account = it->second;
-    if (account.exited || step.seen.contains(account.id) || seen_under_any_owner(it->first, step)) continue;
+    if (account.exited || step.has(account) || seen_under_any_owner(it->first, step)) continue;
     step.who.push_back(it);
     Tenant tenant;
     if (account.mig) tenant.mig_slices = account.mig->compute_slices;
@@ -130,7 +131,7 @@ bool DeviceBook::seen_under_any_owner(const AccountKey& key, const Present& step
   const auto& [process, mig, owner] = key;
   for (auto it = first_account(process, mig); it != accounts_.end(); ++it) {
     if (std::get<0>(it->first) != process || std::get<1>(it->first) != mig) return false;
-    if (step.seen.contains(it->second.id)) return true;
+    if (step.has(it->second)) return true;
   }
   return false;
 }
@@ -178,9 +179,13 @@ DeviceBook::Accounts::iterator DeviceBook::open_account(const ProcessSample& pro
 }
 
 void DeviceBook::retire_missing(const Present& step) {
+  exited_ = 0;
   for (auto& [key, account] : accounts_) {
-    account.was_there = step.seen.contains(account.id);
-    if (account.exited || (step.seen.contains(account.id) && !account.momentary)) continue;
+    account.was_there = step.has(account);
+    if (!account.exited && account.owner) account.owner->last_seen = now_;
+    if (!account.exited && account.was_there && !account.momentary) continue;
+    ++exited_;
+    if (account.exited) continue;
     account.exited = now_;
     account.sm.reset();
     account.memory_utilization.reset();

@@ -3,56 +3,19 @@
 #include <algorithm>
 #include <set>
 
+#include "attribute/books/folding.h"
+
 namespace gpuledger::attribute {
 namespace {
 
-// Sorts what is large by way of pointers. It comes as a few runs that are in order (one for each GPU), so they are
-// merged and not sorted from nothing: comparing owners is comparing many strings.
-template <typename T, typename Less>
-void sort_large(std::vector<T>& items, Less less) {
-  std::vector<T*> order;
-  order.reserve(items.size());
-  std::vector<size_t> runs;  // where each begins, and the end
-  for (T& item : items) {
-    if (order.empty() || less(item, *order.back())) runs.push_back(order.size());
-    order.push_back(&item);
-  }
-  runs.push_back(order.size());
-  const auto before = [&](const T* a, const T* b) { return less(*a, *b); };
-  const auto at = [&](size_t run) {
-    return order.begin() + static_cast<ptrdiff_t>(runs[std::min(run, runs.size() - 1)]);
-  };
-  for (size_t width = 1; width + 1 < runs.size(); width *= 2) {
-    for (size_t run = 0; run + width + 1 < runs.size(); run += 2 * width) {
-      std::inplace_merge(at(run), at(run + width), at(run + 2 * width), before);
-    }
-  }
-  // Moved to their places round by round, which needs no second copy of them all.
-  for (size_t first = 0; first < order.size(); ++first) {
-    size_t place = first;
-    size_t source = static_cast<size_t>(order[place] - items.data());
-    if (source == place) continue;
-    T held = std::move(items[first]);
-    while (source != first) {
-      items[place] = std::move(items[source]);
-      order[place] = &items[place];
-      place = source;
-      source = static_cast<size_t>(order[place] - items.data());
-    }
-    items[place] = std::move(held);
-    order[place] = &items[place];
-  }
-}
-
-void put_in_order(Ledger& ledger) {
+void put_in_order(std::vector<ProcessAccount>& processes) {
   // In order already, unless two GPUs have had one index.
   const auto earlier = [](const ProcessAccount& a, const ProcessAccount& b) {
     return std::tie(a.gpu_index, a.identity.key) < std::tie(b.gpu_index, b.identity.key);
   };
-  if (!std::is_sorted(ledger.processes.begin(), ledger.processes.end(), earlier)) sort_large(ledger.processes, earlier);
-  sort_large(ledger.owners, [](const OwnerAccount& a, const OwnerAccount& b) {
-    return std::tie(a.owner, a.gpu_index) < std::tie(b.owner, b.gpu_index);
-  });
+  if (!std::is_sorted(processes.begin(), processes.end(), earlier)) {
+    std::stable_sort(processes.begin(), processes.end(), earlier);
+  }
 }
 
 }  // namespace
@@ -86,15 +49,16 @@ Ledger Engine::advance(const SampleBatch& batch, const IdentityMap& identities) 
   const std::vector<DeviceBook*> books = books_by_index();
   size_t processes = 0;
   size_t owners = 0;
-  for (DeviceBook* book : books) {
-    book->forget_exited(now, rules_);
+  fold_accounts(books, now, rules_, folded_);
+  for (const DeviceBook* book : books) {
     processes += book->accounts();
     owners += book->owners();
   }
   ledger.processes.reserve(processes);
   ledger.owners.reserve(owners);
   for (const DeviceBook* book : books) book->write_to(ledger, batch.at, rules_);
-  put_in_order(ledger);
+  put_in_order(ledger.processes);
+  ledger.folded = folded_;
   ledger.allocations = allocations_.advance(batch, identities.allocations, ledger.processes);
   return ledger;
 }

@@ -34,6 +34,7 @@ class Engine {
   Constants constants_;
   std::map<GpuUuid, DeviceBook> books_;
   AllocationTracker allocations_;
+  FoldedAccounts folded_;
   std::optional<Nanoseconds> last_idle_evaluation_;
   std::string boot_id_;
   uint64_t states_before_ = 0;

@@ -25,6 +25,7 @@ class PlainEstimator : public Estimator {
   double owner_error(uint64_t owner) const override { return claims_.owner_error(owner); }
   void settle(uint64_t account, double joules, double error) override { claims_.add(account, joules, error); }
   void settle_owner(uint64_t owner, double error) override { claims_.add_owner_error(owner, error); }
+  void forget_owner(uint64_t owner) override { claims_.forget_owner(owner); }
   void forget(uint64_t account, const ProcKey&) override { claims_.forget(account); }
   std::optional<double> usual_power(const ProcKey&) const override { return std::nullopt; }
 

@@ -36,6 +36,7 @@ class Claims {
   }
   void add_owner_error(uint64_t owner, double error) { owner_errors_[owner] += error; }
   void forget(uint64_t account) { claims_.erase(account); }
+  void forget_owner(uint64_t owner) { owner_errors_.erase(owner); }
 
   Claim claim(uint64_t account) const {
     const auto found = claims_.find(account);

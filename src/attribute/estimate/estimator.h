@@ -106,6 +106,7 @@ class Estimator {
   virtual void settle(uint64_t account, double joules, double error) = 0;
   virtual void settle_owner(uint64_t owner, double error) = 0;
   virtual void forget(uint64_t account, const ProcKey& process) = 0;
+  virtual void forget_owner(uint64_t owner) = 0;
   // Watts over the limit while it works, where they are known.
   virtual std::optional<double> usual_power(const ProcKey& process) const = 0;
 

@@ -24,7 +24,14 @@ namespace gpuledger::attribute {
 struct OwnerState {
   Owner owner;
   Booked booked;
-  double error = 0;  // joules, of the estimate
+  double error = 0;                     // joules, of the estimate
+  std::optional<Nanoseconds> gone_for;  // empty: it has processes, or a state of version 1 or 2
+};
+
+struct ClosedState {
+  OwnerKind kind = OwnerKind::kHost;
+  Name name_space;
+  Booked booked;
 };
 
 struct AccountState {
@@ -49,6 +56,7 @@ struct DeviceState {
   std::map<uint64_t, uint64_t> xids;
   std::map<uint64_t, Nanoseconds> xid_seen;
   std::vector<OwnerState> owners;
+  std::vector<ClosedState> closed;  // from version 3 on
   std::vector<AccountState> accounts;
   PowerFloor::Memory idle_floor;
   PowerFloor::Memory resident_floor;

@@ -86,12 +86,16 @@ Booked booked(const Json& json) {
   return result;
 }
 
-Owner owner(const Json& json) {
-  Owner result;
+OwnerKind owner_kind(const Json& json) {
   const std::string kind = read_bytes(json.at("kind"));
   const auto found = std::find(std::begin(kOwnerKinds), std::end(kOwnerKinds), kind);
   if (found == std::end(kOwnerKinds)) throw Refused{"an owner of no known kind"};
-  result.kind = static_cast<OwnerKind>(found - std::begin(kOwnerKinds));
+  return static_cast<OwnerKind>(found - std::begin(kOwnerKinds));
+}
+
+Owner owner(const Json& json) {
+  Owner result;
+  result.kind = owner_kind(json);
   result.name_space = bytes_or_none(json, "namespace");
   result.pod = bytes_or_none(json, "pod");
   result.container = bytes_or_none(json, "container");
@@ -168,6 +172,7 @@ void check_balance(const DeviceState& device) {
     owners[entry.owner] = entry.booked.total().microjoules();
     sum += entry.booked.total().microjoules();
   }
+  for (const ClosedState& entry : device.closed) sum += entry.booked.total().microjoules();
   if (sum != device.measured.microjoules() || owners.size() != device.owners.size()) {
     throw Refused{"its books do not balance"};
   }
@@ -197,7 +202,12 @@ DeviceState device_of(const Json& json) {
   device.resident_floor = floor_of(json, "resident_floor_mw");
   for (const Json& entry : json.at("owners")) {
     const double error = std::max(0.0, number_or_zero(entry, "error_joules"));
-    device.owners.push_back({owner(entry.at("owner")), booked(entry.at("booked")), error});
+    OwnerState& saved = device.owners.emplace_back();
+    saved = {owner(entry.at("owner")), booked(entry.at("booked")), error, std::nullopt};
+    if (entry.contains("gone_ns")) saved.gone_for = std::max(time(entry["gone_ns"]), Nanoseconds(0));
+  }
+  for (const Json& entry : json.value("closed", Json::array())) {
+    device.closed.push_back({owner_kind(entry), bytes_or_none(entry, "namespace"), booked(entry.at("booked"))});
   }
   for (const Json& entry : json.at("processes")) device.accounts.push_back(account(entry));
   for (const Json& entry : json.at("signatures")) {

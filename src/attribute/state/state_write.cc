@@ -198,6 +198,18 @@ void write_device(JsonText& json, const DeviceState& device) {
     write_owner(json, owner.owner);
     write_booked(json, "booked", owner.booked);
     json.field("error_joules", owner.error);
+    if (owner.gone_for) json.field("gone_ns", *owner.gone_for);
+    json.close('}');
+    json.line();
+  }
+  json.close(']');
+  json.name("closed");
+  json.open('[');
+  for (const ClosedState& closed : device.closed) {
+    json.open('{');
+    json.field("kind", kOwnerKinds[static_cast<size_t>(closed.kind)]);
+    json.field_if_any("namespace", closed.name_space);
+    write_booked(json, "booked", closed.booked);
     json.close('}');
     json.line();
   }
@@ -214,7 +226,10 @@ void write_device(JsonText& json, const DeviceState& device) {
 }  // namespace
 
 std::string state_header(std::string_view body, int version) {
-  const auto checksum = ::crc32_z(0, reinterpret_cast<const Bytef*>(body.data()), body.size());
+  // From version 3 on the checksum is of the version too: a digit that changed must not make it an older one.
+  const std::string digits = version < 3 ? "" : std::to_string(version);
+  const auto start = ::crc32_z(0, reinterpret_cast<const Bytef*>(digits.data()), digits.size());
+  const auto checksum = ::crc32_z(start, reinterpret_cast<const Bytef*>(body.data()), body.size());
   char hex[9];
   std::snprintf(hex, sizeof hex, "%08lx", checksum & 0xffffffffUL);
   std::string header(kStateMagic);

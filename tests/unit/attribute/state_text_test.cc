@@ -100,6 +100,38 @@ TEST(StateText, FilesOfTheFirstVersionAreRead) {
   EXPECT_TRUE(device.learned.signatures.empty()) << "of another kind: learned anew";
 }
 
+constexpr const char* kSecondVersion =
+    R"({"number":9,"devices":[{"uuid":"GPU-0","boot_id":"b","steady_ns":1,"wall_ns":1,"measured_uj":12,)"
+    R"("unattributed_uj":[0,0,0,0,7],"xids":[],"owners":[{"owner":{"kind":"pod","namespace":"ml","pod":"a"},)"
+    R"("booked":[5,0,3],"error_joules":0.5}],"processes":[],"signatures":[]CLOSED}]})";
+
+std::string second_version(const std::string& more) {
+  std::string body = kSecondVersion;
+  return body.replace(body.find("CLOSED"), 6, more);
+}
+
+TEST(StateText, FilesOfTheSecondVersionAreRead) {
+  const std::string body = second_version("");
+  const auto parsed = parse_state(state_header(body, 2) + body);
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message;
+  EXPECT_EQ(parsed->devices.at(0).owners.at(0).booked.total(), Energy::microjoules(5));
+  EXPECT_FALSE(parsed->devices[0].owners[0].gone_for) << "nobody wrote it down: its time begins now";
+  EXPECT_TRUE(parsed->devices[0].closed.empty());
+}
+
+TEST(StateText, ClosedAccountsArePartOfTheBalance) {
+  const std::string too_much = second_version(R"(,"closed":[{"kind":"pod","namespace":"ml","booked":[0,1]}])");
+  EXPECT_FALSE(parse_state(state_header(too_much) + too_much).ok());
+  std::string body = too_much;
+  body.replace(body.find("\"measured_uj\":12"), 16, "\"measured_uj\":13");
+  const auto parsed = parse_state(state_header(body) + body);
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message;
+  EXPECT_EQ(parsed->devices.at(0).closed.at(0).name_space, "ml");
+  EXPECT_EQ(parsed->devices[0].closed[0].booked.shared, Energy::microjoules(1));
+  EXPECT_NE(write_state(*parsed).find(R"("closed":[{"kind":"pod","namespace":"ml","booked":[0,1]})"),
+            std::string::npos);
+}
+
 TEST(StateText, NoPrefixIsAccepted) {
   const std::string text = write_state(rich_state());
   ASSERT_TRUE(parse_state(text).ok());
@@ -162,7 +194,7 @@ TEST(StateText, UnknownFieldsArePassedOver) {
 
 TEST(StateText, OtherVersionsAreNamed) {
   const std::string text = write_state({});
-  for (const char* version : {"3", "17", "99999999999"}) {
+  for (const char* version : {"4", "17", "99999999999"}) {
     const auto newer = parse_state("gpu-ledger-state " + std::string(version) + text.substr(text.find(" crc32")));
     ASSERT_FALSE(newer.ok());
     EXPECT_NE(newer.error().message.find("version " + std::string(version)), std::string::npos)

@@ -200,8 +200,11 @@ void add_t4(Cycle& cycle) {
   description->energy_source = EnergySource::kPowerIntegral;
   description->accounting_enabled.reset();
   DeviceAccount& device = add_device(cycle, description, true);
-  device.measured = Energy::microjoules(7);
+  device.measured = Energy::microjoules(3'000'007);
   device.unattributed[static_cast<size_t>(Reason::kIdle)] = Energy::microjoules(7);
+  const Booked closed{Energy::millijoules(1'000), Energy::millijoules(2'000), seconds(4)};
+  cycle.ledger.closed.push_back({OwnerKind::kPod, "ml", {"GPU-0003"}, 3, closed});
+  cycle.ledger.folded = {.processes_over_limit = 12, .owners_over_time = 1, .owners_over_limit = 0};
   cycle.batch.devices.back().temperature_celsius.reset();
   cycle.batch.devices.back().power.reset();
 }

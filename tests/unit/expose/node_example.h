@@ -9,7 +9,7 @@ namespace gpuledger::expose {
 // GPU 0: H200, a pod alone then shared with a host process, an exited process of the pod;
 // GPU 1: A100 with MIG, which cannot say who works, one process in a slice, a Slurm job gone long ago;
 // GPU 2: lost, with a docker container's process on it;
-// GPU 3: T4 without an energy counter, nobody on it.
+// GPU 3: T4 without an energy counter, nobody on it, but pods were whose accounts are closed.
 Cycle node_example();
 ExposeOptions example_options();
 

@@ -1,0 +1,118 @@
+#include <algorithm>
+
+#include "attribute/books/device_book.h"
+
+// The part of a GPU's books that gives up what nobody needs any more, so that they do not grow with everybody who was
+// ever there.
+namespace gpuledger::attribute {
+namespace {
+
+// The estimator may go on correcting the past for ten minutes.
+constexpr Nanoseconds kPastCanChange = std::chrono::minutes(15);
+// Somebody may make a namespace for each of his jobs.
+constexpr size_t kMostClosedNamespaces = 256;
+
+}  // namespace
+
+// Two processes can carry the same labels one after the other (a pid used again). Together they are one series,
+// which must not fall when the elder is forgotten.
+void DeviceBook::bequeath(const AccountKey& key, const Account& old) {
+  const Pid pid = std::get<0>(key).pid;
+  for (auto it = first_account({pid, 0}, std::nullopt); it != accounts_.end(); ++it) {
+    auto& [other_key, heir] = *it;
+    if (std::get<0>(other_key).pid != pid) return;
+    const bool same_labels = std::get<1>(other_key) == std::get<1>(key) && std::get<2>(other_key) == std::get<2>(key) &&
+                             heir.identity.name == old.identity.name &&
+                             heir.identity.container_id == old.identity.container_id;
+    if (heir.id == old.id || !same_labels) continue;
+    heir.inherited += old.booked;
+    heir.inherited += old.inherited;
+    if (!heir.owner && old.owner) join(heir, *old.owner);
+    return;
+  }
+}
+
+template <typename Matches>
+size_t DeviceBook::forget_if(Matches matches) {
+  if (exited_ == 0) return 0;
+  return std::erase_if(accounts_, [&](const auto& entry) {
+    const Account& account = entry.second;
+    if (!account.exited || !matches(account)) return false;
+    if (estimator_) estimator_->forget(account.id, account.identity.key);
+    bequeath(entry.first, account);
+    if (account.owner && --account.owner->accounts == 0) ++ended_owners_;
+    --exited_;
+    return true;
+  });
+}
+
+void DeviceBook::forget_exited(Nanoseconds now, const BookingRules& rules) {
+  // Nobody can say who lives on a GPU that has been away for so long.
+  if (!up_ && down_since_ && now - *down_since_ > rules.retention) retire_missing(Present{});
+  forget_if([&](const Account& account) { return now - *account.exited > rules.retention; });
+  while (!closed_lately_.empty() && now - closed_lately_.front().at > kPastCanChange) {
+    if (estimator_) estimator_->forget_owner(closed_lately_.front().id);
+    closed_lately_.pop_front();
+  }
+}
+
+std::vector<DeviceBook::Ended> DeviceBook::exited_accounts() const {
+  std::vector<Ended> ended;
+  if (exited_ == 0) return ended;
+  for (const auto& [key, account] : accounts_) {
+    if (account.exited) ended.push_back({*account.exited, account.id});
+  }
+  return ended;
+}
+
+size_t DeviceBook::forget_accounts(const Ended& last) {
+  return forget_if([&](const Account& account) { return Ended{*account.exited, account.id} <= last; });
+}
+
+// Who was charged in this very step has to be shown once more, or its last joules would never be in its counter.
+bool DeviceBook::has_ended(const OwnerBook& book) const {
+  return book.accounts == 0 && book.last_seen < now_;
+}
+
+std::vector<DeviceBook::Ended> DeviceBook::ended_owners() const {
+  std::vector<Ended> ended;
+  if (ended_owners_ == 0) return ended;
+  for (const auto& [owner, book] : owners_) {
+    if (has_ended(book)) ended.push_back({book.last_seen, book.id});
+  }
+  return ended;
+}
+
+size_t DeviceBook::close_owners(const Ended& last) {
+  if (ended_owners_ == 0) return 0;
+  return std::erase_if(owners_, [&](const auto& entry) {
+    const OwnerBook& book = entry.second;
+    if (!has_ended(book) || Ended{book.last_seen, book.id} > last) return false;
+    close_owner(entry.first, book);
+    --ended_owners_;
+    return true;
+  });
+}
+
+// The joules stay in the books. Should the owner come back, it begins at zero, as a counter may.
+void DeviceBook::close_owner(const Owner& owner, const OwnerBook& book) {
+  closed_[{owner.kind, owner.name_space}] += book.booked;
+  closed_lately_.push_back({now_, book.id});
+  keep_closed_few();
+}
+
+// Those that spent least are counted together.
+void DeviceBook::keep_closed_few() {
+  if (closed_.size() <= kMostClosedNamespaces) return;
+  auto least = closed_.end();
+  for (auto entry = closed_.begin(); entry != closed_.end(); ++entry) {
+    const Name& name_space = entry->first.second;
+    if (name_space.empty() || name_space == kOtherNamespaces) continue;
+    if (least == closed_.end() || entry->second.total() < least->second.total()) least = entry;
+  }
+  if (least == closed_.end()) return;
+  closed_[{least->first.first, kOtherNamespaces}] += least->second;
+  closed_.erase(least);
+}
+
+}  // namespace gpuledger::attribute

@@ -1,0 +1,70 @@
+#include <array>
+
+#include "expose/catalog.h"
+#include "expose/series_limit.h"
+
+// /metrics: the families of the catalog, one after the other.
+namespace gpuledger::expose {
+namespace {
+
+bool is_shown(const Family& family, const ExposeOptions& options) {
+  if (!options.collectors.contains(std::string(family.collector))) return false;
+  return options.own_process_metrics || !family.name.starts_with("process_");
+}
+
+SeriesCount count_series(const View& view) {
+  SeriesCount count;
+  TextWriter out = TextWriter::counting();
+  for (const Family& family : catalog()) {
+    if (!is_shown(family, view.options)) continue;
+    const size_t before = out.samples();
+    family.emit(view, out);
+    count[family.collector] += out.samples() - before;
+  }
+  return count;
+}
+
+// The collectors whose series grow with who is there; the others say nothing of being left out.
+constexpr std::array<std::string_view, 5> kGrowing = {"process", "idle", "processlist", "device", "pod"};
+
+void limit(View& view) {
+  for (const std::string_view collector : kGrowing) {
+    if (view.options.collectors.contains(std::string(collector))) view.left_out[collector] = 0;
+  }
+  if (view.options.max_series == 0 || most_series(view) <= view.options.max_series) return;
+  const SeriesCount all = count_series(view);
+  if (sum_of(all) <= view.options.max_series) return;
+  keep_biggest(view, count_series);
+  const SeriesCount kept = count_series(view);
+  for (auto& [collector, left_out] : view.left_out) {
+    const auto before = all.find(collector);
+    const auto after = kept.find(collector);
+    const size_t had = before == all.end() ? 0 : before->second;
+    const size_t has = after == kept.end() ? 0 : after->second;
+    left_out = had > has ? had - has : 0;
+  }
+}
+
+std::string write(const Cycle& cycle, const ExposeOptions& options, Format format) {
+  View view(cycle, options);
+  limit(view);
+  TextWriter out(format, view.expected_bytes());
+  for (const Family& family : catalog()) {
+    if (!is_shown(family, options)) continue;
+    out.begin_family(full_name(family, options.process_prefix), family.type, family.unit, family.help);
+    family.emit(view, out);
+  }
+  return out.take();
+}
+
+}  // namespace
+
+std::string write_text(const Cycle& cycle, const ExposeOptions& options) {
+  return write(cycle, options, Format::kText);
+}
+
+std::string write_openmetrics(const Cycle& cycle, const ExposeOptions& options) {
+  return write(cycle, options, Format::kOpenMetrics);
+}
+
+}  // namespace gpuledger::expose
