@@ -16,9 +16,9 @@ enum class LogLevel { kDebug, kInfo, kWarn, kError };
 
 // Keys are names from our own code; values may hold anything.
 struct LogField {
-  LogField(std::string_view k, std::string_view v) : key(k), value(v) {}
-  LogField(std::string_view k, const char* v) : key(k), value(v) {}
-  LogField(std::string_view k, const std::string& v) : key(k), value(v) {}
+  template <typename T>
+  requires std::is_convertible_v<const T&, std::string_view> LogField(std::string_view k, const T& v)
+      : key(k), value(std::string_view(v)) {}
   LogField(std::string_view k, bool v) : key(k), value(v ? "true" : "false"), bare(true) {}
   template <typename T>
   requires std::is_arithmetic_v<T> LogField(std::string_view k, T v) : key(k), value(std::to_string(v)), bare(true) {}
