@@ -11,6 +11,7 @@ import unittest
 import harness
 
 ATTACKERS = 300
+PATIENCE = 90  # a thousand processes of a simulated node are six thousand files in /tmp
 REQUEST = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
@@ -96,7 +97,7 @@ class AttacksTest(harness.Case):
                 # A slow reader needs more to read than the kernel buffers.
                 crowd = many_processes(self.folder, 4, 64) if kind is slow_reader else None
                 with self.subTest(kind=kind.__name__, attacked=attacked), harness.Ledger(
-                        f"--listen-address=unix:{path}", scenario=crowd) as ledger:
+                        f"--listen-address=unix:{path}", scenario=crowd, patience=PATIENCE) as ledger:
                     self.attack(kind, ledger.port if attacked == "tcp" else path)
                     good = 0
                     for _ in range(15):
@@ -111,7 +112,8 @@ class AttacksTest(harness.Case):
             status = pathlib.Path(f"/proc/{ledger.child.pid}/status").read_text()
             return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
-        with harness.Ledger("--sample-interval=500ms", scenario=many_processes(self.folder, 8, 128)) as ledger:
+        with harness.Ledger("--sample-interval=500ms", scenario=many_processes(self.folder, 8, 128),
+                            patience=PATIENCE) as ledger:
             ledger.get("/metrics")
             ledger.get("/gpu/metrics")
             before = peak(ledger)
@@ -124,7 +126,8 @@ class AttacksTest(harness.Case):
         self.assertLess(grown, 50 * harness.SLOW, f"40 slow readers cost {grown:.0f} MiB")
 
     def test_out_of_memory_is_one_line_and_no_abort(self):
-        with harness.Ledger(*harness.FAST, scenario=many_processes(self.folder, 8, 128)) as ledger:
+        with harness.Ledger(*harness.FAST, scenario=many_processes(self.folder, 8, 128),
+                            patience=PATIENCE) as ledger:
             status = pathlib.Path(f"/proc/{ledger.child.pid}/status").read_text()
             data = int(status.split("VmData:")[1].split()[0]) * 1024
             resource.prlimit(ledger.child.pid, resource.RLIMIT_DATA, (data, data))

@@ -111,7 +111,7 @@ class Program:
 class Ledger(Program):
     """`gpu-ledger serve` on the simulated node, once its first snapshot is there."""
 
-    def __init__(self, *arguments, scenario=None, environment=None, ready=True, port=None, through=()):
+    def __init__(self, *arguments, scenario=None, environment=None, ready=True, port=None, through=(), patience=15):
         self.port = port or free_port()
         command = [*through, BINARY, "serve", "--backend=sim", f"--listen-address=127.0.0.1:{self.port}", *arguments]
         if scenario:
@@ -119,7 +119,7 @@ class Ledger(Program):
         super().__init__(command, environment)
         if ready:
             try:
-                wait_until(self.is_ready, 15, "a first snapshot")
+                wait_until(self.is_ready, patience, "a first snapshot")
             except AssertionError as error:
                 said = self.log()
                 self.__exit__()
