@@ -121,9 +121,17 @@ class Ledger(Program):
             try:
                 wait_until(self.is_ready, patience, "a first snapshot")
             except AssertionError as error:
-                said = self.log()
+                said = f"{error}; it said:\n{self.log()}{self.threads()}"
                 self.__exit__()
-                raise AssertionError(f"{error}; it said:\n{said}") from None
+                raise AssertionError(said) from None
+
+    def threads(self):
+        """What each of its threads waits for in the kernel."""
+        lines = []
+        for task in sorted(pathlib.Path(f"/proc/{self.child.pid}/task").glob("*")):
+            with contextlib.suppress(OSError):
+                lines.append(f"{(task / 'comm').read_text().strip()} waits in {(task / 'wchan').read_text()}\n")
+        return "".join(lines)
 
     def is_ready(self):
         if not self.alive():

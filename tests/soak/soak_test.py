@@ -28,6 +28,9 @@ SEED = int(os.environ.get("SOAK_SEED", str(int(time.time()))))
 SPEED = ("--sample-interval=200ms", "--process-scan-interval=400ms", "--idle-interval=400ms", "--metric-retention=10s")
 OWNERS = [f"gpu_ledger_{kind}_energy_joules_total" for kind in ("pod", "slurm_job", "container", "host")]
 DEVICE, REST = "gpu_ledger_device_energy_joules_total", "gpu_ledger_device_unattributed_joules_total"
+# Of a process: they end when it has been out of sight for --metric-retention, which it also is on a GPU that is lost for so
+# long, and begin anew should it come back. Those of owners and GPUs never end.
+OF_A_PROCESS = ("my_gpu_process_", "gpu_process_", "gpu_idle_")
 # Of the program itself: they begin anew with it.
 OF_THE_PROGRAM = ("gpu_ledger_sample_duration", "gpu_ledger_driver_call", "gpu_ledger_source_errors", "process_")
 
@@ -60,6 +63,8 @@ class Kept(Prometheus):
 
 
 class SoakTest(harness.Case):
+    maxDiff = None
+
     def setUp(self):
         super().setUp()
         if not PROMETHEUS:
@@ -83,7 +88,7 @@ class SoakTest(harness.Case):
                 if "driver not loaded" not in str(error):
                     raise
                 self.refused += 1
-                time.sleep(1)
+                time.sleep(1)  # systemd waits ten
         raise AssertionError("no driver for 20 s, but none of its reloads takes so long")
 
     def start_once(self):
@@ -161,14 +166,18 @@ class SoakTest(harness.Case):
         checked, fallen = 0, []
         for job in self.ports:
             started = self.runs(prometheus, job, seconds)
-            self.assertEqual(len(set(started.values())), 1 if job == "steady" else self.kills + 1, job)
+            lives = len(set(started.values()))  # the last but one may be too short for a scrape
+            self.assertIn(lives, [1] if job == "steady" else [self.kills, self.kills + 1], job)
             for name in names:
-                kept = not name.startswith(OF_THE_PROGRAM)
+                kept, may_end = not name.startswith(OF_THE_PROGRAM), name.startswith(OF_A_PROCESS)
                 for labels, samples in prometheus.samples(f'{name}{{job="{job}"}}', seconds).items():
                     for (before, value), (after, next_value) in zip(samples, samples[1:]):
                         checked += 1
+                        if next_value >= value:
+                            continue
                         same_run = started.get(before) == started.get(after)
-                        if next_value < value and (kept or same_run):
+                        ended = may_end and any(before < scrape < after for scrape in started)
+                        if (kept or same_run) and not ended:
                             fallen.append(f"{dict(labels)} fell from {value} to {next_value} at {after}, "
                                           f"{'in one run' if same_run else 'over a restart'}")
         print(f"soak: {checked} steps of {len(names)} counters, over {self.kills} restarts, "
@@ -194,14 +203,18 @@ class SoakTest(harness.Case):
         self.assertGreater(checked, 100)
 
     def check_flat(self, prometheus, steady, seconds):
-        for name, slack in (("process_resident_memory_bytes", 3e6), ("gpu_ledger_series", 60), ("process_open_fds", 8)):
+        """Every owner has to turn up once, and the estimator looks back on 600 windows of every GPU: until they are full,
+        about ten minutes, memory grows with every new process."""
+        for name, slack, most in (("process_resident_memory_bytes", 3e6, 64e6), ("gpu_ledger_series", 60, 2500),
+                                  ("process_open_fds", 8, 64)):
             (samples,) = prometheus.samples(f'{name}{{job="steady"}}', seconds).values()
             values = [value for _, value in samples]
-            quarter = len(values) // 4
-            # The first quarter is the start: every owner has to turn up once.
-            early, late = statistics.median(values[quarter:2 * quarter]), statistics.median(values[3 * quarter:])
+            third = len(values) // 3
+            early, late = statistics.median(values[third:2 * third]), statistics.median(values[2 * third:])
             print(f"soak: {name}: {early:.0f}, later {late:.0f}, most {max(values):.0f}", flush=True)
-            self.assertLess(late, 1.05 * early + slack, f"{name} grows")
+            self.assertLess(max(values), most, name)
+            if seconds >= 25 * 60:
+                self.assertLess(late, 1.05 * early + slack, f"{name} grows")
         self.assertEqual([line for line in steady.log().splitlines() if "level=error" in line], [])
 
     def check_energy(self, prometheus, seconds):
