@@ -144,7 +144,7 @@ void Pipeline::log_changes(const Cycle& cycle) {
   for (const DeviceSample& device : cycle.batch.devices) {
     for (uint64_t xid : device.xids) {
       log_warn("Xid error",
-               {{"gpu", device.description->index}, {"uuid", device.description->uuid.text}, {"xid", xid}});
+               {{"gpu", device.description->index}, {"uuid", device.description->uuid.text.str()}, {"xid", xid}});
     }
   }
 }

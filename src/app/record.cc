@@ -91,7 +91,7 @@ Status record(const Config& config) {
   auto recorder = TraceRecorder::open(std::move(*library), gpu.index, clock);
   if (!recorder.ok()) return recorder.error();
   log_info("recording",
-           {{"gpu", gpu.index}, {"model", gpu.model}, {"uuid", gpu.uuid.text}, {"file", config.trace_file}});
+           {{"gpu", gpu.index}, {"model", gpu.model}, {"uuid", gpu.uuid.text.str()}, {"file", config.trace_file}});
   std::unique_ptr<switch_trace::TracerThread> tracer;
   if (wants_exact_time(config)) {
     auto door = open_door(config, driver->library);

@@ -72,7 +72,8 @@ std::string owner_text(const Owner& owner) {
     case OwnerKind::kPod: return owner.pod.empty() ? "pod " + owner.pod_uid : owner.name_space + "/" + owner.pod;
     case OwnerKind::kSlurmJob: return "slurm " + owner.job + (owner.step.empty() ? "" : "." + owner.step);
     case OwnerKind::kContainer:
-      return owner.runtime + " " + (owner.container.empty() ? owner.container_id.str().substr(0, 12) : owner.container.str());
+      return owner.runtime + " " +
+             (owner.container.empty() ? owner.container_id.str().substr(0, 12) : owner.container.str());
     case OwnerKind::kHost: break;
   }
   return owner.unit.empty() ? "host" : owner.unit;

@@ -237,6 +237,8 @@ size_t View::expected_bytes() const {
   for (const auto& series : holders) bytes += 4 * (series.labels.size() + kNameAndValue);
   for (const auto& series : listed) bytes += 3 * (series.labels.size() + kNameAndValue);
   for (const auto& series : owners) bytes += 5 * (series.labels.size() + kNameAndValue);
+  constexpr size_t kLabels = 220;
+  bytes += (2 * allocations.size() + pods.size() + 3 * closed.size()) * (kLabels + kNameAndValue);
   return bytes;
 }
 

@@ -1,5 +1,7 @@
 #include "identity/proc_reader.h"
 
+#include <sys/stat.h>
+
 #include <linux/magic.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -150,6 +152,13 @@ Result<uint64_t> ProcReader::read_start_ticks(Pid pid) const {
   const auto stat = read_file(path(pid, "stat"), kLargestProcFile);
   if (!stat.ok()) return stat.error();
   return parse_start_ticks(*stat);
+}
+
+std::optional<ProcReader::Stamp> ProcReader::read_stamp(Pid pid) const {
+  struct stat file {};
+  if (::stat(path(pid, "stat").c_str(), &file) != 0) return std::nullopt;
+  constexpr int64_t kNanoseconds = 1'000'000'000;
+  return Stamp{file.st_ino, file.st_ctim.tv_sec * kNanoseconds + file.st_ctim.tv_nsec};
 }
 
 Result<std::string> ProcReader::read_name(Pid pid) const {

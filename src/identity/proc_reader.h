@@ -36,6 +36,14 @@ class ProcReader {
   // To be asked once at the start. A folder that is no procfs (a test's, the simulated node's) is taken as it is.
   ProcView read_view() const;
   Result<uint64_t> read_start_ticks(Pid pid) const;
+  // Of the file that has the start: the same as before, the same process, for less than reading it. Another: it may be
+  // the same all the same, because the kernel makes these files anew when it likes.
+  struct Stamp {
+    uint64_t inode = 0;
+    int64_t changed_ns = 0;
+    friend bool operator==(const Stamp&, const Stamp&) = default;
+  };
+  std::optional<Stamp> read_stamp(Pid pid) const;
   Result<std::string> read_name(Pid pid) const;
   // The real uid as a number: what it is called is for the host's passwd to say, and a container has another. Empty:
   // not to be read.

@@ -117,11 +117,17 @@ void Resolver::read_name_again(Known& known, const SampleBatch& batch) {
   changed_ = true;
 }
 
-bool Resolver::has_ended(Pid pid, const Known& known, const std::set<Pid>& ended) const {
+bool Resolver::has_ended(Pid pid, Known& known, const std::set<Pid>& ended) const {
   if (known.watched) return ended.contains(pid);
+  const auto stamp = proc_.read_stamp(pid);
+  if (stamp && stamp == known.stamp) return false;
   // Another start time: the pid is somebody else's now, but what the driver listed was the one who left.
   const auto start = proc_.read_start_ticks(pid);
-  return start.ok() ? *start != known.identity.key.start_ticks : start.error().code == Code::kNotFound;
+  // A read that failed is no end: only a pid that is not there is.
+  if (!start.ok()) return start.error().code == Code::kNotFound;
+  if (*start != known.identity.key.start_ticks) return true;
+  known.stamp = stamp;
+  return false;
 }
 
 void Resolver::forget(Pid pid) {

@@ -39,6 +39,7 @@ class Resolver {
     Nanoseconds last_read{0};
     bool home_is_read = false;  // false: its cgroups could not be read
     bool watched = false;
+    std::optional<ProcReader::Stamp> stamp;  // of who cannot be watched; no younger than the rest
   };
 
   // Reads name and home between two looks at the start time, so that a pid that changes hands midway is never given
@@ -47,7 +48,7 @@ class Resolver {
   Status read_home(Pid pid, Known& known);
   Error failed(const Error& error);
   void give_name(Known& known) const;
-  bool has_ended(Pid pid, const Known& known, const std::set<Pid>& ended) const;
+  bool has_ended(Pid pid, Known& known, const std::set<Pid>& ended) const;
   bool is_young(const Known& known, const SampleBatch& batch) const;
   void read_name_again(Known& known, const SampleBatch& batch);
   void meet(Pid pid, const SampleBatch& batch);

@@ -1,6 +1,8 @@
 #include "sample/nvml/nvml_glances.h"
 
 #include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
 
 namespace gpuledger::nvml {
 namespace {
@@ -37,19 +39,20 @@ void Glances::reset() {
 
 void Glances::note_lists(const std::vector<ProcessSample>& listed, Nanoseconds now) {
   any_ = true;
-  const auto is_listed = [&](Pid pid) {
-    return std::any_of(listed.begin(), listed.end(), [&](const ProcessSample& p) { return p.pid == pid; });
-  };
-  for (Stay& stay : stays_) {
-    if (!stay.left && !is_listed(stay.process.pid)) stay.left = now;
+  std::unordered_set<Pid> here;
+  for (const ProcessSample& process : listed) here.insert(process.pid);
+  std::unordered_map<Pid, size_t> present;  // in stays_
+  for (size_t i = 0; i < stays_.size(); ++i) {
+    Stay& stay = stays_[i];
+    if (!stay.left && !here.contains(stay.process.pid)) stay.left = now;
+    if (!stay.left) present.try_emplace(stay.process.pid, i);
   }
   for (const ProcessSample& process : listed) {
-    const auto known = std::find_if(stays_.begin(), stays_.end(),
-                                    [&](const Stay& stay) { return stay.process.pid == process.pid && !stay.left; });
-    if (known == stays_.end()) {
+    const auto [known, fresh] = present.try_emplace(process.pid, stays_.size());
+    if (fresh) {
       stays_.push_back({process, now, std::nullopt});
     } else {
-      known->process = process;
+      stays_[known->second].process = process;
     }
   }
 }
@@ -79,8 +82,8 @@ void Glances::hand_on(Session& session, Device device, const std::vector<Process
 }
 
 void Glances::add_stay(const Stay& stay, DeviceSample& out) {
-  auto at = std::find_if(out.processes.begin(), out.processes.end(),
-                         [&](const ProcessSample& p) { return p.pid >= stay.process.pid; });
+  auto at = std::lower_bound(out.processes.begin(), out.processes.end(), stay.process.pid,
+                             [](const ProcessSample& process, Pid pid) { return process.pid < pid; });
   if (at == out.processes.end() || at->pid != stay.process.pid) {
     if (!stay.left) return;
     at = out.processes.insert(at, stay.process);
