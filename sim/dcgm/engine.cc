@@ -1,5 +1,6 @@
 #include "engine.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -79,9 +80,10 @@ std::vector<dcgm::Entity> Engine::members(dcgm::Group group) {
 void Engine::keep(const Key& key, std::vector<Value> values) {
   auto& kept = memory[key];
   const auto& [kind, id, field] = key;
-  const Micros at = wall_now();  // one for all entries of a list
+  const Micros at = wall_now();
   for (Value& value : values) {
-    value.at = at;
+    // No two values of a field have one time: the entries of a list, which are read at once, lie 1 us apart.
+    value.at = kept.empty() ? at : std::max(at, kept.back().at + 1);
     if (field == 205 && value.status == dcgm::kOk) {
       dcgm::AccountingStats stats;
       std::copy(value.blob.begin(), value.blob.end(), reinterpret_cast<char*>(&stats));

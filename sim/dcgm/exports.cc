@@ -337,7 +337,7 @@ Return dcgmEntitiesGetLatestValues(Handle handle, Entity entities[], unsigned co
   });
 }
 
-Return dcgmGetMultipleValuesForField(Handle handle, int gpu, FieldId field, int* count, long long start, long long,
+Return dcgmGetMultipleValuesForField(Handle handle, int gpu, FieldId field, int* count, long long start, long long end,
                                      int order, FieldValue_v1 values[]) {
   return with_engine("dcgmGetMultipleValuesForField", handle, [&](Engine& engine) {
     ++engine.seen["asked:" + std::to_string(field)];
@@ -350,7 +350,7 @@ Return dcgmGetMultipleValuesForField(Handle handle, int gpu, FieldId field, int*
     }
     std::vector<const Value*> found;
     for (const Value& value : kept->second) {
-      if (value.at >= start) found.push_back(&value);
+      if (value.at >= start && (end == 0 || value.at <= end)) found.push_back(&value);
     }
     if (order == kOrderDescending) found = {found.rbegin(), found.rend()};
     for (const Value* value : found) {

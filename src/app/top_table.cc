@@ -73,6 +73,7 @@ std::string owner_text(const Owner& owner) {
     case OwnerKind::kSlurmJob: return "slurm " + owner.job + (owner.step.empty() ? "" : "." + owner.step);
     case OwnerKind::kContainer:
       return owner.runtime + " " + (owner.container.empty() ? owner.container_id.substr(0, 12) : owner.container);
+    case OwnerKind::kUnknown: return "unknown";
     case OwnerKind::kHost: break;
   }
   return owner.unit.empty() ? "host" : owner.unit;

@@ -77,8 +77,8 @@ constexpr Family kCatalog[] = {
      emit_list_memory_utilization},
     {"device", "gpu_ledger_device_info", MetricType::kGauge, "",
      "gpu uuid model pci_bus_id driver mig_mode energy_source accounting_mode",
-     "A GPU, always 1. mig_mode is enabled, disabled or unsupported; energy_source is counter or "
-     "power_integral.",
+     "A GPU, always 1. mig_mode is enabled, disabled or unsupported, and absent where DCGM alone is asked and says "
+     "that it is off; energy_source is counter or power_integral.",
      emit_device_info},
     {"device", "gpu_ledger_device_up", MetricType::kGauge, "", "gpu uuid",
      "1 while the GPU answers, 0 while it is lost.", emit_device_up},
@@ -199,6 +199,14 @@ constexpr Family kCatalog[] = {
     {"pod", "gpu_ledger_host_gpu_seconds_total", MetricType::kCounter, "seconds", "unit user gpu",
      "Time all processes, living and gone, that belong to no pod, Slurm job or container kept the GPU busy.",
      emit_host_gpu_seconds},
+    {"pod", "gpu_ledger_unknown_owner_energy_joules_total", MetricType::kCounter, "joules", "gpu energy_estimated",
+     "Energy of processes that were gone before their owner could be read. They may belong to a pod, a Slurm job, a "
+     "container or the host.",
+     emit_unknown_energy},
+    {"pod", "gpu_ledger_unknown_owner_energy_standard_error_joules", MetricType::kGauge, "joules", "gpu", kOwnerError,
+     emit_unknown_energy_error},
+    {"pod", "gpu_ledger_unknown_owner_gpu_seconds_total", MetricType::kCounter, "seconds", "gpu",
+     "Time processes that were gone before their owner could be read kept the GPU busy.", emit_unknown_gpu_seconds},
     {"self", "gpu_ledger_build_info", MetricType::kGauge, "", "version", "The running program, always 1.", emit_build},
     {"self", "gpu_ledger_simulated", MetricType::kGauge, "", "",
      "1 while the numbers come from the simulated node; absent on real GPUs.", emit_simulated},

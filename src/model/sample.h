@@ -40,7 +40,8 @@ struct DeviceDescription {
   std::string pci_bus_id;
   std::string driver;
   EnergySource energy_source = EnergySource::kCounter;
-  std::optional<bool> mig_enabled;  // empty: a GPU that has no MIG
+  std::optional<bool> mig_enabled;  // empty: a GPU that has no MIG, or nobody can say
+  bool mig_known = true;            // false: whether it has MIG, nobody can say
   std::optional<bool> accounting_enabled;
   std::optional<Power> power_limit;
   std::vector<MigInstance> mig;
@@ -103,6 +104,7 @@ enum class UtilizationState {
 struct DeviceSample {
   std::shared_ptr<const DeviceDescription> description;
   bool up = false;  // false: lost or not answering; everything below but the Xids is empty
+  std::optional<Timestamp> read_at;  // when its energy was read; empty: with the batch
   std::optional<Energy> energy_counter;
   std::optional<Power> power;
   std::optional<Ratio> gpu_utilization;
@@ -130,6 +132,7 @@ struct DeviceSample {
 struct SourceHealth {
   std::string source;  // "nvml"
   bool up = false;
+  bool undecided = false;                  // asked for the first time, and has not answered yet
   std::string reason;                      // why not
   std::map<std::string, uint64_t> errors;  // since start, by code name
 };
@@ -152,7 +155,7 @@ struct DurationHistogram {
 };
 
 struct SampleBatch {
-  Timestamp at;
+  Timestamp at;  // no GPU was read later
   bool processes_scanned = false;  // the process lists were read anew for this batch
   std::vector<DeviceSample> devices;
   SourceHealth health;

@@ -49,7 +49,7 @@ bool DeviceBook::book(const EnergyMeter::Step& step, const Present& present, con
   // A GPU or driver that was away brings back no memory of who worked.
   const Nanoseconds memory = down_since_ ? Nanoseconds(0) : kUtilizationMemory;
   if (step.time > std::max(memory, 2 * rules.sample_interval)) {
-    book_to_reason(step.energy, Reason::kExporterDown);
+    book_stall(step, present, rules);
     return false;
   }
   if (present.who.empty()) {
@@ -139,9 +139,11 @@ void DeviceBook::book_weighted(Energy energy, const std::vector<double>& shares,
 }
 
 void DeviceBook::book_to(Account& account, Energy energy, bool alone, bool is_static) {
-  (alone ? account.booked.alone : account.booked.shared) += energy;
+  // An owner that is only inferred is no measurement, however certain the joules are.
+  const bool measured = alone && !account.identity.owner_inferred;
+  (measured ? account.booked.alone : account.booked.shared) += energy;
   Booked& owner = owner_of(account).booked;
-  (alone ? owner.alone : owner.shared) += energy;
+  (measured ? owner.alone : owner.shared) += energy;
   account.last_step += energy;
   if (is_static) account.static_energy += energy;
 }

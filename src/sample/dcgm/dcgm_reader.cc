@@ -12,6 +12,9 @@ namespace {
 constexpr Nanoseconds kLookForGpus = std::chrono::seconds(10);
 constexpr Nanoseconds kDescribeEvery = std::chrono::seconds(10);
 constexpr double kKeepSeconds = 60;
+constexpr int64_t kBetweenEntriesUs = 1;  // of one list
+constexpr int64_t kAheadUs = 100000;      // a list may be read after the counter
+constexpr Nanoseconds kMostAge = std::chrono::seconds(2);
 constexpr FieldId kListFields[] = {kFieldGraphicsPids, kFieldComputePids, kFieldXid};
 
 int64_t micros(Nanoseconds time) {
@@ -147,18 +150,19 @@ void Reader::watch_activity(const std::set<GpuUuid>& wanted) {
   log_info("DCGM has no performance monitors here", {{"reason", describe("dcgmWatchFields", result)}});
 }
 
-// The newest list; every process of it is a value of its own, all with one time. No value as new as the device's own
-// readings: nobody is there.
-std::vector<ProcessSample> Reader::read_processes(unsigned gpu, Nanoseconds now_1970) {
+// The newest list. Every process of it is a value of its own, and the engine keeps no two values of one time: each of
+// them is 1 us after the one before. No value as new as the device's own readings: nobody is there. Where the clock was
+// set back the engine holds lists of times to come, which are not looked at.
+std::vector<ProcessSample> Reader::read_processes(unsigned gpu, int64_t engine_us) {
   std::map<Pid, ProcessSample> found;
-  const int64_t since_us = micros(now_1970 - 2 * options_.interval) - 500000;
+  const int64_t since_us = engine_us - micros(2 * options_.interval) - 500000;
   const auto add = [&](FieldId field, bool ProcessSample::*mark) {
-    int64_t newest_us = 0;
-    for (const Reading& reading : engine_.read_history(gpu, field, since_us, kOrderDescending)) {
+    std::optional<int64_t> next_us;
+    for (const Reading& reading : engine_.read_history(gpu, field, since_us, engine_us + kAheadUs, kOrderDescending)) {
+      if (next_us && *next_us - reading.at_us > kBetweenEntriesUs) break;
+      next_us = reading.at_us;
       const auto process = reading.blob<RunningProcess>(kRunningProcessVersion);
       if (!process || process->pid == 0) continue;
-      if (newest_us == 0) newest_us = reading.at_us;
-      if (reading.at_us != newest_us) break;
       ProcessSample& sample = found[process->pid];
       sample.pid = process->pid;
       sample.listed = true;
@@ -190,7 +194,9 @@ void Reader::read_devices(View& view) {
     if (reading.field == kFieldEnergy && sample->second.energy_counter) newest_us = std::max(newest_us, reading.at_us);
   }
   // Where the engine's memory was asked, the joules are of when it looked, not of now.
-  const int64_t age_us = newest_us > 0 ? std::max<int64_t>(0, micros(view.at.wall) - newest_us) : 0;
+  int64_t age_us = newest_us > 0 ? micros(view.at.wall) - newest_us : 0;
+  if (age_us < 0 || age_us > micros(kMostAge + 3 * options_.interval)) age_us = 0;  // the clock was set in between
+  if (newest_us == 0) newest_us = micros(view.at.wall);
   view.at.steady -= std::chrono::microseconds(age_us);
   view.at.wall -= std::chrono::microseconds(age_us);
   for (auto& [id, sample] : samples) {
@@ -201,7 +207,7 @@ void Reader::read_devices(View& view) {
     sample.up = sample.energy_counter || sample.power;
     // Which process works is nothing the engine tells in a way that could be believed.
     sample.utilization = UtilizationState::kUnsupported;
-    if (sample.up) sample.processes = read_processes(id, view.at.wall);
+    if (sample.up) sample.processes = read_processes(id, newest_us);
     view.devices.push_back(std::move(sample));
   }
   std::sort(view.devices.begin(), view.devices.end(),
@@ -234,7 +240,9 @@ void Reader::read_activity(View& view) {
 void Reader::read_xids(View& view) {
   for (const auto& [gpu, uuid] : uuids_) {
     int64_t& until_us = xids_until_us_.try_emplace(gpu, micros(view.at.wall)).first->second;
-    for (const Reading& reading : engine_.read_history(gpu, kFieldXid, until_us + 1)) {
+    const int64_t now_us = micros(clock_.now().wall);
+    until_us = std::min(until_us, now_us);  // the clock may have been set back
+    for (const Reading& reading : engine_.read_history(gpu, kFieldXid, until_us + 1, now_us)) {
       until_us = std::max(until_us, reading.at_us);
       const auto xid = reading.count();
       if (xid && *xid != 0) view.xids.push_back({uuid, *xid});  // 0: none yet

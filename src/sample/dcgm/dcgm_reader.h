@@ -61,7 +61,7 @@ class Reader {
   void watch_devices();
   void watch_activity(const std::set<GpuUuid>& wanted);
   void read_devices(View& view);
-  std::vector<ProcessSample> read_processes(unsigned gpu, Nanoseconds now_1970);
+  std::vector<ProcessSample> read_processes(unsigned gpu, int64_t engine_us);
   void read_activity(View& view);
   void read_xids(View& view);
 

@@ -287,7 +287,7 @@ TEST(Engine, MpsServerIsKnownByItsNameOrByBeingNoClient) {
   }
 }
 
-TEST(Engine, LostGpuKeepsItsBooksAndTheGapIsNobodys) {
+TEST(Engine, LostGpuKeepsItsBooksAndTheGapIsOfThoseWhoLivedThroughIt) {
   Engine engine(rules());
   step(engine, BatchBuilder(0).gpu(0, 0).process(1, 1));
   step(engine, BatchBuilder(1).gpu(0, 100'000).process(1, 1));
@@ -300,8 +300,97 @@ TEST(Engine, LostGpuKeepsItsBooksAndTheGapIsNobodys) {
   EXPECT_EQ(down.devices[0].measured, Energy::millijoules(100'000));
   EXPECT_TRUE(process(down, 1).active);
   EXPECT_FALSE(process(down, 1).memory);
-  const Ledger back = step(engine, BatchBuilder(40).gpu(0, 4'000'000).process(1, 1));
-  EXPECT_EQ(reason(back, Reason::kExporterDown), Energy::millijoules(3'900'000));
+  const Ledger back = step(engine, BatchBuilder(40).gpu(0, 4'000'000).process(1, 1).process(2, 1));
+  EXPECT_EQ(reason(back, Reason::kExporterDown), Energy());
+  EXPECT_EQ(process(back, 1).booked.shared, Energy::millijoules(3'900'000));
+  EXPECT_EQ(process(back, 2).booked.total(), Energy());
+}
+
+// A stopped program, a frozen machine: the books of a stall are those of a restart of the same length.
+TEST(Engine, AStallIsBookedAsARestartIs) {
+  const auto before = [](Engine& engine) {
+    step(engine, BatchBuilder(0).gpu(0, 0).process(1, 1).process(2, 1).process(3, 1));
+    step(engine, BatchBuilder(1).gpu(0, 300'000).process(1, 1).process(2, 1).process(3, 1));
+  };
+  const BatchBuilder after = BatchBuilder(61).gpu(0, 18'300'000).process(1, 1).process(2, 1).process(4, 1);
+  Engine stalled(rules());
+  stalled.restore({}, "boot");
+  before(stalled);
+  const EngineState left = stalled.state();
+  const Ledger ledger = step(stalled, after);
+  Engine restarted(rules());
+  restarted.restore(left, "boot");
+  const Ledger other = step(restarted, after);
+  EXPECT_EQ(reason(ledger, Reason::kExporterDown), Energy());
+  EXPECT_EQ(process(ledger, 1).booked.shared + process(ledger, 2).booked.shared + process(ledger, 3).booked.shared,
+            Energy::millijoules(18'300'000));
+  EXPECT_EQ(process(ledger, 4).booked.total(), Energy());
+  EXPECT_GT(process(ledger, 1).standard_error_joules, 1000);
+  for (const Pid pid : {1, 2, 3, 4}) {
+    EXPECT_EQ(process(ledger, pid).booked.shared, process(other, pid).booked.shared) << pid;
+    EXPECT_EQ(process(ledger, pid).booked.alone, process(other, pid).booked.alone) << pid;
+  }
+}
+
+TEST(Engine, OfAStallNothingIsMeasured) {
+  Engine engine(rules());
+  step(engine, BatchBuilder(0).gpu(0, 0).process(1, 1));
+  const Ledger ledger = step(engine, BatchBuilder(60).gpu(0, 6'000'000).process(1, 1));
+  EXPECT_EQ(process(ledger, 1).booked.shared, Energy::millijoules(6'000'000));
+  EXPECT_EQ(process(ledger, 1).booked.alone, Energy());
+  BookingRules measured = rules();
+  measured.attribution = Attribution::kMeasuredOnly;
+  Engine strict(measured);
+  step(strict, BatchBuilder(0).gpu(0, 0).process(1, 1));
+  EXPECT_EQ(reason(step(strict, BatchBuilder(60).gpu(0, 6'000'000).process(1, 1)), Reason::kExporterDown),
+            Energy::millijoules(6'000'000));
+}
+
+// A search for GPUs that takes long, or a call that waits: the joules are of the time they were read at.
+TEST(Engine, ALateReadingIsOfItsOwnTime) {
+  Engine engine(rules());
+  const auto late = [](double batch_at, double read_at, int64_t counter) {
+    BatchBuilder batch(batch_at);
+    batch.gpu(0, counter).process(1, 1);
+    batch.device().read_at = Timestamp{BatchBuilder::to_ns(read_at), BatchBuilder::to_ns(1'700'000'000 + read_at)};
+    return batch;
+  };
+  step(engine, late(0, 0, 0));
+  step(engine, late(1, 1, 650'000));
+  const Ledger ledger = step(engine, late(2, 2.7, 1'755'000));  // 650 W
+  EXPECT_EQ(reason(ledger, Reason::kAnomaly), Energy());
+  EXPECT_EQ(process(ledger, 1).booked.alone, Energy::millijoules(1'755'000));
+}
+
+// A sample of who worked comes after the short job has left: its account is the one it had.
+TEST(Engine, LateNewsOfAShortJobGoesToItsOwner) {
+  Engine engine(rules());
+  step(engine, BatchBuilder(0).gpu(0, 0));
+  BatchBuilder came(1);
+  came.gpu(0, 100'000).process(7, 0.4, 0, testing::pod_owner("short"));
+  came.last().listed = false;
+  came.last().came = BatchBuilder::to_ns(0.3);
+  came.last().left = BatchBuilder::to_ns(0.8);
+  step(engine, came);
+  const Ledger ledger = step(engine, BatchBuilder(2).gpu(0, 200'000).gone_process(7, 0.1));
+  ASSERT_EQ(ledger.processes.size(), 1u);
+  EXPECT_EQ(process(ledger, 7).booked.total(), Energy::millijoules(200'000));
+  // Much later the same pid is somebody else, whom nobody could read.
+  step(engine, BatchBuilder(60).gpu(0, 300'000));
+  const Ledger later = step(engine, BatchBuilder(61).gpu(0, 400'000).gone_process(7, 0.1));
+  ASSERT_EQ(later.owners.size(), 2u);
+  EXPECT_EQ(later.owners[1].owner.kind, OwnerKind::kUnknown);
+}
+
+TEST(Engine, AnInferredOwnerIsEstimated) {
+  Engine engine(rules());
+  step(engine, BatchBuilder(0).gpu(0, 0));
+  BatchBuilder batch(1);
+  batch.gpu(0, 100'000).process(7, 0.4, 0, testing::pod_owner("train"));
+  batch.identity(7).owner_inferred = true;
+  const Ledger ledger = step(engine, batch);
+  EXPECT_EQ(ledger.owners.at(0).booked.shared, Energy::millijoules(100'000));
+  EXPECT_EQ(process(ledger, 7).booked.alone, Energy());
 }
 
 TEST(Engine, MoreThanTheGpuCanDrawIsAnAnomaly) {

@@ -162,7 +162,7 @@ TEST(StateText, UnknownFieldsArePassedOver) {
 
 TEST(StateText, OtherVersionsAreNamed) {
   const std::string text = write_state({});
-  for (const char* version : {"3", "17", "99999999999"}) {
+  for (const char* version : {"4", "17", "99999999999"}) {
     const auto newer = parse_state("gpu-ledger-state " + std::string(version) + text.substr(text.find(" crc32")));
     ASSERT_FALSE(newer.ok());
     EXPECT_NE(newer.error().message.find("version " + std::string(version)), std::string::npos)

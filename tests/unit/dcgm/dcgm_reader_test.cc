@@ -44,6 +44,39 @@ TEST_F(DcgmReader, EverythingOfAGpuWithoutNvml) {
   EXPECT_GT(counter(*later), counter(view));
 }
 
+// The entries of one list lie 1 us apart in the engine's memory, the lists as far as the watch looks.
+TEST_F(DcgmReader, EveryProcessOfAListAndNobodyOfTheOneBefore) {
+  node(R"(
+gpus: [{model: A100-80GB}]
+processes:
+  - {pid: 4101, gpus: 0, memory: 4GiB, load: gemm}
+  - {pid: 4102, gpus: 0, memory: 3GiB, load: gemm}
+  - {pid: 4103, gpus: 0, memory: 2GiB, load: gemm, end: 1.5}
+)");
+  const auto connection = connect();
+  const auto reader = start(*connection, true);
+  const auto pids = [](const View& view) {
+    std::vector<Pid> found;
+    for (const ProcessSample& process : view.devices.at(0).processes) found.push_back(process.pid);
+    return found;
+  };
+  const View view = look_until(*reader, {}, [&](const View& v) { return pids(v).size() == 3; });
+  EXPECT_EQ(pids(view), (std::vector<Pid>{4101, 4102, 4103}));
+  look_until(*reader, {}, [&](const View& v) { return pids(v) == std::vector<Pid>{4101, 4102}; });
+}
+
+// The engine tells a 0 where the driver has no such number.
+TEST_F(DcgmReader, WhatAGpuDoesNotHaveIsAbsent) {
+  node("gpus: [{model: T4}, {model: A100-80GB, mig: [{gi: 1, ci: 0, profile: 3g.40gb}]}]\n");
+  const auto connection = connect();
+  const auto reader = start(*connection, true);
+  const View view = look_until(*reader, {}, [](const View& v) { return v.devices.size() == 2; });
+  EXPECT_FALSE(view.devices[0].vitals[Vital::kMemoryTemperature]);
+  EXPECT_FALSE(view.devices[0].description->mig_enabled);
+  EXPECT_TRUE(view.devices[1].vitals[Vital::kMemoryTemperature]);
+  EXPECT_EQ(view.devices[1].description->mig_enabled, true);
+}
+
 TEST_F(DcgmReader, BlanksWithSuccessAreAbsent) {
   const auto connection = connect();
   set("blank", 1);
