@@ -34,7 +34,7 @@ The books balance in every single scrape. For every GPU, to the millijoule:
     gpu_ledger_device_energy_joules_total
       = gpu_ledger_pod_energy_joules_total + gpu_ledger_slurm_job_energy_joules_total
       + gpu_ledger_container_energy_joules_total + gpu_ledger_host_energy_joules_total
-      + gpu_ledger_device_unattributed_joules_total
+      + gpu_ledger_unknown_owner_energy_joules_total + gpu_ledger_device_unattributed_joules_total
 
 each summed over its other labels. An owner's counter is at least the sum of its listed processes, and equals it until
 the first of them is forgotten.

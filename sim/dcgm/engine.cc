@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <thread>
 
 #include "sample/dcgm/dcgm_value.h"
 
@@ -51,8 +52,21 @@ Micros wall_now() {
 }
 
 Engine& Engine::get() {
-  static Engine* const engine = new Engine;  // a thread that hangs in here may outlive main
+  static Engine* const engine = [] {
+    auto* const made = new Engine;  // a thread that hangs in here may outlive main
+    std::thread([made] { made->look_by_itself(); }).detach();
+    return made;
+  }();
   return *engine;
+}
+
+// What is watched is looked at also while nobody calls.
+void Engine::look_by_itself() {
+  for (;;) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const std::lock_guard lock(mutex);
+    if (connection != 0 && !on("dead") && !on("hang")) update();
+  }
 }
 
 bool Engine::on(const char* name) {
@@ -103,6 +117,7 @@ void Engine::update() {
     if (now < watch.next) continue;
     watch.next = now + watch.every;
     const auto& [kind, id, field] = key;
+    if (on("no_lists") && (field == 220 || field == 221)) continue;
     std::vector<Value> values = read_field(driver, kind, id, field);
     const bool gone = !values.empty() && values.front().status == dcgm::kNvmlNotLoaded;
     if (field == 205 && on("accounting_unsupported")) values = {refusal('b', dcgm::kNotSupported)};

@@ -106,6 +106,7 @@ class Engine {
   void forget_client();
 
  private:
+  void look_by_itself();
   void keep(const Key& key, std::vector<Value> values);
 };
 

@@ -124,6 +124,9 @@ class DeviceBook {
             const BookingRules& rules);
   void book_to_tenants(const EnergyMeter::Step& step, const Present& present, const DeviceSample& sample,
                        const BookingRules& rules);
+  // Where nobody says who works: by time, if no two of them were there at once.
+  static std::optional<std::vector<double>> shares_by_turns(const EnergyMeter::Step& step, const Present& present,
+                                                            const DeviceSample& sample, Nanoseconds now);
   void book_to_reason(Energy energy, Reason reason);
   void book_claims(Energy dynamic, const Present& present, const std::vector<double>& shares, bool alone);
   void book_weighted(Energy energy, const std::vector<double>& shares, const Present& present, bool is_static);

@@ -9,7 +9,7 @@
 namespace gpuledger::attribute {
 
 // The state as text: a first line with version, checksum and length, then JSON with energies in integer microjoules.
-//   gpu-ledger-state 3 crc32:9a3f0c11 18734
+//   gpu-ledger-state 2 crc32:9a3f0c11 18734
 // Bytes of names are written as code points 0 to 255, so that names which are no UTF-8 come back as they were.
 std::string write_state(const EngineState& state);
 
@@ -19,7 +19,7 @@ Result<EngineState> parse_state(std::string_view text);
 
 // Shared by both directions.
 inline constexpr std::string_view kStateMagic = "gpu-ledger-state ";
-inline constexpr int kStateVersion = 3;  // 3: owners of the kind unknown
+inline constexpr int kStateVersion = 2;
 inline constexpr std::string_view kOwnerKinds[] = {"pod", "slurm_job", "container", "host", "unknown"};  // as OwnerKind
 std::string state_header(std::string_view body, int version = kStateVersion);
 

@@ -12,10 +12,9 @@ namespace {
 constexpr Nanoseconds kLookForGpus = std::chrono::seconds(10);
 constexpr Nanoseconds kDescribeEvery = std::chrono::seconds(10);
 constexpr double kKeepSeconds = 60;
-constexpr int64_t kBetweenEntriesUs = 1;  // of one list
-constexpr int64_t kAheadUs = 100000;      // a list may be read after the counter
 constexpr Nanoseconds kMostAge = std::chrono::seconds(2);
-constexpr FieldId kListFields[] = {kFieldGraphicsPids, kFieldComputePids, kFieldXid};
+constexpr double kKeepLists = 15;
+constexpr FieldId kEvents[] = {kFieldXid};
 
 int64_t micros(Nanoseconds time) {
   return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
@@ -99,16 +98,17 @@ void Reader::find_instances() {
 // watch had asked for it: in one group with them, a profiling field that this engine cannot do would stop the energy.
 void Reader::watch_devices() {
   watching_ = true;
-  const auto watch = [&](std::span<const FieldId> fields, Nanoseconds every) {
+  const auto watch = [&](std::span<const FieldId> fields, Nanoseconds every, double keep_seconds = kKeepSeconds) {
     const auto group = engine_.create_fields(fields);
     if (!group) return;
-    const Return result = engine_.watch(kAllGpus, *group, every, kKeepSeconds);
+    const Return result = engine_.watch(kAllGpus, *group, every, keep_seconds);
     if (result != kOk) engine_.count_failure(result);
   };
   watch(description_fields(), kDescribeEvery);
   if (options_.whole) {
     watch(device_fields(), options_.interval);
-    watch(kListFields, options_.interval);
+    watch(ProcessLists::fields(), ProcessLists::period(options_.interval), kKeepLists);
+    watch(kEvents, options_.interval);
   }
   const Return result = lives_.watch(engine_, options_.interval);
   if (result == kOk) return;
@@ -150,35 +150,6 @@ void Reader::watch_activity(const std::set<GpuUuid>& wanted) {
   log_info("DCGM has no performance monitors here", {{"reason", describe("dcgmWatchFields", result)}});
 }
 
-// The newest list. Every process of it is a value of its own, and the engine keeps no two values of one time: each of
-// them is 1 us after the one before. No value as new as the device's own readings: nobody is there. Where the clock was
-// set back the engine holds lists of times to come, which are not looked at.
-std::vector<ProcessSample> Reader::read_processes(unsigned gpu, int64_t engine_us) {
-  std::map<Pid, ProcessSample> found;
-  const int64_t since_us = engine_us - micros(2 * options_.interval) - 500000;
-  const auto add = [&](FieldId field, bool ProcessSample::*mark) {
-    std::optional<int64_t> next_us;
-    for (const Reading& reading : engine_.read_history(gpu, field, since_us, engine_us + kAheadUs, kOrderDescending)) {
-      if (next_us && *next_us - reading.at_us > kBetweenEntriesUs) break;
-      next_us = reading.at_us;
-      const auto process = reading.blob<RunningProcess>(kRunningProcessVersion);
-      if (!process || process->pid == 0) continue;
-      ProcessSample& sample = found[process->pid];
-      sample.pid = process->pid;
-      sample.listed = true;
-      sample.*mark = true;
-      if (!is_blank(static_cast<int64_t>(process->memoryUsed)) && process->memoryUsed < UINT64_MAX / 2) {
-        sample.memory = Bytes{process->memoryUsed};
-      }
-    }
-  };
-  add(kFieldComputePids, &ProcessSample::compute);
-  add(kFieldGraphicsPids, &ProcessSample::graphics);
-  std::vector<ProcessSample> processes;
-  for (auto& [pid, process] : found) processes.push_back(std::move(process));
-  return processes;
-}
-
 void Reader::read_devices(View& view) {
   std::vector<Entity> entities;
   std::map<unsigned, DeviceSample> samples;
@@ -207,7 +178,7 @@ void Reader::read_devices(View& view) {
     sample.up = sample.energy_counter || sample.power;
     // Which process works is nothing the engine tells in a way that could be believed.
     sample.utilization = UtilizationState::kUnsupported;
-    if (sample.up) sample.processes = read_processes(id, newest_us);
+    if (sample.up) sample.processes = lists_.read(engine_, id, newest_us, view.at.steady, options_.interval);
     view.devices.push_back(std::move(sample));
   }
   std::sort(view.devices.begin(), view.devices.end(),

@@ -382,6 +382,30 @@ TEST(Engine, LateNewsOfAShortJobGoesToItsOwner) {
   EXPECT_EQ(later.owners[1].owner.kind, OwnerKind::kUnknown);
 }
 
+// By DCGM alone nobody says who works, but the lists say who was there when.
+TEST(Engine, WhoTookTurnsPaysByTime) {
+  Engine engine(rules());
+  const auto blind = [](double at, int64_t counter) {
+    BatchBuilder batch(at);
+    batch.gpu(0, counter);
+    batch.device().utilization = UtilizationState::kUnsupported;
+    return batch;
+  };
+  step(engine, blind(0, 0).process(1, 0));
+  step(engine, blind(1, 300'000).process(1, 0));
+  BatchBuilder change = blind(2, 600'000).process(1, 0).process(2, 0);
+  change.device().processes[0].listed = false;
+  change.device().processes[0].left = BatchBuilder::to_ns(1.25);
+  change.device().processes[1].came = BatchBuilder::to_ns(1.25);
+  const Ledger ledger = step(engine, change);
+  EXPECT_EQ(reason(ledger, Reason::kUnseen), Energy());
+  EXPECT_NEAR(process(ledger, 1).booked.shared.joules(), 75, 10);
+  EXPECT_NEAR(process(ledger, 2).booked.shared.joules(), 225, 10);
+  // Two at once: nobody knows.
+  const Ledger both = step(engine, blind(3, 900'000).process(2, 0).process(3, 0));
+  EXPECT_EQ(reason(both, Reason::kUnseen), Energy::millijoules(300'000));
+}
+
 TEST(Engine, AnInferredOwnerIsEstimated) {
   Engine engine(rules());
   step(engine, BatchBuilder(0).gpu(0, 0));

@@ -70,7 +70,7 @@ TEST_F(StateFile, ABrokenOneIsSetAsideAndTheOtherUsed) {
 }
 
 TEST_F(StateFile, ForeignFilesAreSetAside) {
-  for (const char* contents : {"", "{\"hello\": 1}", "root:x:0:0:root:/root:/bin/sh\n", "gpu-ledger-state 3 later\n"}) {
+  for (const char* contents : {"", "{\"hello\": 1}", "root:x:0:0:root:/root:/bin/sh\n", "gpu-ledger-state 2 later\n"}) {
     write(file_, contents);
     const StateFound found = read();
     EXPECT_EQ(found.warnings.size(), 1u) << contents;

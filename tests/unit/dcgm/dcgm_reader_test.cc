@@ -65,6 +65,38 @@ processes:
   look_until(*reader, {}, [&](const View& v) { return pids(v) == std::vector<Pid>{4101, 4102}; });
 }
 
+// The engine looks ten times a second, whoever comes and goes between two looks of ours is in its memory.
+TEST_F(DcgmReader, WhenAProcessCameAndLeft) {
+  node(R"(
+gpus: [{model: A100-80GB}]
+processes:
+  - {pid: 4101, gpus: 0, memory: 4GiB, load: gemm, end: 2.5}
+  - {pid: 4102, gpus: 0, memory: 3GiB, load: gemm, start: 2.7, end: 3.3}
+)");
+  const auto connection = connect();
+  const auto began = clock_.now().steady;
+  ReaderOptions options;
+  options.whole = true;
+  Reader reader(*connection, options, clock_);  // every second
+  const auto look = [&] {
+    auto view = reader.read({});
+    EXPECT_TRUE(view.ok());
+    return view->devices.at(0).processes;
+  };
+  EXPECT_EQ(look_until(reader, {}, [](const View& v) { return v.devices.at(0).processes.size() == 1; })
+                .devices.at(0).processes.at(0).came, std::nullopt);
+  sleep_ms(4500);
+  const auto seconds = [&](Nanoseconds at) { return std::chrono::duration<double>(at - began).count(); };
+  const std::vector<ProcessSample> processes = look();
+  ASSERT_EQ(processes.size(), 2u);
+  EXPECT_FALSE(processes[0].listed || processes[1].listed);
+  EXPECT_FALSE(processes[0].came);
+  EXPECT_NEAR(seconds(processes[0].left.value()), 2.5, 0.35);
+  EXPECT_NEAR(seconds(processes[1].came.value()), 2.7, 0.35);
+  EXPECT_NEAR(seconds(processes[1].left.value()), 3.3, 0.35);
+  EXPECT_TRUE(look().empty());
+}
+
 // The engine tells a 0 where the driver has no such number.
 TEST_F(DcgmReader, WhatAGpuDoesNotHaveIsAbsent) {
   node("gpus: [{model: T4}, {model: A100-80GB, mig: [{gi: 1, ci: 0, profile: 3g.40gb}]}]\n");

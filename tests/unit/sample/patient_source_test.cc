@@ -67,8 +67,11 @@ class PatientSourceTest : public ::testing::Test {
   }
   template <typename Condition>
   static bool wait_for(Condition condition) {
-    for (int i = 0; i < 500 && !condition(); ++i) std::this_thread::sleep_for(10ms);
-    return condition();
+    for (int i = 0; i < 500; ++i) {
+      if (condition()) return true;
+      std::this_thread::sleep_for(10ms);
+    }
+    return false;
   }
 
   std::shared_ptr<Script> script_ = std::make_shared<Script>();
