@@ -394,6 +394,7 @@ __attribute__((visibility("default"))) void dcgm_sim_set(const char* name, doubl
   Engine& engine = Engine::get();
   const std::lock_guard lock(engine.mutex);
   engine.settings[name] = value;
+  if (std::string_view(name) == "clock_set_by_s") clock_was_set_by = static_cast<Micros>(value * 1e6);
 }
 
 __attribute__((visibility("default"))) double dcgm_sim_seen(const char* name) {
@@ -407,6 +408,7 @@ __attribute__((visibility("default"))) void dcgm_sim_reset() {
   Engine& engine = Engine::get();
   const std::lock_guard lock(engine.mutex);
   engine.settings.clear();
+  clock_was_set_by = 0;
   engine.seen.clear();
   engine.forget_client();
   engine.connection = 0;

@@ -113,9 +113,9 @@ Result<OpenSource> open_patiently(const Config& config, const Clock& clock) {
   const auto make = [&](const Clock& own) { return nvml::make_nvml_source(nvml_options(config, library->path), own); };
   auto source = std::make_unique<PatientSource>(make, "nvml", config.sample_interval, clock);
   const auto probe = std::make_shared<std::optional<Result<nvml::NvmlProbe>>>();
-  const bool answered = source->attempt(
-      [probe](GpuSource& nvml) { probe->emplace(static_cast<nvml::NvmlSource&>(nvml).probe()); },
-      kPatienceWithDriverAtStart);
+  const bool answered =
+      source->attempt([probe](GpuSource& nvml) { probe->emplace(static_cast<nvml::NvmlSource&>(nvml).probe()); },
+                      kPatienceWithDriverAtStart);
   OpenSource open;
   if (!answered) {
     open.summary = "not known yet: the driver does not answer";

@@ -10,8 +10,8 @@
 
 namespace gpuledger {
 
-// The first that fits of pod, Slurm job, container, host: every joule of a process is booked to exactly one. Unknown: the
-// process was gone before anybody could read whose it was, so it may have been any of them.
+// The first that fits of pod, Slurm job, container, host: every joule of a process is booked to exactly one. Unknown:
+// the process was gone before anybody could read whose it was, so it may have been any of them.
 enum class OwnerKind { kPod, kSlurmJob, kContainer, kHost, kUnknown };
 
 // Who pays. Equal owners share one account. Fields that do not belong to the kind are empty.

@@ -103,7 +103,7 @@ enum class UtilizationState {
 
 struct DeviceSample {
   std::shared_ptr<const DeviceDescription> description;
-  bool up = false;  // false: lost or not answering; everything below but the Xids is empty
+  bool up = false;                   // false: lost or not answering; everything below but the Xids is empty
   std::optional<Timestamp> read_at;  // when its energy was read; empty: with the batch
   std::optional<Energy> energy_counter;
   std::optional<Power> power;
@@ -132,9 +132,9 @@ struct DeviceSample {
 struct SourceHealth {
   std::string source;  // "nvml"
   bool up = false;
-  bool undecided = false;                  // asked for the first time, and has not answered yet
   std::string reason;                      // why not
   std::map<std::string, uint64_t> errors;  // since start, by code name
+  bool undecided = false;                  // asked for the first time, and has not answered yet
 };
 
 // Cumulative histogram of call or cycle times. Bounds are shared by all, so that they add up. They are few because each
@@ -155,7 +155,7 @@ struct DurationHistogram {
 };
 
 struct SampleBatch {
-  Timestamp at;  // no GPU was read later
+  Timestamp at;                    // no GPU was read later
   bool processes_scanned = false;  // the process lists were read anew for this batch
   std::vector<DeviceSample> devices;
   SourceHealth health;

@@ -49,8 +49,8 @@ PatientSource::~PatientSource() {
   shared_->stop = true;
   shared_->changed.notify_all();
   // Closing the driver takes a moment; a call that hangs is left to itself.
-  const bool ended = shared_->changed.wait_for(lock, hanging_ ? Nanoseconds(0) : patience_,
-                                               [this] { return shared_->ended; });
+  const bool ended =
+      shared_->changed.wait_for(lock, hanging_ ? Nanoseconds(0) : patience_, [this] { return shared_->ended; });
   lock.unlock();
   if (ended) {
     thread_.join();

@@ -10,9 +10,9 @@
 
 namespace gpuledger {
 
-// A source whose calls may hang as a whole: opening the driver, or finding its GPUs. It has a thread of its own, so that
-// whoever asks waits for a while and then goes on: the GPUs it knew are down, its health says why, and once the call has
-// returned it is asked again. A call that never returns keeps the thread and the source for itself.
+// A source whose calls may hang as a whole: opening the driver, or finding its GPUs. It has a thread of its own, so
+// that whoever asks waits for a while and then goes on: the GPUs it knew are down, its health says why, and once the
+// call has returned it is asked again. A call that never returns keeps the thread and the source for itself.
 class PatientSource final : public GpuSource {
  public:
   using Make = std::function<std::unique_ptr<GpuSource>(const Clock&)>;

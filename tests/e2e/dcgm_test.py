@@ -123,17 +123,20 @@ class DcgmTest(harness.Case):
             self.watch(ledger, 1)
 
     def test_alone_those_who_take_turns_pay_by_time(self):
-        jobs = "".join(f"  - {{pid: {4101 + i}, name: job, gpus: [0], memory: 4GiB, load: gemm, start: {2 + 3 * i}, "
-                       f"end: {4.7 + 3 * i}}}\n" for i in range(4))
+        jobs = "".join(f"  - {{pid: {4101 + i}, name: job, gpus: [0], memory: 4GiB, load: gemm, "
+                       f"start: {2 + 2.37 * i:.2f}, end: {4.27 + 2.37 * i:.2f}}}\n" for i in range(6))
         node = "gpus: [{model: A100-80GB}]\nprocesses:\n" + jobs
-        with Ledger(self.folder, nvml=False, node=node, pace=("--process-scan-interval=1s", )) as ledger:
-            metrics = self.watch(ledger, 15)
+        with Ledger(self.folder, nvml=False, node=node, pace=()) as ledger:
+            metrics = self.watch(ledger, 18)
             energy = "my_gpu_process_energy_joules_total"
-            self.assertEqual({labels["pid"] for labels, _ in metrics.find(energy)}, {"4101", "4102", "4103", "4104"})
+            self.assertEqual({labels["pid"] for labels, _ in metrics.find(energy)}, {str(4101 + i) for i in range(6)})
             unseen = metrics.value("gpu_ledger_device_unattributed_joules_total", gpu="0", reason="unseen")
             total = metrics.value(DEVICE, gpu="0")
             print(f"unseen: {unseen:.0f} of {total:.0f} J")
             self.assertLess(unseen, 0.04 * total)
+            # They all did the same.
+            joules = [metrics.total(energy, pid=str(4101 + i)) for i in range(6)]
+            self.assertLess(max(joules) - min(joules), 0.2 * max(joules), joules)
 
     def test_alone_nobody_is_charged_for_two(self):
         node = """

@@ -187,7 +187,9 @@ void Reader::read_devices(View& view) {
 
 void Reader::read_activity(View& view) {
   if (profiling_.fields.empty()) return;
-  const int64_t oldest_us = micros(clock_.now().wall - 3 * options_.interval) - 1000000;
+  const int64_t now_us = micros(clock_.now().wall);
+  const int64_t oldest_us = now_us - micros(3 * options_.interval) - 1000000;
+  const int64_t newest_us = now_us + 1000000;  // later ones are of before the clock was set back
   const auto place = [&](const Entity& entity) -> Activity* {
     for (const auto& [id, known] : gpus_) {
       const GpuUuid& uuid = known.description.uuid;
@@ -203,7 +205,7 @@ void Reader::read_activity(View& view) {
     return nullptr;
   };
   for (const auto& [entity, reading] : engine_.read_latest(profiling_.entities, profiling_.fields, false)) {
-    if (!reading.number() || reading.at_us < oldest_us) continue;
+    if (!reading.number() || reading.at_us < oldest_us || reading.at_us > newest_us) continue;
     if (Activity* const activity = place(entity)) add_to_activity(reading, *activity);
   }
 }

@@ -93,8 +93,8 @@ void NvmlDevice::read_memory(Session& session, DeviceSample& out) {
   }
 }
 
-// Energy first, and its time with it. A call that takes long waits for the driver's locks and reads then, so the time is
-// that of its return.
+// Energy first, and its time with it. A call that takes long waits for the driver's locks and reads then, so the time
+// is that of its return.
 void NvmlDevice::read_gauges(Session& session, DeviceSample& out) {
   const FunctionTable& fn = session.fn;
   unsigned long long millijoules = 0;

@@ -99,7 +99,7 @@ class ClockSteps : public ::testing::Test {
     EXPECT_EQ(result.reason(Reason::kExporterDown), 0);
     for (const Pid pid : {4101, 4102}) {
       EXPECT_GT(undisturbed.process(pid), 1000);
-    EXPECT_NEAR(result.process(pid), undisturbed.process(pid), tolerance * undisturbed.process(pid)) << pid;
+      EXPECT_NEAR(result.process(pid), undisturbed.process(pid), tolerance * undisturbed.process(pid)) << pid;
     }
   }
 };

@@ -84,7 +84,10 @@ processes:
     return view->devices.at(0).processes;
   };
   EXPECT_EQ(look_until(reader, {}, [](const View& v) { return v.devices.at(0).processes.size() == 1; })
-                .devices.at(0).processes.at(0).came, std::nullopt);
+                .devices.at(0)
+                .processes.at(0)
+                .came,
+            std::nullopt);
   sleep_ms(4500);
   const auto seconds = [&](Nanoseconds at) { return std::chrono::duration<double>(at - began).count(); };
   const std::vector<ProcessSample> processes = look();
@@ -95,6 +98,53 @@ processes:
   EXPECT_NEAR(seconds(processes[1].came.value()), 2.7, 0.35);
   EXPECT_NEAR(seconds(processes[1].left.value()), 3.3, 0.35);
   EXPECT_TRUE(look().empty());
+}
+
+// What the engine noted before the clock was set back is of times to come, for an hour.
+TEST_F(DcgmReader, AClockThatWasSetBackHidesNobody) {
+  node(R"(
+gpus: [{model: A100-80GB}]
+processes:
+  - {pid: 4101, gpus: 0, memory: 4GiB, load: gemm, end: 2.5}
+  - {pid: 4102, gpus: 0, memory: 3GiB, load: gemm, start: 3.5}
+events: [{at: 4, do: xid, gpu: 0, xid: 79}]
+)");
+  struct : Clock {
+    Timestamp now() const override {
+      Timestamp time = SystemClock().now();
+      time.wall += step;
+      return time;
+    }
+    Nanoseconds step{0};
+  } clock;
+  const auto connection = connect();
+  ReaderOptions options;
+  options.whole = true;
+  options.interval = std::chrono::milliseconds(100);
+  Reader reader(*connection, options, clock);
+  const auto only = [](Pid pid) {
+    return [pid](const View& v) {
+      const auto& processes = v.devices.at(0).processes;
+      return processes.size() == 1 && processes[0].pid == pid && processes[0].listed;
+    };
+  };
+  look_until(reader, {}, only(4101));
+  clock.step = -std::chrono::hours(1);
+  set("clock_set_by_s", -3600);
+  std::vector<uint64_t> xids;
+  std::set<Pid> listed;
+  for (int i = 0; i < 60; ++i) {
+    const auto view = reader.read({});
+    ASSERT_TRUE(view.ok());
+    for (const XidSeen& seen : view->xids) xids.push_back(seen.xid);
+    listed.clear();
+    for (const ProcessSample& process : view->devices.at(0).processes) {
+      if (process.listed) listed.insert(process.pid);
+    }
+    sleep_ms(100);
+  }
+  EXPECT_EQ(listed, std::set<Pid>{4102});
+  EXPECT_EQ(xids, std::vector<uint64_t>{79});
 }
 
 // The engine tells a 0 where the driver has no such number.

@@ -261,8 +261,7 @@ TEST_F(ResolverTest, WhoIsGoneBeforeTheFirstLookWasOfThePodThatHoldsTheGpuAlone)
   grants_->grant({{"ml", "train-0", "pytorch", "nvidia.com/gpu.shared", kGpu + "::0"},
                   {"ml", "other", "main", "nvidia.com/gpu.shared", kGpu + "::1"}});
   (void)resolver_.resolve(batch_of({}));
-  EXPECT_EQ(resolver_.resolve(batch_of({78}))->by_pid.at(78).owner.kind, OwnerKind::kUnknown)
-      << "shared: nobody knows";
+  EXPECT_EQ(resolver_.resolve(batch_of({78}))->by_pid.at(78).owner.kind, OwnerKind::kUnknown) << "shared: nobody knows";
 }
 
 // Ten times a second somebody glances at the lists; a job of 0.4 s is over before the batch that names it.

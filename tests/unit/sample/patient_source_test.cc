@@ -62,8 +62,8 @@ class PatientSourceTest : public ::testing::Test {
  protected:
   ~PatientSourceTest() override { script_->hang = false; }
   std::unique_ptr<PatientSource> open() {
-    return std::make_unique<PatientSource>(
-        [this](const Clock&) { return std::make_unique<HangingSource>(script_); }, "nvml", 100ms, clock_);
+    return std::make_unique<PatientSource>([this](const Clock&) { return std::make_unique<HangingSource>(script_); },
+                                           "nvml", 100ms, clock_);
   }
   template <typename Condition>
   static bool wait_for(Condition condition) {
