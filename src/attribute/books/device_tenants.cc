@@ -46,7 +46,7 @@ DeviceBook::Present DeviceBook::gather(const DeviceSample& sample, const Identit
     const auto known = identities.by_pid.find(process.pid);
     // Without a start time it was gone before anybody could ask. After a restart its account may know it better.
     const bool unread = known != identities.by_pid.end() && known->second.key.start_ticks == 0;
-    const bool alive = known != identities.by_pid.end() && !(unread && find_living(process.pid) != accounts_.end());
+    const bool alive = known != identities.by_pid.end() && !(unread && find_recent(process.pid) != accounts_.end());
     // A pid the driver still lists though /proc has it no more counts only for what it did in this step.
     if (!alive && !process.use.any() && !process.came && !process.left) continue;
     const auto account = open_account(process, alive ? &known->second : nullptr);

@@ -338,6 +338,7 @@ TEST(Engine, OfAStallNothingIsMeasured) {
   const Ledger ledger = step(engine, BatchBuilder(60).gpu(0, 6'000'000).process(1, 1));
   EXPECT_EQ(process(ledger, 1).booked.shared, Energy::millijoules(6'000'000));
   EXPECT_EQ(process(ledger, 1).booked.alone, Energy());
+  EXPECT_GT(process(ledger, 1).standard_error_joules, 100) << "somebody may have come and gone";
   BookingRules measured = rules();
   measured.attribution = Attribution::kMeasuredOnly;
   Engine strict(measured);
@@ -372,7 +373,13 @@ TEST(Engine, LateNewsOfAShortJobGoesToItsOwner) {
   came.last().came = BatchBuilder::to_ns(0.3);
   came.last().left = BatchBuilder::to_ns(0.8);
   step(engine, came);
-  const Ledger ledger = step(engine, BatchBuilder(2).gpu(0, 200'000).gone_process(7, 0.1));
+  BatchBuilder news(2);
+  news.gpu(0, 200'000).process(7, 0.1);
+  news.last().listed = false;
+  news.identity(7) = {};  // by then nobody knows it any more
+  news.identity(7).key.pid = 7;
+  news.identity(7).owner.kind = OwnerKind::kUnknown;
+  const Ledger ledger = step(engine, news);
   ASSERT_EQ(ledger.processes.size(), 1u);
   EXPECT_EQ(process(ledger, 7).booked.total(), Energy::millijoules(200'000));
   // Much later the same pid is somebody else, whom nobody could read.
