@@ -202,8 +202,8 @@ void DeviceBook::book_absence(Energy energy, Nanoseconds time, const Survivors& 
     Account& account = *survivors.who[i];
     book_to(account, parts[i], false, false);
     book_to(account, static_parts[i], false, true);
-    // One of them may have spent it all, or somebody who came or left meanwhile, with odds like their part. At least one
-    // may have come and gone unseen.
+    // One of them may have spent it all, or somebody who came or left meanwhile, with odds like their part. At least
+    // one may have come and gone unseen.
     const size_t others = std::max<size_t>(survivors.others, 1);
     const double present = static_cast<double>(count) / static_cast<double>(count + others);
     const double share = dynamic > Energy() ? parts[i].joules() / dynamic.joules() * present : 0;
