@@ -11,6 +11,10 @@ namespace {
 
 Return open_driver(const char* call) {
   Node& node = Node::get();
+  {
+    std::lock_guard lock(node.mutex());
+    node.prepare();  // only the scenario knows how slow this is
+  }
   node.delay(call);
   std::lock_guard lock(node.mutex());
   return node.init(call);
@@ -86,12 +90,12 @@ const char* nvmlErrorString(Return result) {
 }
 
 Return nvmlSystemGetDriverVersion(char* version, unsigned length) {
-  return on_driver(__func__, [&](Node& node) { return copy_text(node.scenario().driver, version, length); });
+  return on_driver(__func__, [&](Node& node) { return copy_text(node.driver_version(), version, length); });
 }
 
 Return nvmlSystemGetNVMLVersion(char* version, unsigned length) {
   return on_driver(__func__, [&](Node& node) {
-    return copy_text(std::to_string(node.scenario().cuda / 1000) + "." + node.scenario().driver, version, length);
+    return copy_text(std::to_string(node.scenario().cuda / 1000) + "." + node.driver_version(), version, length);
   });
 }
 

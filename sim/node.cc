@@ -37,6 +37,10 @@ Status Node::load() {
   return ok_status();
 }
 
+void Node::prepare() {
+  if (load().ok()) look_at_clock();
+}
+
 void Node::reset() {
   root_.reset();
   gpus_.clear();
@@ -82,6 +86,14 @@ bool Node::driver_loaded() const {
   return true;
 }
 
+const std::string& Node::driver_version() const {
+  const std::string* version = &scenario_->driver;
+  for (const Reload& reload : scenario_->reloads) {
+    if (now_ >= reload.back && !reload.driver.empty()) version = &reload.driver;
+  }
+  return *version;
+}
+
 unsigned Node::generation() const {
   unsigned count = 1;
   for (const Reload& reload : scenario_->reloads) count += now_ >= reload.back;
@@ -115,7 +127,8 @@ void Node::delay(const char* call) {
     std::lock_guard lock(mutex_);
     if (!scenario_ || clock_.is_virtual()) return;
     for (const CallLatency& latency : scenario_->latencies) {
-      if (latency.call == call) ms += latency.ms;
+      const Millis now = clock_.now();
+      if (latency.call == call && now >= latency.from && now < latency.until) ms += latency.ms;
     }
   }
   if (ms > 0) std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(ms));

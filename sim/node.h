@@ -53,6 +53,8 @@ class Node {
   // How long the real driver would take over this call. Sleeps without the mutex; not in virtual time.
   void delay(const char* call);
 
+  // The node is there, with its files, before anybody opens its driver. What is wrong with it init() says.
+  void prepare();
   nvml::Return init(const char* call);
   nvml::Return shutdown();
   void set_time(double seconds) { clock_.set(seconds); }
@@ -65,6 +67,7 @@ class Node {
 
   bool loaded() const { return scenario_ != nullptr; }
   const Scenario& scenario() const { return *scenario_; }
+  const std::string& driver_version() const;
   SimClock& clock() { return clock_; }
   Millis now() const { return now_; }
   unsigned long long wall_micros(Millis t) const { return static_cast<unsigned long long>(clock_.wall_micros(t)); }

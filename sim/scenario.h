@@ -112,6 +112,7 @@ struct AllocationSpec {
 struct Reload {
   Millis at = 0;
   Millis back = 0;
+  std::string driver;  // the version that comes; empty: the same
 };
 
 // What a call answers instead of the truth, on one GPU or on all.
@@ -126,6 +127,8 @@ struct CallFault {
 struct CallLatency {
   std::string call;
   double ms = 0;
+  Millis from = 0;
+  Millis until = kForever;
 };
 
 struct XidEvent {

@@ -99,7 +99,9 @@ struct EventReader {
   void reload(Millis at) {
     Millis lasts = 2000;
     reader.seconds("for", &lasts);
-    scenario->reloads.push_back({at, at + lasts});
+    Reload reload{at, at + lasts, {}};
+    reader.text("driver", &reload.driver);
+    scenario->reloads.push_back(std::move(reload));
   }
 
   void xid(Millis at) {

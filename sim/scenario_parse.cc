@@ -105,6 +105,8 @@ void parse_latencies(const YAML::Node& list, ParseFailure* failure, Scenario* ou
     reader.require("call");
     reader.text("call", &latency.call);
     reader.number("ms", &latency.ms, 0, 60000);
+    reader.seconds("from", &latency.from);
+    reader.seconds("until", &latency.until);
     reader.finish();
     out->latencies.push_back(latency);
   }

@@ -34,7 +34,8 @@ The books balance in every single scrape. For every GPU, to the millijoule:
     gpu_ledger_device_energy_joules_total
       = gpu_ledger_pod_energy_joules_total + gpu_ledger_slurm_job_energy_joules_total
       + gpu_ledger_container_energy_joules_total + gpu_ledger_host_energy_joules_total
-      + gpu_ledger_closed_energy_joules + gpu_ledger_device_unattributed_joules_total
+      + gpu_ledger_unknown_owner_energy_joules_total + gpu_ledger_closed_energy_joules
+      + gpu_ledger_device_unattributed_joules_total
 
 each summed over its other labels. `gpu_ledger_closed_energy_joules` has the owners whose own series have ended
 (`--owner-retention`, `--max-ended-owners`) or are left out (`--max-series`). It is a gauge: their joules were counted by

@@ -176,7 +176,7 @@ def waste_whom_to_ask():
 
 
 def health_now():
-    owners = ("gpu_ledger_(pod|slurm_job|container|host)_energy_joules_total|gpu_ledger_closed_energy_joules"
+    owners = ("gpu_ledger_(pod|slurm_job|container|host|unknown_owner)_energy_joules_total|gpu_ledger_closed_energy_joules"
               "|gpu_ledger_device_unattributed_joules_total")
     booked = f'{{__name__=~"{owners}",node=~"$node",instance=~"$instance"}}'
     measured = on_node("gpu_ledger_device_energy_joules_total")

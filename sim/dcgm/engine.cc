@@ -1,8 +1,11 @@
 #include "engine.h"
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <thread>
 
 #include "sample/dcgm/dcgm_value.h"
 
@@ -44,14 +47,30 @@ Value refusal(char type, dcgm::Return status) {
   return out;
 }
 
+std::atomic<Micros> clock_was_set_by = 0;
+
 Micros wall_now() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
-      .count();
+  return clock_was_set_by +
+         std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+             .count();
 }
 
 Engine& Engine::get() {
-  static Engine* const engine = new Engine;  // a thread that hangs in here may outlive main
+  static Engine* const engine = [] {
+    auto* const made = new Engine;  // a thread that hangs in here may outlive main
+    std::thread([made] { made->look_by_itself(); }).detach();
+    return made;
+  }();
   return *engine;
+}
+
+// What is watched is looked at also while nobody calls.
+void Engine::look_by_itself() {
+  for (;;) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const std::lock_guard lock(mutex);
+    if (connection != 0 && !on("dead") && !on("hang")) update();
+  }
 }
 
 bool Engine::on(const char* name) {
@@ -79,8 +98,11 @@ std::vector<dcgm::Entity> Engine::members(dcgm::Group group) {
 void Engine::keep(const Key& key, std::vector<Value> values) {
   auto& kept = memory[key];
   const auto& [kind, id, field] = key;
-  const Micros at = wall_now();  // one for all entries of a list
+  Micros at = wall_now();
   for (Value& value : values) {
+    // No two values of a field have one time: the entries of a list, which are read at once, lie 1 us apart.
+    const auto same = [&](const Value& other) { return other.at == at; };
+    while (std::any_of(kept.begin(), kept.end(), same)) ++at;
     value.at = at;
     if (field == 205 && value.status == dcgm::kOk) {
       dcgm::AccountingStats stats;
@@ -89,7 +111,9 @@ void Engine::keep(const Key& key, std::vector<Value> values) {
       const bool fresh = accounted.insert({id, {stats.pid, stats.startTimestamp}}).second || on("repeat_records");
       if (!fresh) continue;
     }
-    kept.push_back(std::move(value));
+    // By time, also where the clock was set back.
+    const auto later = [&](const Value& other) { return other.at > value.at; };
+    kept.insert(std::find_if(kept.begin(), kept.end(), later), std::move(value));
   }
   while (kept.size() > kMostKept) kept.pop_front();
 }
@@ -98,9 +122,10 @@ void Engine::update() {
   if (on("no_nvml") || !driver.open()) return;
   const Micros now = wall_now();
   for (auto& [key, watch] : watches) {
-    if (now < watch.next) continue;
+    if (now < watch.next && watch.next <= now + watch.every) continue;
     watch.next = now + watch.every;
     const auto& [kind, id, field] = key;
+    if (on("no_lists") && (field == 220 || field == 221)) continue;
     std::vector<Value> values = read_field(driver, kind, id, field);
     const bool gone = !values.empty() && values.front().status == dcgm::kNvmlNotLoaded;
     if (field == 205 && on("accounting_unsupported")) values = {refusal('b', dcgm::kNotSupported)};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -43,6 +44,7 @@ Value bytes(const T& content) {
   return value;
 }
 
+extern std::atomic<Micros> clock_was_set_by;
 Micros wall_now();
 
 struct MigEntity {
@@ -106,6 +108,7 @@ class Engine {
   void forget_client();
 
  private:
+  void look_by_itself();
   void keep(const Key& key, std::vector<Value> values);
 };
 

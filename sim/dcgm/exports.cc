@@ -337,7 +337,7 @@ Return dcgmEntitiesGetLatestValues(Handle handle, Entity entities[], unsigned co
   });
 }
 
-Return dcgmGetMultipleValuesForField(Handle handle, int gpu, FieldId field, int* count, long long start, long long,
+Return dcgmGetMultipleValuesForField(Handle handle, int gpu, FieldId field, int* count, long long start, long long end,
                                      int order, FieldValue_v1 values[]) {
   return with_engine("dcgmGetMultipleValuesForField", handle, [&](Engine& engine) {
     ++engine.seen["asked:" + std::to_string(field)];
@@ -350,7 +350,7 @@ Return dcgmGetMultipleValuesForField(Handle handle, int gpu, FieldId field, int*
     }
     std::vector<const Value*> found;
     for (const Value& value : kept->second) {
-      if (value.at >= start) found.push_back(&value);
+      if (value.at >= start && (end == 0 || value.at <= end)) found.push_back(&value);
     }
     if (order == kOrderDescending) found = {found.rbegin(), found.rend()};
     for (const Value* value : found) {
@@ -394,6 +394,7 @@ __attribute__((visibility("default"))) void dcgm_sim_set(const char* name, doubl
   Engine& engine = Engine::get();
   const std::lock_guard lock(engine.mutex);
   engine.settings[name] = value;
+  if (std::string_view(name) == "clock_set_by_s") clock_was_set_by = static_cast<Micros>(value * 1e6);
 }
 
 __attribute__((visibility("default"))) double dcgm_sim_seen(const char* name) {
@@ -407,6 +408,7 @@ __attribute__((visibility("default"))) void dcgm_sim_reset() {
   Engine& engine = Engine::get();
   const std::lock_guard lock(engine.mutex);
   engine.settings.clear();
+  clock_was_set_by = 0;
   engine.seen.clear();
   engine.forget_client();
   engine.connection = 0;

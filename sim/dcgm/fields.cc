@@ -47,6 +47,8 @@ Value driver_field(Driver& driver, Device device, unsigned id) {
   value.fieldId = id;
   const nvml::Return result = driver.fn().nvmlDeviceGetFieldValues.pointer(device, 1, &value);
   if (result != nvml::kSuccess) return refusal('i', driver.translate(result));
+  // The one field whose own result the engine does not look at.
+  if (id == nvml::kFieldMemoryTemperature) return integer(value.nvmlReturn == nvml::kSuccess ? value.value.uiVal : 0);
   if (value.nvmlReturn != nvml::kSuccess) return refusal('i', driver.translate(value.nvmlReturn));
   const bool small = value.valueType == nvml::kValueUnsignedInt;
   return integer(small ? value.value.uiVal : value.value.ullVal);
@@ -126,8 +128,9 @@ Value description(Driver& driver, Device device, unsigned gpu, FieldId field) {
     case 55: return plain(driver, fn.nvmlDeviceGetMinorNumber.pointer(device, &value), gpu);
     case 57: return text_of(driver, fn.nvmlDeviceGetPciInfo_v3.pointer(device, &pci), pci.busId);
     case 67: {
+      // Also of a GPU that has no MIG the engine says that it is off.
       const nvml::Return result = fn.nvmlDeviceGetMigMode.pointer(device, &value, &pending);
-      return plain(driver, result, value);
+      return integer(result == nvml::kSuccess ? value : 0);
     }
     default: {
       const nvml::Return result = fn.nvmlDeviceGetEnforcedPowerLimit.pointer(device, &value);

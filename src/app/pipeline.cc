@@ -133,6 +133,7 @@ void Pipeline::log_changes(const Cycle& cycle) {
     return !up ? LogLevel::kWarn : cycle.number == 1 ? LogLevel::kDebug : LogLevel::kInfo;
   };
   for (const SourceHealth& source : cycle.sources) {
+    if (source.undecided) continue;  // else the reason that follows would be no change of state
     const std::string message = source.up ? "source works" : "source fails: " + source.reason;
     states_.update(source.source, source.up ? "up" : "down", message, level(source.up));
   }

@@ -47,8 +47,8 @@ class Pipeline {
   void serve_upstream(std::unique_ptr<Upstream> upstream) { upstream_ = std::move(upstream); }
 
   std::shared_ptr<const Snapshot> run_cycle();
-  // A short look between two cycles.
-  void glance() { source_->glance(); }
+  // A short look between two cycles. Who is new is asked at once who it is: by the next cycle it may be gone.
+  void glance() { resolver_->meet_early(source_->glance(), clock_.now().steady); }
 
   void change(const BookingRules& rules, PipelineOptions options);
   void release_gpus();

@@ -74,6 +74,7 @@ std::string owner_text(const Owner& owner) {
     case OwnerKind::kContainer:
       return owner.runtime + " " +
              (owner.container.empty() ? owner.container_id.str().substr(0, 12) : owner.container.str());
+    case OwnerKind::kUnknown: return "unknown";
     case OwnerKind::kHost: break;
   }
   return owner.unit.empty() ? "host" : owner.unit;

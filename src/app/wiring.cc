@@ -9,6 +9,7 @@
 #include "app/directory.h"
 #include "app/exact_time.h"
 #include "base/version.h"
+#include "sample/patient_source.h"
 
 namespace gpuledger::app {
 namespace {
@@ -17,6 +18,9 @@ constexpr const char* kGpusFolder = "/driver/nvidia/gpus";  // below --proc-root
 
 // The first cycle comes without names rather than late.
 constexpr Nanoseconds kPatienceWithNames = std::chrono::seconds(3);
+
+// Longer than a driver takes that has to wake its GPUs one after the other.
+constexpr Nanoseconds kPatienceWithDriverAtStart = std::chrono::seconds(10);
 
 // Of GPUs with a model, whoever named them.
 template <typename Gpus>
@@ -42,6 +46,14 @@ Error driver_error(const Config& config, const SimNode* sim, Error error) {
   return error;
 }
 
+Readings readings_for(const Config& config) {
+  const auto shown = [&](const char* collector) { return config.collectors.contains(collector); };
+  Readings readings;
+  readings.vitals = shown("device") || shown("dcgm") || shown("dcgm-modern");
+  readings.pcie_traffic = config.dcgm_pcie_throughput && shown("dcgm");
+  return readings;
+}
+
 struct OpenSource {
   std::unique_ptr<SimNode> sim;
   std::unique_ptr<GpuSource> source;
@@ -49,14 +61,14 @@ struct OpenSource {
 };
 
 // An engine that does not answer is waited for only where nobody else knows the GPUs.
-Result<OpenSource> open_dcgm(const Config& config, Result<OpenDriver> driver, const Clock& clock) {
+Result<OpenSource> open_dcgm(const Config& config, Result<OpenSource> driver, const Clock& clock) {
   std::unique_ptr<GpuSource> nvml;
   if (driver.ok()) nvml = std::move(driver->source);
   auto source = dcgm::DcgmSource::open(dcgm_options(config), std::move(nvml), clock);
   if (!source.ok()) return source.error();
   OpenSource open;
   if (driver.ok()) {
-    open.summary = summarise(driver->probe.gpus, driver->probe.driver);
+    open.summary = driver->summary;
   } else {
     const auto gpus = (*source)->wait_for_gpus(kPatienceWithEngine);
     if (!gpus.ok()) {
@@ -69,12 +81,57 @@ Result<OpenSource> open_dcgm(const Config& config, Result<OpenDriver> driver, co
   return open;
 }
 
+struct DriverLibrary {
+  std::unique_ptr<SimNode> sim;
+  std::string path;  // empty: as the loader finds it
+};
+
+Result<DriverLibrary> find_library(const Config& config) {
+  DriverLibrary library{nullptr, config.nvml_library};
+  if (config.backend == Backend::kSim) {
+    auto sim = SimNode::prepare(config.sim_scenario, config.nvml_library);
+    if (!sim.ok()) return sim.error();
+    library.sim = std::move(*sim);
+    library.path = library.sim->library();
+  }
+  return library;
+}
+
+nvml::NvmlSourceOptions nvml_options(const Config& config, const std::string& library) {
+  nvml::NvmlSourceOptions options;
+  options.library = library;
+  options.gpu_devices = config.gpu_devices;
+  options.sample_interval = config.sample_interval;
+  options.readings = readings_for(config);
+  return options;
+}
+
+// A driver that hangs is no reason not to serve: it is waited for while everything else goes on.
+Result<OpenSource> open_patiently(const Config& config, const Clock& clock) {
+  auto library = find_library(config);
+  if (!library.ok()) return library.error();
+  const auto make = [&](const Clock& own) { return nvml::make_nvml_source(nvml_options(config, library->path), own); };
+  auto source = std::make_unique<PatientSource>(make, "nvml", config.sample_interval, clock);
+  const auto probe = std::make_shared<std::optional<Result<nvml::NvmlProbe>>>();
+  const bool answered =
+      source->attempt([probe](GpuSource& nvml) { probe->emplace(static_cast<nvml::NvmlSource&>(nvml).probe()); },
+                      kPatienceWithDriverAtStart);
+  OpenSource open;
+  if (!answered) {
+    open.summary = "not known yet: the driver does not answer";
+  } else if (!(*probe)->ok()) {
+    return driver_error(config, library->sim.get(), (*probe)->error());
+  } else {
+    open.summary = summarise((**probe)->gpus, (**probe)->driver);
+  }
+  open.sim = std::move(library->sim);
+  open.source = std::move(source);
+  return open;
+}
+
 Result<OpenSource> open_source(const Config& config, const Clock& clock) {
-  auto driver = open_driver(config, clock);
-  if (config.backend == Backend::kDcgm) return open_dcgm(config, std::move(driver), clock);
-  if (!driver.ok()) return driver.error();
-  return OpenSource{std::move(driver->sim), std::move(driver->source),
-                    summarise(driver->probe.gpus, driver->probe.driver)};
+  auto driver = open_patiently(config, clock);
+  return config.backend == Backend::kDcgm ? open_dcgm(config, std::move(driver), clock) : std::move(driver);
 }
 
 Result<OpenSource> open_source_with_exact_time(const Config& config, const Clock& clock) {
@@ -86,14 +143,6 @@ Result<OpenSource> open_source_with_exact_time(const Config& config, const Clock
   if (!source.ok()) return source.error();
   open->source = std::move(*source);
   return open;
-}
-
-Readings readings_for(const Config& config) {
-  const auto shown = [&](const char* collector) { return config.collectors.contains(collector); };
-  Readings readings;
-  readings.vitals = shown("device") || shown("dcgm") || shown("dcgm-modern");
-  readings.pcie_traffic = config.dcgm_pcie_throughput && shown("dcgm");
-  return readings;
 }
 
 // As DCGM's exporter: the name of the machine where nobody gave the node's.
@@ -157,20 +206,12 @@ dcgm::DcgmSourceOptions dcgm_options(const Config& config) {
 }
 
 Result<OpenDriver> open_driver(const Config& config, const Clock& clock) {
+  auto library = find_library(config);
+  if (!library.ok()) return library.error();
   OpenDriver driver;
-  driver.library = config.nvml_library;
-  if (config.backend == Backend::kSim) {
-    auto sim = SimNode::prepare(config.sim_scenario, config.nvml_library);
-    if (!sim.ok()) return sim.error();
-    driver.sim = std::move(*sim);
-    driver.library = driver.sim->library();
-  }
-  nvml::NvmlSourceOptions options;
-  options.library = driver.library;
-  options.gpu_devices = config.gpu_devices;
-  options.sample_interval = config.sample_interval;
-  options.readings = readings_for(config);
-  driver.source = nvml::make_nvml_source(std::move(options), clock);
+  driver.sim = std::move(library->sim);
+  driver.library = library->path;
+  driver.source = nvml::make_nvml_source(nvml_options(config, driver.library), clock);
   auto probe = driver.source->probe();
   if (!probe.ok()) return driver_error(config, driver.sim.get(), probe.error());
   driver.probe = std::move(*probe);

@@ -1,12 +1,15 @@
 #pragma once
 
+#include <time.h>
+
 #include <chrono>
 
 namespace gpuledger {
 
 using Nanoseconds = std::chrono::nanoseconds;
 
-// Both clocks read at one moment: steady for intervals, wall (since 1970) for what people and the driver see.
+// Both clocks read at one moment: steady for intervals, wall (since 1970) for what people and the driver see. Steady
+// time goes on while the machine is suspended, as the GPU's energy may.
 struct Timestamp {
   Nanoseconds steady{0};
   Nanoseconds wall{0};
@@ -21,7 +24,9 @@ class Clock {
 class SystemClock final : public Clock {
  public:
   Timestamp now() const override {
-    return {std::chrono::steady_clock::now().time_since_epoch(),
+    timespec boot{};
+    clock_gettime(CLOCK_BOOTTIME, &boot);
+    return {std::chrono::seconds(boot.tv_sec) + Nanoseconds(boot.tv_nsec),
             std::chrono::duration_cast<Nanoseconds>(std::chrono::system_clock::now().time_since_epoch())};
   }
 };

@@ -77,8 +77,8 @@ constexpr Family kCatalog[] = {
      emit_list_memory_utilization},
     {"device", "gpu_ledger_device_info", MetricType::kGauge, "",
      "gpu uuid model pci_bus_id driver mig_mode energy_source accounting_mode",
-     "A GPU, always 1. mig_mode is enabled, disabled or unsupported; energy_source is counter or "
-     "power_integral.",
+     "A GPU, always 1. mig_mode is enabled, disabled or unsupported, and absent where DCGM alone is asked and says "
+     "that it is off; energy_source is counter or power_integral.",
      emit_device_info},
     {"device", "gpu_ledger_device_up", MetricType::kGauge, "", "gpu uuid",
      "1 while the GPU answers, 0 while it is lost.", emit_device_up},
@@ -204,10 +204,18 @@ constexpr Family kCatalog[] = {
     {"pod", "gpu_ledger_host_gpu_seconds_total", MetricType::kCounter, "seconds", "unit user gpu",
      "Time all processes, living and gone, that belong to no pod, Slurm job or container kept the GPU busy.",
      emit_host_gpu_seconds},
+    {"pod", "gpu_ledger_unknown_owner_energy_joules_total", MetricType::kCounter, "joules", "gpu energy_estimated",
+     "Energy of processes that were gone before their owner could be read. They may belong to a pod, a Slurm job, a "
+     "container or the host.",
+     emit_unknown_energy},
+    {"pod", "gpu_ledger_unknown_owner_energy_standard_error_joules", MetricType::kGauge, "joules", "gpu", kOwnerError,
+     emit_unknown_energy_error},
+    {"pod", "gpu_ledger_unknown_owner_gpu_seconds_total", MetricType::kCounter, "seconds", "gpu",
+     "Time processes that were gone before their owner could be read kept the GPU busy.", emit_unknown_gpu_seconds},
     {"pod", "gpu_ledger_closed_energy_joules", MetricType::kGauge, "joules", "kind namespace gpu energy_estimated",
      "Energy of owners that have no series of their own any more: they ended and --owner-retention is over, or "
      "--max-ended-owners or --max-series left them out. A gauge, because owners come and go: increase() over the "
-     "owners' counters has their joules already. kind is pod, slurm_job, container or host.",
+     "owners' counters has their joules already. kind is pod, slurm_job, container, host or unknown.",
      emit_closed_energy},
     {"pod", "gpu_ledger_closed_gpu_seconds", MetricType::kGauge, "seconds", "kind namespace gpu",
      "Time on the GPU of owners that have no series of their own any more.", emit_closed_gpu_seconds},

@@ -81,6 +81,9 @@ void emit_container_gpu_seconds(const View& view, TextWriter& out);
 void emit_host_energy(const View& view, TextWriter& out);
 void emit_host_energy_error(const View& view, TextWriter& out);
 void emit_host_gpu_seconds(const View& view, TextWriter& out);
+void emit_unknown_energy(const View& view, TextWriter& out);
+void emit_unknown_energy_error(const View& view, TextWriter& out);
+void emit_unknown_gpu_seconds(const View& view, TextWriter& out);
 
 void emit_closed_energy(const View& view, TextWriter& out);
 void emit_closed_gpu_seconds(const View& view, TextWriter& out);

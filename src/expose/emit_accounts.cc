@@ -146,6 +146,18 @@ void emit_host_gpu_seconds(const View& view, TextWriter& out) {
   add_owner_gpu_seconds(view, out, OwnerKind::kHost);
 }
 
+void emit_unknown_energy(const View& view, TextWriter& out) {
+  add_owner_energy(view, out, OwnerKind::kUnknown);
+}
+
+void emit_unknown_energy_error(const View& view, TextWriter& out) {
+  add_owner_energy_error(view, out, OwnerKind::kUnknown);
+}
+
+void emit_unknown_gpu_seconds(const View& view, TextWriter& out) {
+  add_owner_gpu_seconds(view, out, OwnerKind::kUnknown);
+}
+
 void emit_closed_energy(const View& view, TextWriter& out) {
   for (const auto& [key, booked] : view.closed) add_booked_energy(out, closed_labels(view, key), booked);
 }

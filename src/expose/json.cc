@@ -89,7 +89,7 @@ void write_device(JsonText& json, const DeviceSeries& device, Nanoseconds now) {
     for (const MigInstance& instance : description.mig) write_mig(json, instance);
     json.close(']');
   }
-  json.field("mig_mode", mig_mode_name(description));
+  json.field_if_any("mig_mode", mig_mode_name(description));
   json.field("model", std::string_view(description.model));
   json.field_if_any("pci_bus_id", description.pci_bus_id);
   if (description.power_limit) json.field("power_limit_watts", description.power_limit->watts());
@@ -136,6 +136,7 @@ void write_process(JsonText& json, const ProcessAccount& account) {
   json.field("name", std::string_view(identity.name));
   json.field_if_any("namespace", owner.name_space);
   json.field("owner", owner_kind_name(owner.kind));
+  if (identity.owner_inferred) json.field("owner_inferred", true);
   json.field("pid", identity.key.pid);
   json.field_if_any("pod", owner.pod);
   json.field_if_any("pod_uid", owner.pod_uid);

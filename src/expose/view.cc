@@ -103,6 +103,7 @@ std::string owner_labels(const View& view, const OwnerAccount& account) {
       labels.add("runtime", owner.runtime).add("container_id", owner.container_id).add("container", owner.container);
       break;
     case OwnerKind::kHost: labels.add("unit", owner.unit).add("user", owner.user); break;
+    case OwnerKind::kUnknown: break;
   }
   return labels.add("gpu", account.gpu_index).take();
 }

@@ -32,11 +32,14 @@ inline std::string_view owner_kind_name(OwnerKind kind) {
     case OwnerKind::kSlurmJob: return "slurm_job";
     case OwnerKind::kContainer: return "container";
     case OwnerKind::kHost: return "host";
+    case OwnerKind::kUnknown: return "unknown";
   }
-  return "host";
+  return "unknown";
 }
 
+// Empty: nobody can say.
 inline std::string_view mig_mode_name(const DeviceDescription& description) {
+  if (!description.mig_known) return "";
   if (!description.mig_enabled) return "unsupported";
   return *description.mig_enabled ? "enabled" : "disabled";
 }

@@ -126,6 +126,22 @@ std::vector<Allocation> join_allocations(const GrantView& grants, const PodView*
   return found;
 }
 
+std::optional<Allocation> sole_pod(const std::vector<Allocation>& allocations, const GpuUuid& gpu) {
+  std::optional<Allocation> holder;
+  for (const Allocation& allocation : allocations) {
+    if (allocation.gpu != gpu) continue;
+    if (!allocation.mig_uuid.empty()) return std::nullopt;
+    if (!holder) {
+      holder = allocation;
+    } else if (holder->name_space != allocation.name_space || holder->pod != allocation.pod) {
+      return std::nullopt;
+    } else if (holder->container != allocation.container) {
+      holder->container.clear();
+    }
+  }
+  return holder;
+}
+
 const Allocation* sole_holder(const std::vector<Allocation>& allocations, const GpuUuid& gpu) {
   const Allocation* holder = nullptr;
   for (const Allocation& allocation : allocations) {

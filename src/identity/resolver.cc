@@ -54,8 +54,12 @@ std::shared_ptr<const IdentityMap> Resolver::resolve(const SampleBatch& batch) {
   for (const Pid pid : last_pids_) {
     if (!view_.host_pids) break;  // the same number is somebody else here: nobody is better than the wrong one
     const auto it = known_.find(pid);
-    if (it == known_.end() || is_young(it->second, batch)) {
-      meet(pid, batch);
+    if (it != known_.end() && it->second.met_early) {
+      it->second.met_early = false;
+      if (renamed) give_name(it->second);
+      changed_ = true;
+    } else if (it == known_.end() || is_young(it->second, batch)) {
+      meet(pid, batch.at.steady);
     } else if (has_ended(pid, it->second, ended)) {
       forget(pid);
     } else {
@@ -138,7 +142,21 @@ void Resolver::forget(Pid pid) {
   changed_ = true;
 }
 
-void Resolver::meet(Pid pid, const SampleBatch& batch) {
+void Resolver::meet_early(const std::vector<Pid>& pids, Nanoseconds now) {
+  if (!view_.host_pids) return;
+  bool unnamed = false;
+  for (const Pid pid : pids) {
+    if (known_.contains(pid) || gone_.contains(pid)) continue;
+    meet(pid, now);
+    const auto met = known_.find(pid);
+    if (met == known_.end()) continue;
+    met->second.met_early = true;
+    unnamed |= met->second.naming != Naming::kComplete;
+  }
+  if (unnamed) ask_for_names();
+}
+
+void Resolver::meet(Pid pid, Nanoseconds now) {
   const auto before = known_.find(pid);
   const bool watched = before != known_.end() && before->second.watched ? true : watch_.add(pid);
   auto read = read_process(pid);
@@ -153,8 +171,8 @@ void Resolver::meet(Pid pid, const SampleBatch& batch) {
   const bool same = before != known_.end() && before->second.identity.key == read->identity.key;
   // A reused pid: the watch holds the one who left.
   read->watched = same || before == known_.end() ? watched : watch_.add(pid);
-  read->last_read = batch.at.steady;
-  read->first_read = same ? before->second.first_read : batch.at.steady;
+  read->last_read = now;
+  read->first_read = same ? before->second.first_read : now;
   if (!read->home_is_read && same) read->home = before->second.home;
   give_name(*read);
   // Most look as they did a minute ago.

@@ -24,6 +24,10 @@ class Resolver {
   // The same object as last time when nothing has changed, which is how a crowded node costs next to nothing.
   std::shared_ptr<const IdentityMap> resolve(const SampleBatch& batch);
 
+  // Between two batches: reads those who are new. The next batch that names one of them has its owner, though it may be
+  // over by then.
+  void meet_early(const std::vector<Pid>& pids, Nanoseconds now);
+
   // How /proc and each of the sources are doing.
   std::vector<SourceHealth> health() const;
   // Before the first batch: until every source has answered or failed, or the patience is over. Without it the first
@@ -40,6 +44,7 @@ class Resolver {
     bool home_is_read = false;  // false: its cgroups could not be read
     bool watched = false;
     std::optional<ProcReader::Stamp> stamp;  // of who cannot be watched; no younger than the rest
+    bool met_early = false;                  // and not handed on yet
   };
 
   // Reads name and home between two looks at the start time, so that a pid that changes hands midway is never given
@@ -51,7 +56,7 @@ class Resolver {
   bool has_ended(Pid pid, Known& known, const std::set<Pid>& ended) const;
   bool is_young(const Known& known, const SampleBatch& batch) const;
   void read_name_again(Known& known, const SampleBatch& batch);
-  void meet(Pid pid, const SampleBatch& batch);
+  void meet(Pid pid, Nanoseconds now);
   void forget(Pid pid);
   bool take_names();
   void infer_pods(const SampleBatch& batch);

@@ -32,16 +32,18 @@ std::shared_ptr<const IdentityMap> Resolver::write_map(const SampleBatch& batch)
   return map;
 }
 
-// Gone before anybody could look. Whose it was can still be certain: the GPU was one container's alone.
+// Gone before anybody could look. Whose it was can still be inferred: the GPU was given to one pod alone.
 ProcessIdentity Resolver::stranger(Pid pid, const SampleBatch& batch) const {
   ProcessIdentity identity;
   identity.key.pid = pid;
   identity.name = "unknown";
+  identity.owner.kind = OwnerKind::kUnknown;
   for (const DeviceSample& device : batch.devices) {
     const auto is_it = [&](const ProcessSample& process) { return process.pid == pid; };
     if (!device.description || std::none_of(device.processes.begin(), device.processes.end(), is_it)) continue;
-    const Allocation* const holder = sole_holder(allocations_, device.description->uuid);
+    const auto holder = sole_pod(allocations_, device.description->uuid);
     if (!holder) break;
+    identity.owner_inferred = true;
     identity.owner.kind = OwnerKind::kPod;
     identity.owner.name_space = holder->name_space;
     identity.owner.pod = holder->pod;

@@ -11,8 +11,9 @@
 
 namespace gpuledger {
 
-// The first that fits of pod, Slurm job, container, host: every joule of a process is booked to exactly one.
-enum class OwnerKind { kPod, kSlurmJob, kContainer, kHost };
+// The first that fits of pod, Slurm job, container, host: every joule of a process is booked to exactly one. Unknown:
+// the process was gone before anybody could read whose it was, so it may have been any of them.
+enum class OwnerKind { kPod, kSlurmJob, kContainer, kHost, kUnknown };
 
 // Who pays. Equal owners share one account. Fields that do not belong to the kind are empty.
 struct Owner {
@@ -36,6 +37,7 @@ struct ProcessIdentity {
   std::optional<double> start_time_seconds;  // since 1970
   Name container_id;                         // whatever the owner is
   Owner owner;
+  bool owner_inferred = false;  // from who was given the GPU; nobody could read the process itself
   friend bool operator==(const ProcessIdentity&, const ProcessIdentity&) = default;
 };
 

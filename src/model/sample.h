@@ -41,7 +41,8 @@ struct DeviceDescription {
   std::string pci_bus_id;
   std::string driver;
   EnergySource energy_source = EnergySource::kCounter;
-  std::optional<bool> mig_enabled;  // empty: a GPU that has no MIG
+  std::optional<bool> mig_enabled;  // empty: a GPU that has no MIG, or nobody can say
+  bool mig_known = true;            // false: whether it has MIG, nobody can say
   std::optional<bool> accounting_enabled;
   std::optional<Power> power_limit;
   std::vector<MigInstance> mig;
@@ -103,7 +104,8 @@ enum class UtilizationState {
 
 struct DeviceSample {
   std::shared_ptr<const DeviceDescription> description;
-  bool up = false;  // false: lost or not answering; everything below but the Xids is empty
+  bool up = false;                   // false: lost or not answering; everything below but the Xids is empty
+  std::optional<Timestamp> read_at;  // when its energy was read; empty: with the batch
   std::optional<Energy> energy_counter;
   std::optional<Power> power;
   std::optional<Ratio> gpu_utilization;
@@ -133,6 +135,7 @@ struct SourceHealth {
   bool up = false;
   std::string reason;                      // why not
   std::map<std::string, uint64_t> errors;  // since start, by code name
+  bool undecided = false;                  // asked for the first time, and has not answered yet
 };
 
 // Cumulative histogram of call or cycle times. Bounds are shared by all, so that they add up. They are few because each
@@ -153,7 +156,7 @@ struct DurationHistogram {
 };
 
 struct SampleBatch {
-  Timestamp at;
+  Timestamp at;                    // no GPU was read later
   bool processes_scanned = false;  // the process lists were read anew for this batch
   std::vector<DeviceSample> devices;
   SourceHealth health;

@@ -14,9 +14,10 @@ class GpuSource {
   // scan_processes: read the process lists anew; also done when an unknown pid shows up.
   virtual SampleBatch sample(bool scan_processes) = 0;
 
-  // A short look at who is there and what is busy, between two samples; the next sample hands on what was seen. Nothing
-  // for a source that cannot look so often.
-  virtual void glance() {}
+  // A short look at who is there and what is busy, between two samples; the next sample hands on what was seen. Tells
+  // who is there, so that those who will be gone by then can be asked who they are. Nobody for a source that cannot
+  // look so often.
+  virtual std::vector<Pid> glance() { return {}; }
 
   // How often sample() is called from now on. Nothing for a source that does not care.
   virtual void change_interval(Nanoseconds /*sample_interval*/) {}

@@ -23,13 +23,13 @@ DEVICE = "gpu_ledger_device_energy_joules_total"
 class Ledger(harness.Ledger):
     """Not the simulated backend: both libraries are named, and both are loaded as NVIDIA's would be."""
 
-    def __init__(self, folder, *arguments, nvml=True, ready=True):
+    def __init__(self, folder, *arguments, nvml=True, ready=True, node=SCENARIO, pace=harness.FAST):
         root = folder / "node"
         root.mkdir(exist_ok=True)
         (root / "proc").mkdir(exist_ok=True)
         self.control = folder / "control"
         scenario = folder / "scenario.yaml"
-        scenario.write_text(SCENARIO, encoding="utf-8")
+        scenario.write_text(node, encoding="utf-8")
         driver = harness.SIM / "libnvidia-ml.so.1" if nvml else pathlib.Path("/nowhere/libnvidia-ml.so.1")
         environment = {"NVML_SIM_SCENARIO": str(scenario), "DCGM_SIM_CONTROL": str(self.control),
                        "GPU_LEDGER_SIM_ROOT": str(root)}
@@ -37,7 +37,7 @@ class Ledger(harness.Ledger):
         harness.Program.__init__(self, [
             harness.BINARY, "serve", "--backend=dcgm", f"--listen-address=127.0.0.1:{self.port}",
             f"--nvml-library={driver}", f"--dcgm-library={harness.SIM / 'dcgm/libdcgm.so.4'}",
-            f"--proc-root={root / 'proc'}", "--kubernetes-enabled=false", *harness.FAST, *arguments], environment)
+            f"--proc-root={root / 'proc'}", "--kubernetes-enabled=false", *pace, *arguments], environment)
         if ready:
             harness.wait_until(self.is_ready, 15, "a first snapshot")
 
@@ -121,6 +121,40 @@ class DcgmTest(harness.Case):
             ledger.tell(dead=0)
             harness.wait_until(lambda: ledger.metrics().value("gpu_ledger_device_up", gpu="0") == 1, 15, "them back")
             self.watch(ledger, 1)
+
+    def test_alone_those_who_take_turns_pay_by_time(self):
+        jobs = "".join(f"  - {{pid: {4101 + i}, name: job, gpus: [0], memory: 4GiB, load: gemm, "
+                       f"start: {2 + 2.37 * i:.2f}, end: {4.27 + 2.37 * i:.2f}}}\n" for i in range(6))
+        node = "gpus: [{model: A100-80GB}]\nprocesses:\n" + jobs
+        with Ledger(self.folder, nvml=False, node=node, pace=()) as ledger:
+            metrics = self.watch(ledger, 18)
+            energy = "my_gpu_process_energy_joules_total"
+            self.assertEqual({labels["pid"] for labels, _ in metrics.find(energy)}, {str(4101 + i) for i in range(6)})
+            unseen = metrics.value("gpu_ledger_device_unattributed_joules_total", gpu="0", reason="unseen")
+            total = metrics.value(DEVICE, gpu="0")
+            print(f"unseen: {unseen:.0f} of {total:.0f} J")
+            self.assertLess(unseen, 0.04 * total)
+            # They all did the same.
+            joules = [metrics.total(energy, pid=str(4101 + i)) for i in range(6)]
+            self.assertLess(max(joules) - min(joules), 0.2 * max(joules), joules)
+
+    def test_alone_nobody_is_charged_for_two(self):
+        node = """
+gpus: [{model: A100-80GB}]
+processes:
+  - {pid: 4101, name: train, gpus: [0], memory: 40GiB, load: gemm}
+  - {pid: 4102, name: serve, gpus: [0], memory: 20GiB, load: decode}
+"""
+        with Ledger(self.folder, nvml=False, node=node) as ledger:
+            metrics = self.watch(ledger, 4)
+            self.assertEqual(metrics.total("my_gpu_process_energy_joules_total", gpu="0"), 0)
+            self.assertEqual(len(metrics.find("my_gpu_process_active", gpu="0")), 2)
+
+    def test_the_log_says_why_an_engine_cannot_be_reached(self):
+        (self.folder / "control").write_text("dead 1\n", encoding="utf-8")
+        with Ledger(self.folder) as ledger:
+            harness.wait_until(lambda: "127.0.0.1:5555" in ledger.log(), 10, "the reason in the log")
+            self.assertIn("is nv-hostengine running?", ledger.log())
 
     def doctor(self, *arguments, nvml="libnvidia-ml.so.1", **control):
         (self.folder / "control").write_text("".join(f"{key} {value}\n" for key, value in control.items()))

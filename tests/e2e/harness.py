@@ -200,7 +200,8 @@ class Metrics:
 
     def imbalance(self):
         """For every GPU: joules of the device minus those of owners and reasons. Zero, if the books balance."""
-        owners = [f"gpu_ledger_{kind}_energy_joules_total" for kind in ("pod", "slurm_job", "container", "host")]
+        owners = [f"gpu_ledger_{kind}_energy_joules_total" for kind in ("pod", "slurm_job", "container", "host",
+                                                                         "unknown_owner")]
         owners.append("gpu_ledger_closed_energy_joules")
         rest = {}
         for labels, value in self.find("gpu_ledger_device_energy_joules_total"):

@@ -44,7 +44,7 @@ PASSWORD_HASH = "$2b$05$abcdefghijklmnopqrstuuzm9xGwIXAkuOSXHcjtaMPml2p1jKcIi"  
 
 BALANCE = """
 sum by (gpu) (gpu_ledger_device_energy_joules_total{job="direct"})
-- sum by (gpu) ({__name__=~"gpu_ledger_(pod|slurm_job|container|host)_energy_joules_total|gpu_ledger_closed_energy_joules|gpu_ledger_device_unattributed_joules_total", job="direct"})
+- sum by (gpu) ({__name__=~"gpu_ledger_(pod|slurm_job|container|host|unknown_owner)_energy_joules_total|gpu_ledger_closed_energy_joules|gpu_ledger_device_unattributed_joules_total", job="direct"})
 """
 
 

@@ -35,7 +35,7 @@ MISTAKES = [
         "unless (\n            max by (cluster, node, gpu, uuid, xid) (gpu_ledger_xid_errors_total{xid!~",
     ),
     ("alerts.yml", "[1d] offset 15m", "[1m] offset 15m"),
-    ("alerts.yml", "|container|host)_energy", "|container)_energy"),
+    ("alerts.yml", "|container|host|unknown_owner)_energy", "|container|unknown_owner)_energy"),
     ("alerts.yml", "or 0 * sum by", "or sum by"),
     ("alerts.yml", "gpu_ledger_device_up == 1", "gpu_ledger_device_up == 0"),
     ("alerts.yml", "unless on (instance, node) gpu_ledger_source_up", "and on (instance, node) gpu_ledger_source_up"),

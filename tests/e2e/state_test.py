@@ -67,9 +67,10 @@ class StateTest(harness.Case):
             # At full load an H200 draws hundreds of watts, and an idle T4 its ten.
             self.assertGreater(grown["0"], 200 * gap)
             self.assertGreater(grown["3"], 5 * gap)
-            # Alone before and after: all of it, as measured.
-            alone = after.value(ENERGY, pid="4101", energy_estimated="false")
+            # Alone before and after: all of it, and the gap as estimated, for nobody looked.
+            alone = after.total(ENERGY, pid="4101")
             self.assertAlmostEqual(alone, after.value(DEVICE, gpu="0") - after.total(REASON, gpu="0"), places=3)
+            self.assertGreater(after.value(ENERGY, pid="4101", energy_estimated="true"), 200 * gap)
             self.assertEqual(before.total(REASON, gpu="0"), after.total(REASON, gpu="0"))
             # Two who shared: estimated, and nothing left over.
             shared = after.total(ENERGY, gpu="1") - before.total(ENERGY, gpu="1")

@@ -41,7 +41,7 @@ def imbalance(samples):
         if name == "gpu_ledger_device_energy_joules_total":
             books[gpu] = books.get(gpu, 0) + micro(value)
         elif name == "gpu_ledger_device_unattributed_joules_total" or re.fullmatch(
-            r"gpu_ledger_(pod|slurm_job|container|host)_energy_joules_total|gpu_ledger_closed_energy_joules", name
+            r"gpu_ledger_(pod|slurm_job|container|host|unknown_owner)_energy_joules_total|gpu_ledger_closed_energy_joules", name
         ):
             books[gpu] = books.get(gpu, 0) - micro(value)
     return books

@@ -43,6 +43,8 @@ class NeverFalls {
     for (const DeviceAccount& device : ledger.devices) {
       const std::string& gpu = device.description->uuid.text;
       rise(gpu + "/measured", device.measured.microjoules());
+      // What is shown as the GPU's own counter.
+      if (device.counted_before) rise(gpu + "/shown", (*device.counted_before + device.measured).microjoules());
       for (size_t i = 0; i < kReasonCount; ++i) {
         rise(gpu + "/reason" + std::to_string(i), device.unattributed[i].microjoules());
       }

@@ -20,6 +20,8 @@ constexpr double kResidentOfLimit = 0.18;
 constexpr Nanoseconds kDebtAfterExit = std::chrono::seconds(60);
 // A counter that is refreshed every 100 ms may show up to that much more time than has passed.
 constexpr Nanoseconds kCounterRefresh = std::chrono::milliseconds(200);
+// Lists of who is there are as far apart: a change of hands within one looks like a moment together.
+constexpr Nanoseconds kListPeriod = std::chrono::milliseconds(100);
 // Short peaks go over the enforced limit; nothing draws a quarter more for a whole step.
 constexpr double kPeakOverLimit = 1.25;
 
@@ -50,7 +52,7 @@ bool DeviceBook::book(const EnergyMeter::Step& step, const Present& present, con
   // A GPU or driver that was away brings back no memory of who worked.
   const Nanoseconds memory = down_since_ ? Nanoseconds(0) : kUtilizationMemory;
   if (step.time > std::max(memory, 2 * rules.sample_interval)) {
-    book_to_reason(step.energy, Reason::kExporterDown);
+    book_stall(step, present, rules);
     return false;
   }
   if (present.who.empty()) {
@@ -78,7 +80,8 @@ void DeviceBook::book_to_tenants(const EnergyMeter::Step& step, const Present& p
       quiet(sample, present) ? step.energy : std::min(step.energy, energy_of(static_power(rules), step.time));
   const Energy dynamic = step.energy - fixed;
   const bool separate = rules.static_power == StaticPower::kSeparate;
-  const auto shares = gpu_time_shares(sample.utilization, present.tenants);
+  auto shares = gpu_time_shares(sample.utilization, present.tenants);
+  if (!shares) shares = shares_by_turns(step, present, sample, now_);
   const Step observed = observation(step, present, sample, shares, dynamic);
   const bool estimated = estimator_->observe(observed);
   add_gpu_time(present, shares, step.time);
@@ -96,6 +99,25 @@ void DeviceBook::book_to_tenants(const EnergyMeter::Step& step, const Present& p
   if (std::any_of(spent.begin(), spent.end(), [](double joules) { return joules > 0; })) weights = std::move(spent);
   if (rules.static_power == StaticPower::kEqual) weights.assign(weights.size(), 1.0);
   book_weighted(fixed, weights, present, true);
+}
+
+std::optional<std::vector<double>> DeviceBook::shares_by_turns(const EnergyMeter::Step& step, const Present& present,
+                                                               const DeviceSample& sample, Nanoseconds now) {
+  if (sample.utilization != UtilizationState::kUnsupported) return std::nullopt;
+  std::vector<std::pair<Nanoseconds, Nanoseconds>> turns;
+  std::vector<double> shares;
+  for (const auto& [from, to] : present.stays) {
+    const auto& turn = turns.emplace_back(std::clamp(from, now - step.time, now), std::clamp(to, now - step.time, now));
+    shares.push_back(std::chrono::duration<double>(turn.second - turn.first) / step.time);
+  }
+  std::sort(turns.begin(), turns.end());
+  for (size_t i = 1; i < turns.size(); ++i) {
+    if (turns[i - 1].second > turns[i].first + kListPeriod) return std::nullopt;
+  }
+  const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+  if (sum <= 0) return std::nullopt;
+  for (double& share : shares) share /= std::max(1.0, sum);
+  return shares;
 }
 
 void DeviceBook::book_to_reason(Energy energy, Reason reason) {
@@ -142,9 +164,11 @@ void DeviceBook::book_weighted(Energy energy, const std::vector<double>& shares,
 }
 
 void DeviceBook::book_to(Account& account, Energy energy, bool alone, bool is_static) {
-  (alone ? account.booked.alone : account.booked.shared) += energy;
+  // An owner that is only inferred is no measurement, however certain the joules are.
+  const bool measured = alone && !account.identity.owner_inferred;
+  (measured ? account.booked.alone : account.booked.shared) += energy;
   OwnerBook& owner = owner_of(account);
-  (alone ? owner.booked.alone : owner.booked.shared) += energy;
+  (measured ? owner.booked.alone : owner.booked.shared) += energy;
   owner.last_seen = now_;
   if (std::exchange(account.charged_in, charges_) != charges_) account.last_step = Energy();
   account.last_step += energy;

@@ -21,18 +21,19 @@ void DeviceBook::advance(const DeviceSample& sample, const SampleBatch& batch, c
   }
   up_ = true;
 
-  now_ = batch.at.steady;
+  const Timestamp at = sample.read_at.value_or(batch.at);
+  now_ = at.steady;
   use_estimator(rules.attribution);
   const Present present = gather(sample, identities);
   if (absence_) {
-    if (end_absence(sample, batch.at, present, rules)) {
-      meter_.close(sample, batch.at);
+    if (end_absence(sample, at, present, rules)) {
+      meter_.close(sample, at);
       note_counter(sample);
     }
     retire_missing(present);
     return;
   }
-  const auto step = meter_.read(sample, batch.at, highest_power());
+  const auto step = meter_.read(sample, at, highest_power());
   if (step) {
     if (wait_for_utilization(sample, present, step->time)) return;
     begin_step(step->energy);
@@ -41,7 +42,7 @@ void DeviceBook::advance(const DeviceSample& sample, const SampleBatch& batch, c
     last_crowd_ = present.who.size();
     down_since_.reset();
   }
-  meter_.close(sample, batch.at);
+  meter_.close(sample, at);
   note_counter(sample);
   retire_missing(present);
 }

@@ -113,17 +113,17 @@ class DeviceBook {
     Energy counter;
     std::set<uint64_t> living;  // accounts of those who were there when it began
   };
-  // Those who lived through the absence, and how much each may have spent.
+  // Those who lived through a time when nobody looked, and how much each may have spent.
   struct Survivors {
     std::vector<Account*> who;
     std::vector<double> weights;
-    size_t others = 0;   // came or left meanwhile
-    bool alone = false;  // before and after
+    size_t others = 0;  // came or left meanwhile
   };
 
   bool end_absence(const DeviceSample& sample, Timestamp at, const Present& present, const BookingRules& rules);
-  Survivors survivors(const Absence& absence, const Present& present);
+  Survivors survivors(const std::set<uint64_t>& living, const Present& present);
   void book_absence(Energy energy, Nanoseconds time, const Survivors& survivors, const BookingRules& rules);
+  void book_stall(const EnergyMeter::Step& step, const Present& present, const BookingRules& rules);
   bool beyond_belief(Energy energy, Nanoseconds time) const;
   void restore_account(const AccountState& state, bool same_boot, Nanoseconds now);
 
@@ -133,6 +133,7 @@ class DeviceBook {
   void add_those_who_left(Present& present);
   Accounts::iterator first_account(const ProcKey& process, const std::optional<MigId>& mig);
   Accounts::iterator find_living(Pid pid);
+  Accounts::iterator find_recent(Pid pid);
   bool seen_under_any_owner(const AccountKey& key, const Present& present);
   Accounts::iterator open_account(const ProcessSample& process, const ProcessIdentity* identity);
   void retire_missing(const Present& present);
@@ -149,6 +150,9 @@ class DeviceBook {
             const BookingRules& rules);
   void book_to_tenants(const EnergyMeter::Step& step, const Present& present, const DeviceSample& sample,
                        const BookingRules& rules);
+  // Where nobody says who works: by time, if no two of them were there at once.
+  static std::optional<std::vector<double>> shares_by_turns(const EnergyMeter::Step& step, const Present& present,
+                                                            const DeviceSample& sample, Nanoseconds now);
   void book_to_reason(Energy energy, Reason reason);
   void book_claims(Energy dynamic, const Present& present, const std::vector<double>& shares, bool alone);
   void book_weighted(Energy energy, const std::vector<double>& shares, const Present& present, bool is_static);

@@ -29,6 +29,7 @@ DeviceState DeviceBook::state(const std::string& boot_id) const {
     state.counter = meter_.counter();
   }
   state.measured = measured_;
+  state.counted_before = counted_before_;
   state.unattributed = unattributed_;
   state.xids = xids_;
   state.xid_seen = xid_seen_;
@@ -66,6 +67,7 @@ void DeviceBook::restore(const DeviceState& state, const std::string& boot_id, N
   // Which one counts later; claims and errors pass on to any other.
   use_estimator(Attribution::kAdaptive);
   measured_ = state.measured;
+  counted_before_ = state.counted_before;
   unattributed_ = state.unattributed;
   xids_ = state.xids;
   xid_seen_ = state.xid_seen;
@@ -131,15 +133,27 @@ bool DeviceBook::end_absence(const DeviceSample& sample, Timestamp at, const Pre
   if (beyond_belief(energy, time)) {
     book_to_reason(energy, Reason::kAnomaly);
   } else {
-    book_absence(energy, time, survivors(absence, present), rules);
+    book_absence(energy, time, survivors(absence.living, present), rules);
   }
   return true;
 }
 
-DeviceBook::Survivors DeviceBook::survivors(const Absence& absence, const Present& present) {
+// Nobody looked for longer than the driver remembers, or it was away: a stopped program, a frozen or suspended machine,
+// a GPU that hung. The same as a restart of the same length.
+void DeviceBook::book_stall(const EnergyMeter::Step& step, const Present& present, const BookingRules& rules) {
+  // Nobody lives through a reload of the driver.
+  if (step.restarted) return book_to_reason(step.energy, Reason::kExporterDown);
+  std::set<uint64_t> living;
+  for (const auto& [key, account] : accounts_) {
+    if (account.was_there && !account.exited) living.insert(account.id);
+  }
+  book_absence(step.energy, step.time, survivors(living, present), rules);
+}
+
+DeviceBook::Survivors DeviceBook::survivors(const std::set<uint64_t>& living, const Present& present) {
   std::map<ProcPlace, Account*> before;
   for (auto& [key, account] : accounts_) {
-    if (absence.living.contains(account.id)) before[{std::get<0>(key), std::get<1>(key)}] = &account;
+    if (living.contains(account.id)) before[{std::get<0>(key), std::get<1>(key)}] = &account;
   }
   const bool mps = std::any_of(present.tenants.begin(), present.tenants.end(), [](auto& t) { return t.mps_client; });
   Survivors result;
@@ -161,7 +175,6 @@ DeviceBook::Survivors DeviceBook::survivors(const Absence& absence, const Presen
     result.weights.push_back(tenant.mig_slices > 0 ? 1.0 * tenant.mig_slices / tenant.mig_tenants : 1.0);
   }
   result.others = here + before.size() - 2 * lived;
-  result.alone = lived == 1 && here == 1 && before.size() == 1;
 
   // What a process is known to draw says more than that it is there; of the others the mean is assumed.
   std::vector<std::optional<double>> watts;
@@ -176,10 +189,10 @@ DeviceBook::Survivors DeviceBook::survivors(const Absence& absence, const Presen
   return result;
 }
 
+// Always estimated: also where one was alone before and after, somebody may have come and gone unseen.
 void DeviceBook::book_absence(Energy energy, Nanoseconds time, const Survivors& survivors, const BookingRules& rules) {
   const size_t count = survivors.who.size();
-  const bool alone = survivors.alone;
-  if (count == 0 || (!alone && rules.attribution == Attribution::kMeasuredOnly)) {
+  if (count == 0 || rules.attribution == Attribution::kMeasuredOnly) {
     return book_to_reason(energy, Reason::kExporterDown);
   }
   const Energy fixed = std::min(energy, energy_of(static_power(rules), time));
@@ -197,12 +210,14 @@ void DeviceBook::book_absence(Energy energy, Nanoseconds time, const Survivors& 
   const std::vector<Energy> static_parts = split_exactly(separate ? Energy() : fixed, weights);
   for (size_t i = 0; i < count; ++i) {
     Account& account = *survivors.who[i];
-    book_to(account, parts[i], alone, false);
-    book_to(account, static_parts[i], alone, true);
-    // One of them may have spent it all, or somebody who came or left meanwhile, with odds like their part.
-    const double present = static_cast<double>(count) / static_cast<double>(count + survivors.others);
+    book_to(account, parts[i], false, false);
+    book_to(account, static_parts[i], false, true);
+    // One of them may have spent it all, or somebody who came or left meanwhile, with odds like their part. At least
+    // one may have come and gone unseen.
+    const size_t others = std::max<size_t>(survivors.others, 1);
+    const double present = static_cast<double>(count) / static_cast<double>(count + others);
     const double share = dynamic > Energy() ? parts[i].joules() / dynamic.joules() * present : 0;
-    const double error = alone ? 0 : dynamic.joules() * std::sqrt(share * (1 - share));
+    const double error = dynamic.joules() * std::sqrt(share * (1 - share));
     estimator_->settle(account.id, parts[i].joules(), error);
     estimator_->settle_owner(owner_of(account).id, error);
   }

@@ -8,6 +8,8 @@
 namespace gpuledger::attribute {
 namespace {
 
+constexpr Nanoseconds kLateNews = std::chrono::seconds(2);
+
 // comm holds 15 characters of nvidia-cuda-mps-server.
 bool named_mps_server(const ProcessIdentity& identity) {
   return identity.name.starts_with("nvidia-cuda-mps");
@@ -45,7 +47,7 @@ DeviceBook::Present DeviceBook::gather(const DeviceSample& sample, const Identit
     const auto known = identities.by_pid.find(process.pid);
     // Without a start time it was gone before anybody could ask. After a restart its account may know it better.
     const bool unread = known != identities.by_pid.end() && known->second.key.start_ticks == 0;
-    const bool alive = known != identities.by_pid.end() && !(unread && find_living(process.pid) != accounts_.end());
+    const bool alive = known != identities.by_pid.end() && !(unread && find_recent(process.pid) != accounts_.end());
     // A pid the driver still lists though /proc has it no more counts only for what it did in this step.
     if (!alive && !process.use.any() && !process.came && !process.left) continue;
     const auto account = open_account(process, alive ? &known->second : nullptr);
@@ -144,13 +146,26 @@ DeviceBook::Accounts::iterator DeviceBook::find_living(Pid pid) {
   return accounts_.end();
 }
 
+// Samples of who worked come up to a period late, when a short job has left already.
+DeviceBook::Accounts::iterator DeviceBook::find_recent(Pid pid) {
+  auto found = find_living(pid);
+  if (found != accounts_.end()) return found;
+  for (auto it = first_account({pid, 0}, std::nullopt); it != accounts_.end(); ++it) {
+    if (std::get<0>(it->first).pid != pid) break;
+    const bool late = now_ - *it->second.exited <= kLateNews;
+    if (late && (found == accounts_.end() || *it->second.exited > *found->second.exited)) found = it;
+  }
+  return found;
+}
+
 DeviceBook::Accounts::iterator DeviceBook::open_account(const ProcessSample& process, const ProcessIdentity* identity) {
   ProcessIdentity unknown;
   if (!identity) {
     // Gone since the last look: whoever had this pid then did the work. If nobody did, only the pid is known.
-    if (const auto it = find_living(process.pid); it != accounts_.end()) return it;
+    if (const auto it = find_recent(process.pid); it != accounts_.end()) return it;
     unknown.key.pid = process.pid;
     unknown.name = "unknown";
+    unknown.owner.kind = OwnerKind::kUnknown;
   }
   const ProcessIdentity& who = identity ? *identity : unknown;
   // Most have one account: whether its owner is the same is told quicker than which of two owners is first.

@@ -61,6 +61,7 @@ uint64_t kin_of(const ProcessIdentity& identity) {
       if (owner.unit.empty()) return 0;
       key.append("unit\n").append(owner.unit);
       break;
+    case OwnerKind::kUnknown: return 0;
   }
   return hash_of(key.append("\n").append(identity.name));
 }

@@ -52,6 +52,7 @@ struct DeviceState {
   Timestamp read_at;              // when the counter was
   std::optional<Energy> counter;  // empty: never read, or a GPU that has none
   Energy measured;
+  std::optional<Energy> counted_before;  // as the ledger's; empty also in states of older programs
   std::array<Energy, kReasonCount> unattributed{};
   std::map<uint64_t, uint64_t> xids;
   std::map<uint64_t, Nanoseconds> xid_seen;

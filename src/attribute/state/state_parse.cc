@@ -120,6 +120,7 @@ AccountState account(const Json& json) {
   if (json.contains("start_seconds")) result.identity.start_time_seconds = number(json["start_seconds"]);
   result.identity.container_id = bytes_or_none(json, "container_id");
   result.identity.owner = owner(json.at("owner"));
+  result.identity.owner_inferred = json.value("owner_inferred", false);
   if (json.contains("mig_id")) result.mig_id = MigId{small(json["mig_id"].at(0)), small(json["mig_id"].at(1))};
   if (json.contains("mig") && result.mig_id) {
     const Json& mig = json["mig"];
@@ -190,6 +191,7 @@ DeviceState device_of(const Json& json) {
   device.read_at = {time(json.at("steady_ns")), time(json.at("wall_ns"))};
   if (json.contains("counter_uj")) device.counter = energy(json["counter_uj"]);
   device.measured = energy(json.at("measured_uj"));
+  if (json.contains("counted_before_uj")) device.counted_before = energy(json["counted_before_uj"]);
   const Json& reasons = json.at("unattributed_uj");
   if (reasons.size() != kReasonCount) throw Refused{"other reasons than ours"};
   for (size_t i = 0; i < kReasonCount; ++i) device.unattributed[i] = energy(reasons.at(i));

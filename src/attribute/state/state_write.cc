@@ -112,6 +112,7 @@ void write_account(JsonText& json, const AccountState& account) {
   if (account.identity.start_time_seconds) json.field("start_seconds", *account.identity.start_time_seconds);
   json.field_if_any("container_id", account.identity.container_id);
   write_owner(json, account.identity.owner);
+  if (account.identity.owner_inferred) json.field("owner_inferred", true);
   write_mig(json, account);
   write_booked(json, "booked", account.booked);
   if (account.inherited.total() > Energy() || account.inherited.gpu_time) {
@@ -175,6 +176,7 @@ void write_device(JsonText& json, const DeviceState& device) {
   json.field("wall_ns", device.read_at.wall);
   if (device.counter) json.field("counter_uj", *device.counter);
   json.field("measured_uj", device.measured);
+  if (device.counted_before) json.field("counted_before_uj", *device.counted_before);
   json.name("unattributed_uj");
   json.open('[');
   for (Energy part : device.unattributed) json.value(part);

@@ -70,6 +70,7 @@ function ownerLabel(owner) {
   if (owner.owner === 'container') {
     return (owner.runtime || 'container') + ' ' + (owner.container || (owner.container_id || '').slice(0, 12));
   }
+  if (owner.owner === 'unknown') return 'unknown: gone before it could be read';
   return owner.unit || (owner.user ? 'host, uid ' + owner.user : 'host');
 }
 const processLabel = (process) => process.name + ' (' + process.pid + ')';

@@ -169,11 +169,13 @@ std::vector<Connection::Answer> Connection::read_each(const std::vector<Entity>&
   return answers;
 }
 
-std::vector<Reading> Connection::read_history(unsigned gpu, FieldId field, int64_t since_us, int order) {
+std::vector<Reading> Connection::read_history(unsigned gpu, FieldId field, int64_t since_us, int64_t until_us,
+                                              int order) {
   history_.assign(kHistoryLength, FieldValue_v1{});
   int count = kHistoryLength;
-  const Return result = GL_CALL(*this, dcgmGetMultipleValuesForField, static_cast<int>(gpu), field, &count,
-                                static_cast<long long>(since_us), 0ll, order, history_.data());
+  const Return result =
+      GL_CALL(*this, dcgmGetMultipleValuesForField, static_cast<int>(gpu), field, &count,
+              static_cast<long long>(since_us), static_cast<long long>(until_us), order, history_.data());
   std::vector<Reading> readings;
   if (result != kOk) {
     if (result != kNoData && result != kNotWatched && !means_unsupported(result)) count_failure(result);

@@ -60,8 +60,9 @@ class Connection {
     Reading reading;
   };
   std::vector<Answer> read_latest(std::vector<Entity> entities, std::vector<FieldId> fields, bool live);
-  // What a GPU's field was since then, oldest first.
-  std::vector<Reading> read_history(unsigned gpu, FieldId field, int64_t since_us, int order = kOrderAscending);
+  // What a GPU's field was in that time, oldest first. An engine whose clock was set back has values of times to come.
+  std::vector<Reading> read_history(unsigned gpu, FieldId field, int64_t since_us, int64_t until_us,
+                                    int order = kOrderAscending);
 
   Result<FieldGroup> create_fields(std::span<const FieldId> fields);
   Result<Group> create_group(const std::vector<Entity>& members);

@@ -14,7 +14,8 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr Nanoseconds kFirstRetry = std::chrono::seconds(1);
-constexpr Nanoseconds kLastRetry = std::chrono::seconds(30);
+// An engine that is back is missed for no longer than this. To ask in vain costs a sleeping thread two seconds.
+constexpr Nanoseconds kLastRetry = std::chrono::seconds(4);
 constexpr Nanoseconds kAnswerLimit = std::chrono::seconds(3);
 constexpr size_t kMostEvents = 4096;
 
@@ -88,13 +89,15 @@ Result<View> EngineThread::Shared::look(const ReaderOptions& wanted, const std::
     reader = std::make_unique<Reader>(*connection, wanted, clock);
   }
   Result<View> view = reader->read(without);
-  if (connection->gone()) disconnect();
+  // Also one that answers and has nothing to say: what it was told to watch may be lost, so it begins anew.
+  if (connection->gone() || !view.ok()) disconnect();
   return view;
 }
 
 void EngineThread::Shared::keep(Result<View> view) {
   done = true;
   asked = false;
+  findings.health.undecided = false;
   findings.health.errors = book.errors;
   findings.durations = book.durations;
   if (released) return;
@@ -119,6 +122,7 @@ EngineThread::EngineThread(std::shared_ptr<Library> library, Where where, Reader
     : shared_(std::make_shared<Shared>(std::move(library), std::move(where), std::move(options), clock)) {
   shared_->findings.health.source = "dcgm";
   shared_->findings.health.reason = "connecting";
+  shared_->findings.health.undecided = true;
   thread_ = std::jthread([shared = shared_] { run(shared); });
 }
 

@@ -61,7 +61,9 @@ const Row<DeviceDescription> kDescription[] = {
     {57, [](const Reading& r, DeviceDescription& out) { out.pci_bus_id = r.text().value_or(out.pci_bus_id); }},
     {67,
      [](const Reading& r, DeviceDescription& out) {
-       if (const auto mode = r.count()) out.mig_enabled = *mode != 0;
+       // Also of a GPU that has no MIG the engine says that it is off: which of the two it is nobody knows.
+       out.mig_known = r.count().value_or(0) != 0;
+       if (out.mig_known) out.mig_enabled = true;
      }},
     {164, [](const Reading& r, DeviceDescription& out) { out.power_limit = watts(r); }},
 };
@@ -187,7 +189,9 @@ void add_to_device(const Reading& reading, DeviceSample& out) {
   for (const VitalRow& row : kVitals) {
     if (row.field != reading.field) continue;
     const auto value = reading.count();
-    if (row.vital == Vital::kMemoryTemperature && value && static_cast<double>(*value) > kHottest) return;
+    // The engine does not look whether the driver had this one, and says 0 where it had none.
+    const bool no_sensor = value && (*value == 0 || static_cast<double>(*value) > kHottest);
+    if (row.vital == Vital::kMemoryTemperature && no_sensor) return;
     out.vitals[row.vital] = value;
     return;
   }

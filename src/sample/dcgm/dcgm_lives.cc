@@ -71,13 +71,15 @@ std::vector<Life> LifeReader::read(Connection& engine, const std::map<unsigned, 
   std::vector<Life> lives;
   if (!watched_) return lives;
   const int64_t begin_us = std::chrono::duration_cast<std::chrono::microseconds>(since_).count();
+  const int64_t now_us = std::chrono::duration_cast<std::chrono::microseconds>(now_1970).count();
   const std::set<unsigned> without = without_accounting(engine, gpus);
   for (const auto& [gpu, uuid] : gpus) {
     if (engine.gone()) break;
     if (without.contains(gpu)) continue;
     int64_t& until_us = read_until_us_.try_emplace(gpu, begin_us).first->second;
+    until_us = std::min(until_us, now_us);  // the clock may have been set back
     std::vector<AccountingStats> over;
-    for (const Reading& reading : engine.read_history(gpu, kFieldAccounting, until_us + 1)) {
+    for (const Reading& reading : engine.read_history(gpu, kFieldAccounting, until_us + 1, now_us)) {
       until_us = std::max(until_us, reading.at_us);
       const auto stats = reading.blob<AccountingStats>(kAccountingStatsVersion);
       if (!stats || stats->pid == 0 || stats->activeTimeUsec == 0) continue;

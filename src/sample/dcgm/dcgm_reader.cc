@@ -12,7 +12,9 @@ namespace {
 constexpr Nanoseconds kLookForGpus = std::chrono::seconds(10);
 constexpr Nanoseconds kDescribeEvery = std::chrono::seconds(10);
 constexpr double kKeepSeconds = 60;
-constexpr FieldId kListFields[] = {kFieldGraphicsPids, kFieldComputePids, kFieldXid};
+constexpr Nanoseconds kMostAge = std::chrono::seconds(2);
+constexpr double kKeepLists = 15;
+constexpr FieldId kEvents[] = {kFieldXid};
 
 int64_t micros(Nanoseconds time) {
   return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
@@ -96,16 +98,17 @@ void Reader::find_instances() {
 // watch had asked for it: in one group with them, a profiling field that this engine cannot do would stop the energy.
 void Reader::watch_devices() {
   watching_ = true;
-  const auto watch = [&](std::span<const FieldId> fields, Nanoseconds every) {
+  const auto watch = [&](std::span<const FieldId> fields, Nanoseconds every, double keep_seconds = kKeepSeconds) {
     const auto group = engine_.create_fields(fields);
     if (!group) return;
-    const Return result = engine_.watch(kAllGpus, *group, every, kKeepSeconds);
+    const Return result = engine_.watch(kAllGpus, *group, every, keep_seconds);
     if (result != kOk) engine_.count_failure(result);
   };
   watch(description_fields(), kDescribeEvery);
   if (options_.whole) {
     watch(device_fields(), options_.interval);
-    watch(kListFields, options_.interval);
+    watch(ProcessLists::fields(), ProcessLists::period(options_.interval), kKeepLists);
+    watch(kEvents, options_.interval);
   }
   const Return result = lives_.watch(engine_, options_.interval);
   if (result == kOk) return;
@@ -147,34 +150,6 @@ void Reader::watch_activity(const std::set<GpuUuid>& wanted) {
   log_info("DCGM has no performance monitors here", {{"reason", describe("dcgmWatchFields", result)}});
 }
 
-// The newest list; every process of it is a value of its own, all with one time. No value as new as the device's own
-// readings: nobody is there.
-std::vector<ProcessSample> Reader::read_processes(unsigned gpu, Nanoseconds now_1970) {
-  std::map<Pid, ProcessSample> found;
-  const int64_t since_us = micros(now_1970 - 2 * options_.interval) - 500000;
-  const auto add = [&](FieldId field, bool ProcessSample::*mark) {
-    int64_t newest_us = 0;
-    for (const Reading& reading : engine_.read_history(gpu, field, since_us, kOrderDescending)) {
-      const auto process = reading.blob<RunningProcess>(kRunningProcessVersion);
-      if (!process || process->pid == 0) continue;
-      if (newest_us == 0) newest_us = reading.at_us;
-      if (reading.at_us != newest_us) break;
-      ProcessSample& sample = found[process->pid];
-      sample.pid = process->pid;
-      sample.listed = true;
-      sample.*mark = true;
-      if (!is_blank(static_cast<int64_t>(process->memoryUsed)) && process->memoryUsed < UINT64_MAX / 2) {
-        sample.memory = Bytes{process->memoryUsed};
-      }
-    }
-  };
-  add(kFieldComputePids, &ProcessSample::compute);
-  add(kFieldGraphicsPids, &ProcessSample::graphics);
-  std::vector<ProcessSample> processes;
-  for (auto& [pid, process] : found) processes.push_back(std::move(process));
-  return processes;
-}
-
 void Reader::read_devices(View& view) {
   std::vector<Entity> entities;
   std::map<unsigned, DeviceSample> samples;
@@ -190,7 +165,9 @@ void Reader::read_devices(View& view) {
     if (reading.field == kFieldEnergy && sample->second.energy_counter) newest_us = std::max(newest_us, reading.at_us);
   }
   // Where the engine's memory was asked, the joules are of when it looked, not of now.
-  const int64_t age_us = newest_us > 0 ? std::max<int64_t>(0, micros(view.at.wall) - newest_us) : 0;
+  int64_t age_us = newest_us > 0 ? micros(view.at.wall) - newest_us : 0;
+  if (age_us < 0 || age_us > micros(kMostAge + 3 * options_.interval)) age_us = 0;  // the clock was set in between
+  if (newest_us == 0) newest_us = micros(view.at.wall);
   view.at.steady -= std::chrono::microseconds(age_us);
   view.at.wall -= std::chrono::microseconds(age_us);
   for (auto& [id, sample] : samples) {
@@ -201,7 +178,7 @@ void Reader::read_devices(View& view) {
     sample.up = sample.energy_counter || sample.power;
     // Which process works is nothing the engine tells in a way that could be believed.
     sample.utilization = UtilizationState::kUnsupported;
-    if (sample.up) sample.processes = read_processes(id, view.at.wall);
+    if (sample.up) sample.processes = lists_.read(engine_, id, newest_us, view.at.steady, options_.interval);
     view.devices.push_back(std::move(sample));
   }
   std::sort(view.devices.begin(), view.devices.end(),
@@ -210,7 +187,9 @@ void Reader::read_devices(View& view) {
 
 void Reader::read_activity(View& view) {
   if (profiling_.fields.empty()) return;
-  const int64_t oldest_us = micros(clock_.now().wall - 3 * options_.interval) - 1000000;
+  const int64_t now_us = micros(clock_.now().wall);
+  const int64_t oldest_us = now_us - micros(3 * options_.interval) - 1000000;
+  const int64_t newest_us = now_us + 1000000;  // later ones are of before the clock was set back
   const auto place = [&](const Entity& entity) -> Activity* {
     for (const auto& [id, known] : gpus_) {
       const GpuUuid& uuid = known.description.uuid;
@@ -226,7 +205,7 @@ void Reader::read_activity(View& view) {
     return nullptr;
   };
   for (const auto& [entity, reading] : engine_.read_latest(profiling_.entities, profiling_.fields, false)) {
-    if (!reading.number() || reading.at_us < oldest_us) continue;
+    if (!reading.number() || reading.at_us < oldest_us || reading.at_us > newest_us) continue;
     if (Activity* const activity = place(entity)) add_to_activity(reading, *activity);
   }
 }
@@ -234,7 +213,9 @@ void Reader::read_activity(View& view) {
 void Reader::read_xids(View& view) {
   for (const auto& [gpu, uuid] : uuids_) {
     int64_t& until_us = xids_until_us_.try_emplace(gpu, micros(view.at.wall)).first->second;
-    for (const Reading& reading : engine_.read_history(gpu, kFieldXid, until_us + 1)) {
+    const int64_t now_us = micros(clock_.now().wall);
+    until_us = std::min(until_us, now_us);  // the clock may have been set back
+    for (const Reading& reading : engine_.read_history(gpu, kFieldXid, until_us + 1, now_us)) {
       until_us = std::max(until_us, reading.at_us);
       const auto xid = reading.count();
       if (xid && *xid != 0) view.xids.push_back({uuid, *xid});  // 0: none yet

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "model/sample.h"
 #include "sample/dcgm/dcgm_connection.h"
+#include "sample/dcgm/dcgm_lists.h"
 #include "sample/dcgm/dcgm_lives.h"
 
 namespace gpuledger::dcgm {
@@ -61,7 +62,6 @@ class Reader {
   void watch_devices();
   void watch_activity(const std::set<GpuUuid>& wanted);
   void read_devices(View& view);
-  std::vector<ProcessSample> read_processes(unsigned gpu, Nanoseconds now_1970);
   void read_activity(View& view);
   void read_xids(View& view);
 
@@ -69,6 +69,7 @@ class Reader {
   const ReaderOptions options_;
   const Clock& clock_;
   LifeReader lives_;
+  ProcessLists lists_;
   std::map<unsigned, Known> gpus_;  // by the engine's id
   std::map<unsigned, GpuUuid> uuids_;
   std::optional<Nanoseconds> found_at_;  // steady

@@ -153,8 +153,8 @@ void DcgmSource::add_lives(const std::vector<Life>& lives, SampleBatch& batch) {
   }
 }
 
-void DcgmSource::glance() {
-  if (nvml_) nvml_->glance();
+std::vector<Pid> DcgmSource::glance() {
+  return nvml_ ? nvml_->glance() : std::vector<Pid>();
 }
 
 void DcgmSource::change_interval(Nanoseconds sample_interval) {

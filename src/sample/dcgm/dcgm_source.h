@@ -35,7 +35,7 @@ class DcgmSource final : public GpuSource {
   Result<std::vector<DeviceDescription>> wait_for_gpus(Nanoseconds patience);
 
   SampleBatch sample(bool scan_processes) override;
-  void glance() override;
+  std::vector<Pid> glance() override;
   void change_interval(Nanoseconds sample_interval) override;
   void change_readings(const Readings& wanted) override;
   void release() override;

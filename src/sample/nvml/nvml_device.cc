@@ -93,7 +93,8 @@ void NvmlDevice::read_memory(Session& session, DeviceSample& out) {
   }
 }
 
-// Energy first: it is the reading that must be as near to the batch's timestamp as can be.
+// Energy first, and its time with it. A call that takes long waits for the driver's locks and reads then, so the time
+// is that of its return.
 void NvmlDevice::read_gauges(Session& session, DeviceSample& out) {
   const FunctionTable& fn = session.fn;
   unsigned long long millijoules = 0;
@@ -104,8 +105,10 @@ void NvmlDevice::read_gauges(Session& session, DeviceSample& out) {
       session.call.count_failure("garbage");
     }
   }
+  out.read_at = session.call.now();
   unsigned milliwatts = 0;
   if (read(session, fn.nvmlDeviceGetPowerUsage, &milliwatts)) out.power = Power::milliwatts(milliwatts);
+  if (!out.energy_counter) out.read_at = session.call.now();
   Utilization rates{};
   if (read(session, fn.nvmlDeviceGetUtilizationRates, &rates)) {
     if (rates.gpu <= 100) out.gpu_utilization = Ratio{rates.gpu / 100.0};
@@ -236,9 +239,16 @@ void NvmlDevice::add_short_lives(Session& session, Nanoseconds since_last, Devic
 }
 
 // In MIG mode processes cannot be told apart within a step anyway, and a GPU that failed is left to the next sample.
-void NvmlDevice::glance(Session& session) {
-  if (!answering_ || !handle_ || description_->mig_enabled.value_or(false)) return;
+std::vector<Pid> NvmlDevice::glance(Session& session) {
+  if (!answering_ || !handle_ || description_->mig_enabled.value_or(false)) return {};
   read_lists(session, {});
+  note_glance(session);
+  std::vector<Pid> there;
+  for (const ProcessSample& process : listed_) there.push_back(process.pid);
+  return there;
+}
+
+void NvmlDevice::note_glance(Session& session) {
   const Nanoseconds now = session.call.now().steady;
   glances_.note_lists(listed_, now);
   // One process alone is told by one reading a step.

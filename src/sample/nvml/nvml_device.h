@@ -37,8 +37,8 @@ class NvmlDevice {
 
   // scan: also read what changes seldom, and the process lists.
   DeviceSample sample(Session& session, bool scan, Nanoseconds sample_interval, const Readings& wanted);
-  // A short look between two samples; the next sample hands on what was seen.
-  void glance(Session& session);
+  // A short look between two samples; the next sample hands on what was seen. Who is there.
+  std::vector<Pid> glance(Session& session);
   // What is left to say of a GPU that cannot be asked.
   DeviceSample absent() const;
 
@@ -58,6 +58,7 @@ class NvmlDevice {
   void read_lists(Session& session, const std::vector<MigDevice>& migs);
   void read_processes(Session& session, const std::vector<MigDevice>& migs, bool scan, Nanoseconds interval,
                       DeviceSample& out);
+  void note_glance(Session& session);
   void read_activity(Session& session, DeviceSample& out);
   void repeat_calm(Timestamp now, DeviceSample& out);
   void read_vitals(Session& session, const Readings& wanted, bool scan, DeviceSample& out);

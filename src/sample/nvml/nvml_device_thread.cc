@@ -30,6 +30,7 @@ struct DeviceThread::Shared {
   Calls calls;
   NvmlDevice device;
   DeviceSample sample;
+  std::vector<Pid> glanced;
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -67,7 +68,7 @@ void DeviceThread::run(const std::shared_ptr<Shared>& shared) {
     const FunctionTable& functions = question.driver->library.functions;
     Session session{functions, shared->calls};
     if (question.glance) {
-      shared->device.glance(session);
+      shared->glanced = shared->device.glance(session);
     } else {
       shared->sample = shared->device.sample(session, question.scan, question.sample_interval, question.wanted);
     }
@@ -152,10 +153,11 @@ bool DeviceThread::wait(std::unique_lock<std::mutex>& lock, std::chrono::steady_
   return false;
 }
 
-void DeviceThread::wait_for_glance(std::chrono::steady_clock::time_point deadline, Calls& calls) {
-  if (!std::exchange(asked_, false)) return;
+std::vector<Pid> DeviceThread::wait_for_glance(std::chrono::steady_clock::time_point deadline, Calls& calls) {
+  if (!std::exchange(asked_, false)) return {};
   std::unique_lock lock(shared_->mutex);
-  (void)wait(lock, deadline, calls);
+  if (!wait(lock, deadline, calls)) return {};
+  return std::move(shared_->glanced);
 }
 
 DeviceSample DeviceThread::answer(std::chrono::steady_clock::time_point deadline, Calls& calls) {

@@ -39,9 +39,9 @@ class DeviceThread {
   void settle(Calls& calls);
   // Starts one look at the GPU. Not while it hangs.
   void ask(std::shared_ptr<Driver> driver, bool scan, Nanoseconds sample_interval, const Readings& wanted);
-  // Starts a glance; wait_for_glance() ends it. Not while it hangs.
+  // Starts a glance; wait_for_glance() ends it and tells who is there. Not while it hangs.
   void ask_glance(std::shared_ptr<Driver> driver);
-  void wait_for_glance(std::chrono::steady_clock::time_point deadline, Calls& calls);
+  std::vector<Pid> wait_for_glance(std::chrono::steady_clock::time_point deadline, Calls& calls);
   // The answer to ask(), or absent() when there is none until the deadline or nothing was asked.
   DeviceSample answer(std::chrono::steady_clock::time_point deadline, Calls& calls);
 

@@ -102,10 +102,15 @@ void Glances::read_power(Session& session, Device device, DeviceSample& out) {
   unsigned count = kMostPowerSamples, type = 0;
   const Return result = session.call(session.fn.nvmlDeviceGetSamples, device, kSamplesTotalPower,
                                      static_cast<unsigned long long>(power_seen_), &type, &count, samples.data());
-  if (result != kSuccess) return;
-  samples.resize(std::min(count, kMostPowerSamples));
+  if (result != kSuccess && result != kNotFound) return;
+  samples.resize(result == kSuccess ? std::min(count, kMostPowerSamples) : 0);
   std::erase_if(samples, [&](const Sample& sample) { return sample.timeStamp <= power_seen_; });
-  if (samples.empty()) return;
+  if (samples.empty()) {
+    // A clock that was set back: what is new looks older than what was seen. Its time is learned anew.
+    power_seen_ = 0;
+    power_offset_.reset();
+    return;
+  }
   power_seen_ = samples.back().timeStamp;
   const int64_t offset = microseconds(session.call.now().steady) - static_cast<int64_t>(power_seen_);
   power_offset_ = std::min(power_offset_.value_or(offset), offset);

@@ -217,6 +217,9 @@ SampleBatch NvmlSource::sample(bool scan_processes) {
     Status found = scan_processes || someone_missing ? find_devices() : ok_status();
     batch.processes_scanned = sample_devices(scan_processes, batch);
     if (!calls_.driver_gone()) add_xids(batch);
+    for (const DeviceSample& device : batch.devices) {
+      if (device.read_at && device.read_at->steady > batch.at.steady) batch.at = *device.read_at;
+    }
     if (!found && !batch.health.up) batch.health.reason = found.error().message;
     if (calls_.driver_gone()) {
       trouble_ = calls_.driver_gone_reason() + ": the driver was unloaded or replaced; trying again until it is back";
@@ -234,14 +237,19 @@ SampleBatch NvmlSource::sample(bool scan_processes) {
   return batch;
 }
 
-void NvmlSource::glance() {
-  if (!driver_ || calls_.driver_gone()) return;
+std::vector<Pid> NvmlSource::glance() {
+  if (!driver_ || calls_.driver_gone()) return {};
   for (const auto& device : devices_) {
     if (device->handle() && device->answering() && !device->hanging()) device->ask_glance(driver_);
   }
   const Nanoseconds limit = options_.answer_limit.value_or(kAnswerLimit);
   const auto deadline = std::chrono::steady_clock::now() + limit;
-  for (const auto& device : devices_) device->wait_for_glance(deadline, calls_);
+  std::vector<Pid> there;
+  for (const auto& device : devices_) {
+    const std::vector<Pid> on_it = device->wait_for_glance(deadline, calls_);
+    there.insert(there.end(), on_it.begin(), on_it.end());
+  }
+  return there;
 }
 
 void NvmlSource::release() {

@@ -48,7 +48,7 @@ class NvmlSource final : public GpuSource {
   SampleBatch sample(bool scan_processes) override;
   void change_interval(Nanoseconds sample_interval) override { sample_interval_ = sample_interval; }
   void change_readings(const Readings& wanted) override { readings_ = wanted; }
-  void glance() override;
+  std::vector<Pid> glance() override;
   void release() override;
   void resume() override;
 

@@ -27,7 +27,7 @@ class ExactTimeSource final : public GpuSource {
   ~ExactTimeSource() override;
 
   SampleBatch sample(bool scan_processes) override;
-  void glance() override { inner_->glance(); }
+  std::vector<Pid> glance() override { return inner_->glance(); }
   void change_interval(Nanoseconds sample_interval) override { inner_->change_interval(sample_interval); }
   void change_readings(const Readings& wanted) override { inner_->change_readings(wanted); }
   // Ends the traces and closes every node of the driver before the other source does.

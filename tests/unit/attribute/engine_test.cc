@@ -1,42 +1,10 @@
-#include "attribute/books/engine.h"
-
-#include <gtest/gtest.h>
-
-#include "support/batch_builder.h"
-#include "support/laws.h"
+#include "engine_steps.h"
 
 namespace gpuledger::attribute {
 namespace {
 
 using testing::BatchBuilder;
-using testing::expect_balanced;
 using testing::pod_owner;
-
-BookingRules rules(Attribution attribution = Attribution::kUtilization,
-                   StaticPower static_power = StaticPower::kProportional) {
-  BookingRules rules;
-  rules.attribution = attribution;
-  rules.static_power = static_power;
-  return rules;
-}
-
-Ledger step(Engine& engine, const BatchBuilder& builder) {
-  Ledger ledger = engine.advance(builder.batch(), builder.identities());
-  expect_balanced(ledger);
-  return ledger;
-}
-
-const ProcessAccount& process(const Ledger& ledger, Pid pid) {
-  for (const ProcessAccount& account : ledger.processes) {
-    if (account.identity.key.pid == pid) return account;
-  }
-  ADD_FAILURE() << "no process " << pid;
-  return ledger.processes.front();
-}
-
-Energy reason(const Ledger& ledger, Reason why) {
-  return ledger.devices[0].unattributed[static_cast<size_t>(why)];
-}
 
 TEST(Engine, ExampleOfTheContract) {
   // 70 W for 10 s, A at 80 %, B at 20 %: A 560 J, B 140 J.
@@ -261,15 +229,6 @@ TEST(Engine, DriverReloadKeepsTheBooksAndCountsOn) {
   EXPECT_EQ(ledger.devices[0].measured, Energy::millijoules(150'000));
 }
 
-TEST(Engine, WhatAReturningDriverSaysDoesNotSpeakForTheGap) {
-  Engine engine(rules());
-  step(engine, BatchBuilder(0).gpu(0, 9'000'000).process(1, 1));
-  for (int second = 1; second < 5; ++second) step(engine, BatchBuilder(second));
-  const Ledger ledger = step(engine, BatchBuilder(5).gpu(0, 200'000).process(2, 1));
-  EXPECT_EQ(reason(ledger, Reason::kExporterDown), Energy::millijoules(200'000));
-  EXPECT_EQ(process(ledger, 2).booked.total(), Energy());
-}
-
 TEST(Engine, MpsServerIsKnownByItsNameOrByBeingNoClient) {
   for (const char* name : {"nvidia-cuda-mps", "recorded"}) {
     Engine engine(rules());
@@ -285,23 +244,6 @@ TEST(Engine, MpsServerIsKnownByItsNameOrByBeingNoClient) {
     EXPECT_EQ(process(ledger, 2).booked.shared, Energy::millijoules(150'000)) << name;
     EXPECT_EQ(process(ledger, 3).booked.shared, Energy::millijoules(150'000)) << name;
   }
-}
-
-TEST(Engine, LostGpuKeepsItsBooksAndTheGapIsNobodys) {
-  Engine engine(rules());
-  step(engine, BatchBuilder(0).gpu(0, 0).process(1, 1));
-  step(engine, BatchBuilder(1).gpu(0, 100'000).process(1, 1));
-  BatchBuilder lost(2);
-  lost.gpu(0, 0);
-  lost.device().up = false;
-  lost.device().energy_counter.reset();
-  const Ledger down = step(engine, lost);
-  EXPECT_FALSE(down.devices[0].up);
-  EXPECT_EQ(down.devices[0].measured, Energy::millijoules(100'000));
-  EXPECT_TRUE(process(down, 1).active);
-  EXPECT_FALSE(process(down, 1).memory);
-  const Ledger back = step(engine, BatchBuilder(40).gpu(0, 4'000'000).process(1, 1));
-  EXPECT_EQ(reason(back, Reason::kExporterDown), Energy::millijoules(3'900'000));
 }
 
 TEST(Engine, MoreThanTheGpuCanDrawIsAnAnomaly) {

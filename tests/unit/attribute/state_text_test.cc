@@ -64,6 +64,31 @@ TEST(StateText, ComesBackAsItWas) {
   EXPECT_EQ(slice.mig_id, (MigId{1, 0}));
 }
 
+TEST(StateText, WhatCameLaterComesBackAndMayBeMissing) {
+  EngineState state;
+  DeviceState& device = state.devices.emplace_back();
+  device.counted_before = Energy::millijoules(5'000'000);
+  Owner unknown;
+  unknown.kind = OwnerKind::kUnknown;
+  device.owners.push_back({unknown, {}, 0});
+  AccountState& account = device.accounts.emplace_back();
+  account.identity.owner = unknown;
+  account.identity.owner_inferred = true;
+  const std::string text = write_state(state);
+  const auto parsed = parse_state(text);
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message;
+  EXPECT_EQ(parsed->devices[0].counted_before, Energy::millijoules(5'000'000));
+  EXPECT_EQ(parsed->devices[0].owners.at(0).owner, unknown);
+  EXPECT_TRUE(parsed->devices[0].accounts.at(0).identity.owner_inferred);
+  device.counted_before.reset();
+  account.identity.owner_inferred = false;
+  const std::string older = write_state(state);
+  EXPECT_EQ(older.find("counted_before"), older.npos);
+  const auto from_older = parse_state(older);
+  ASSERT_TRUE(from_older.ok());
+  EXPECT_FALSE(from_older->devices[0].counted_before);
+}
+
 TEST(StateText, WhatWasLearnedComesBackWhole) {
   SignatureBelief::Memory memory;
   for (size_t i = 0; i < memory.precision.size(); ++i) memory.precision[i] = 0.1 * static_cast<double>(i);

@@ -44,6 +44,121 @@ TEST_F(DcgmReader, EverythingOfAGpuWithoutNvml) {
   EXPECT_GT(counter(*later), counter(view));
 }
 
+// The entries of one list lie 1 us apart in the engine's memory, the lists as far as the watch looks.
+TEST_F(DcgmReader, EveryProcessOfAListAndNobodyOfTheOneBefore) {
+  node(R"(
+gpus: [{model: A100-80GB}]
+processes:
+  - {pid: 4101, gpus: 0, memory: 4GiB, load: gemm}
+  - {pid: 4102, gpus: 0, memory: 3GiB, load: gemm}
+  - {pid: 4103, gpus: 0, memory: 2GiB, load: gemm, end: 1.5}
+)");
+  const auto connection = connect();
+  const auto reader = start(*connection, true);
+  const auto pids = [](const View& view) {
+    std::vector<Pid> found;
+    for (const ProcessSample& process : view.devices.at(0).processes) found.push_back(process.pid);
+    return found;
+  };
+  const View view = look_until(*reader, {}, [&](const View& v) { return pids(v).size() == 3; });
+  EXPECT_EQ(pids(view), (std::vector<Pid>{4101, 4102, 4103}));
+  look_until(*reader, {}, [&](const View& v) { return pids(v) == std::vector<Pid>{4101, 4102}; });
+}
+
+// The engine looks ten times a second, whoever comes and goes between two looks of ours is in its memory.
+TEST_F(DcgmReader, WhenAProcessCameAndLeft) {
+  node(R"(
+gpus: [{model: A100-80GB}]
+processes:
+  - {pid: 4101, gpus: 0, memory: 4GiB, load: gemm, end: 2.5}
+  - {pid: 4102, gpus: 0, memory: 3GiB, load: gemm, start: 2.7, end: 3.3}
+)");
+  const auto connection = connect();
+  const auto began = clock_.now().steady;
+  ReaderOptions options;
+  options.whole = true;
+  Reader reader(*connection, options, clock_);  // every second
+  const auto look = [&] {
+    auto view = reader.read({});
+    EXPECT_TRUE(view.ok());
+    return view->devices.at(0).processes;
+  };
+  EXPECT_EQ(look_until(reader, {}, [](const View& v) { return v.devices.at(0).processes.size() == 1; })
+                .devices.at(0)
+                .processes.at(0)
+                .came,
+            std::nullopt);
+  sleep_ms(4500);
+  const auto seconds = [&](Nanoseconds at) { return std::chrono::duration<double>(at - began).count(); };
+  const std::vector<ProcessSample> processes = look();
+  ASSERT_EQ(processes.size(), 2u);
+  EXPECT_FALSE(processes[0].listed || processes[1].listed);
+  EXPECT_FALSE(processes[0].came);
+  EXPECT_NEAR(seconds(processes[0].left.value()), 2.5, 0.35);
+  EXPECT_NEAR(seconds(processes[1].came.value()), 2.7, 0.35);
+  EXPECT_NEAR(seconds(processes[1].left.value()), 3.3, 0.35);
+  EXPECT_TRUE(look().empty());
+}
+
+// What the engine noted before the clock was set back is of times to come, for an hour.
+TEST_F(DcgmReader, AClockThatWasSetBackHidesNobody) {
+  node(R"(
+gpus: [{model: A100-80GB}]
+processes:
+  - {pid: 4101, gpus: 0, memory: 4GiB, load: gemm, end: 2.5}
+  - {pid: 4102, gpus: 0, memory: 3GiB, load: gemm, start: 3.5}
+events: [{at: 4, do: xid, gpu: 0, xid: 79}]
+)");
+  struct : Clock {
+    Timestamp now() const override {
+      Timestamp time = SystemClock().now();
+      time.wall += step;
+      return time;
+    }
+    Nanoseconds step{0};
+  } clock;
+  const auto connection = connect();
+  ReaderOptions options;
+  options.whole = true;
+  options.interval = std::chrono::milliseconds(100);
+  Reader reader(*connection, options, clock);
+  const auto only = [](Pid pid) {
+    return [pid](const View& v) {
+      const auto& processes = v.devices.at(0).processes;
+      return processes.size() == 1 && processes[0].pid == pid && processes[0].listed;
+    };
+  };
+  look_until(reader, {}, only(4101));
+  clock.step = -std::chrono::hours(1);
+  set("clock_set_by_s", -3600);
+  std::vector<uint64_t> xids;
+  std::set<Pid> listed;
+  for (int i = 0; i < 60; ++i) {
+    const auto view = reader.read({});
+    ASSERT_TRUE(view.ok());
+    for (const XidSeen& seen : view->xids) xids.push_back(seen.xid);
+    listed.clear();
+    for (const ProcessSample& process : view->devices.at(0).processes) {
+      if (process.listed) listed.insert(process.pid);
+    }
+    sleep_ms(100);
+  }
+  EXPECT_EQ(listed, std::set<Pid>{4102});
+  EXPECT_EQ(xids, std::vector<uint64_t>{79});
+}
+
+// The engine tells a 0 where the driver has no such number.
+TEST_F(DcgmReader, WhatAGpuDoesNotHaveIsAbsent) {
+  node("gpus: [{model: T4}, {model: A100-80GB, mig: [{gi: 1, ci: 0, profile: 3g.40gb}]}]\n");
+  const auto connection = connect();
+  const auto reader = start(*connection, true);
+  const View view = look_until(*reader, {}, [](const View& v) { return v.devices.size() == 2; });
+  EXPECT_FALSE(view.devices[0].vitals[Vital::kMemoryTemperature]);
+  EXPECT_FALSE(view.devices[0].description->mig_enabled);
+  EXPECT_TRUE(view.devices[1].vitals[Vital::kMemoryTemperature]);
+  EXPECT_EQ(view.devices[1].description->mig_enabled, true);
+}
+
 TEST_F(DcgmReader, BlanksWithSuccessAreAbsent) {
   const auto connection = connect();
   set("blank", 1);

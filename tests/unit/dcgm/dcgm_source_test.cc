@@ -118,6 +118,20 @@ TEST_F(DcgmSourceTest, ReconnectsWhenTheEngineDiedAndCameBack) {
   EXPECT_GE(back.health.errors.at("unavailable"), 1u);
 }
 
+// It answers all the time, and has no GPU for a while.
+TEST_F(DcgmSourceTest, AnEngineThatWasOfNoUseIsUsedAfterSeconds) {
+  set("no_nvml", 1);
+  const auto source = open(false);
+  for (int i = 0; i < 165; ++i) {
+    EXPECT_FALSE(works(source->sample(true)));
+    sleep_ms(100);
+  }
+  set("no_nvml", 0);
+  const auto began = std::chrono::steady_clock::now();
+  sample_until(*source, works, "the engine's use");
+  EXPECT_LT(std::chrono::steady_clock::now() - began, milliseconds(4800));
+}
+
 TEST_F(DcgmSourceTest, ASlowEngineGivesOlderViewsAndTakesNobodysTime) {
   const auto source = open(false);
   sample_until(*source, works, "the engine");
@@ -196,6 +210,7 @@ gpus: [{model: A100-80GB, accounting: true}]
 processes:
   - {pid: 4200, gpus: 0, memory: 2GiB, load: fp32, start: 2, end: 2.8}
 )");
+  set("no_lists", 1);
   const auto source = open(false);
   sample_until(*source, works, "the engine");
   sleep_ms(3000);  // it came and went

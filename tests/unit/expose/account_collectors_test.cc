@@ -84,7 +84,7 @@ TEST(DeviceCollector, LostGpuKeepsItsCountersOnly) {
   const Labels lost{{"gpu", "2"}};
   EXPECT_EQ(out.find("gpu_ledger_device_info", lost).size(), 1u);
   EXPECT_EQ(out.value("gpu_ledger_device_up", lost), Value("0"));
-  EXPECT_EQ(out.value("gpu_ledger_device_energy_joules_total", lost), Value("0.5"));
+  EXPECT_EQ(out.value("gpu_ledger_device_energy_joules_total", lost), Value("0.56"));
   for (const char* name : {"gpu_ledger_device_power_watts", "gpu_ledger_device_idle_power_watts",
                            "gpu_idle_memory_total_bytes", "gpu_process_info", "my_gpu_process_sm_utilization_ratio"}) {
     EXPECT_TRUE(out.find(name, lost).empty()) << name;
@@ -114,6 +114,9 @@ TEST(PodCollector, OneFamilyPerKindOfOwner) {
   EXPECT_EQ(out.micro_sum("gpu_ledger_host_energy_joules_total", {{"gpu", "1"}}), 60'000'000);
   const auto service = out.find("gpu_ledger_host_energy_joules_total", {{"unit", "triton.service"}, {"user", "998"}});
   EXPECT_EQ(service.size(), 2u);
+  EXPECT_EQ(out.find("gpu_ledger_unknown_owner_energy_joules_total")[0]->labels,
+            (Labels{{"gpu", "2"}, {"energy_estimated", "false"}}));
+  EXPECT_EQ(out.micro_sum("gpu_ledger_unknown_owner_energy_joules_total"), 60'000);
 }
 
 TEST(PodCollector, ErrorsOfOwnersWithSharedEnergy) {
@@ -144,7 +147,7 @@ TEST(PodCollector, ErrorsOfOwnersWithSharedEnergy) {
   EXPECT_EQ(expose(cycle).value("gpu_ledger_pod_energy_standard_error_joules"), Value("0")) << "noise";
   for (OwnerAccount& owner : cycle.ledger.owners) owner.booked.shared = Energy();
   const Exposition measured = expose(cycle);
-  for (const std::string kind : {"pod", "slurm_job", "container", "host"}) {
+  for (const std::string kind : {"pod", "slurm_job", "container", "host", "unknown_owner"}) {
     EXPECT_TRUE(measured.has("gpu_ledger_" + kind + "_energy_joules_total"));
     EXPECT_FALSE(measured.has("gpu_ledger_" + kind + "_energy_standard_error_joules")) << "all of it is measured";
   }

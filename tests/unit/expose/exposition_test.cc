@@ -35,6 +35,7 @@ TEST(Books, BalanceInThePrintedTextForEveryGpu) {
                            out.micro_sum("gpu_ledger_slurm_job_energy_joules_total", of) +
                            out.micro_sum("gpu_ledger_container_energy_joules_total", of) +
                            out.micro_sum("gpu_ledger_host_energy_joules_total", of) +
+                           out.micro_sum("gpu_ledger_unknown_owner_energy_joules_total", of) +
                            out.micro_sum("gpu_ledger_closed_energy_joules", of);
     EXPECT_EQ(out.micro_sum("gpu_ledger_device_energy_joules_total", of),
               owners + out.micro_sum("gpu_ledger_device_unattributed_joules_total", of))

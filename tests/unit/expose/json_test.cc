@@ -106,7 +106,7 @@ TEST(Json, Owners) {
   Cycle cycle = node_example();
   cycle.ledger.owners[1].booked.shared = Energy();
   const json owners = snapshot(cycle)["owners"];
-  ASSERT_EQ(owners.size(), 5u);
+  ASSERT_EQ(owners.size(), 6u);
   EXPECT_EQ(owners[0]["owner"], "pod");
   EXPECT_EQ(owners[0]["energy_joules"]["total"], 3000.0);
   EXPECT_EQ(owners[0]["energy_standard_error_joules"], 0.5);
@@ -114,6 +114,7 @@ TEST(Json, Owners) {
   EXPECT_EQ(owners[0]["idle_memory_bytes"], 0);
   EXPECT_EQ(owners[3]["job"], "4711");
   EXPECT_FALSE(owners[3].contains("idle_memory_bytes"));
+  EXPECT_EQ(owners[5]["owner"], "unknown");
 }
 
 TEST(Json, Allocations) {

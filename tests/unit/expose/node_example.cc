@@ -185,7 +185,7 @@ void add_mig(Cycle& cycle) {
 
 void add_lost(Cycle& cycle) {
   DeviceAccount& device = add_device(cycle, describe(2, "NVIDIA L40S"), false);
-  device.measured = Energy::millijoules(500);
+  device.measured = Energy::millijoules(560);
   device.idle_power = Power::watts(30);
   device.unattributed[static_cast<size_t>(Reason::kAnomaly)] = Energy::millijoules(100);
   ProcessAccount process = account(2, 400, "jupyter", docker_container());
@@ -193,6 +193,10 @@ void add_lost(Cycle& cycle) {
   process.standard_error_joules = 0.03;
   cycle.ledger.processes.push_back(process);
   cycle.ledger.owners.push_back({docker_container(), {"GPU-0002"}, 2, process.booked, 0.03, Bytes{}});
+  Owner unknown;
+  unknown.kind = OwnerKind::kUnknown;
+  const Booked unread{Energy::millijoules(40), Energy::millijoules(20), seconds(1)};
+  cycle.ledger.owners.push_back({unknown, {"GPU-0002"}, 2, unread, 0.01, {}});
 }
 
 void add_t4(Cycle& cycle) {

@@ -333,11 +333,36 @@ TEST_F(ResolverTest, WhoIsGoneBeforeTheFirstLookWasOfThePodThatHoldsTheGpuAlone)
   pods_->name_pod();
   grants_->grant({{"ml", "train-0", "pytorch", "nvidia.com/gpu", kGpu}});
   (void)resolver_.resolve(batch_of({}));
-  EXPECT_EQ(resolver_.resolve(batch_of({77}, false))->by_pid.at(77).owner.pod_uid, kUid);
+  const ProcessIdentity inferred = resolver_.resolve(batch_of({77}, false))->by_pid.at(77);
+  EXPECT_EQ(inferred.owner.pod_uid, kUid);
+  EXPECT_TRUE(inferred.owner_inferred);
+  // Two containers of one pod share it: the pod is as certain, which of them is not.
+  grants_->grant({{"ml", "train-0", "pytorch", "nvidia.com/gpu.shared", kGpu + "::0"},
+                  {"ml", "train-0", "logger", "nvidia.com/gpu.shared", kGpu + "::1"}});
+  (void)resolver_.resolve(batch_of({}));
+  const Owner pod = resolver_.resolve(batch_of({79}, false))->by_pid.at(79).owner;
+  EXPECT_EQ(pod.pod_uid, kUid);
+  EXPECT_EQ(pod.container, "");
   grants_->grant({{"ml", "train-0", "pytorch", "nvidia.com/gpu.shared", kGpu + "::0"},
                   {"ml", "other", "main", "nvidia.com/gpu.shared", kGpu + "::1"}});
   (void)resolver_.resolve(batch_of({}));
-  EXPECT_EQ(resolver_.resolve(batch_of({78}))->by_pid.at(78).owner.kind, OwnerKind::kHost) << "shared: nobody knows";
+  EXPECT_EQ(resolver_.resolve(batch_of({78}))->by_pid.at(78).owner.kind, OwnerKind::kUnknown) << "shared: nobody knows";
+}
+
+// Ten times a second somebody glances at the lists; a job of 0.4 s is over before the batch that names it.
+TEST_F(ResolverTest, WhoWasMetAtAGlanceIsHandedOnThoughItIsOver) {
+  pods_->name_pod();
+  (void)resolver_.resolve(batch_of({}));
+  tree_.add(5, "python3", 100, kPodCgroup);
+  resolver_.meet_early({5}, Nanoseconds(1));
+  tree_.remove(5);
+  resolver_.meet_early({5}, Nanoseconds(2));
+  const auto map = resolver_.resolve(batch_of({5}));
+  EXPECT_EQ(map->by_pid.at(5).owner.pod_uid, kUid);
+  EXPECT_EQ(map->by_pid.at(5).key.start_ticks, 100u);
+  EXPECT_FALSE(map->by_pid.at(5).owner_inferred);
+  // From then on it is gone like anybody else.
+  EXPECT_FALSE(resolver_.resolve(batch_of({5}))->by_pid.contains(5));
 }
 
 TEST_F(ResolverTest, WithoutAPodSourceTheAllocationOfAWholeGpuNamesThePod) {

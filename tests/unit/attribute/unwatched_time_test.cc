@@ -1,0 +1,156 @@
+// Time when nobody looked, readings that come late, and processes that were hardly seen.
+#include "engine_steps.h"
+
+namespace gpuledger::attribute {
+namespace {
+
+using testing::BatchBuilder;
+
+TEST(Engine, LostGpuKeepsItsBooksAndTheGapIsOfThoseWhoLivedThroughIt) {
+  Engine engine(rules());
+  step(engine, BatchBuilder(0).gpu(0, 0).process(1, 1));
+  step(engine, BatchBuilder(1).gpu(0, 100'000).process(1, 1));
+  BatchBuilder lost(2);
+  lost.gpu(0, 0);
+  lost.device().up = false;
+  lost.device().energy_counter.reset();
+  const Ledger down = step(engine, lost);
+  EXPECT_FALSE(down.devices[0].up);
+  EXPECT_EQ(down.devices[0].measured, Energy::millijoules(100'000));
+  EXPECT_TRUE(process(down, 1).active);
+  EXPECT_FALSE(process(down, 1).memory);
+  const Ledger back = step(engine, BatchBuilder(40).gpu(0, 4'000'000).process(1, 1).process(2, 1));
+  EXPECT_EQ(reason(back, Reason::kExporterDown), Energy());
+  EXPECT_EQ(process(back, 1).booked.shared, Energy::millijoules(3'900'000));
+  EXPECT_EQ(process(back, 2).booked.total(), Energy());
+}
+
+// A stopped program, a frozen machine: the books of a stall are those of a restart of the same length.
+TEST(Engine, AStallIsBookedAsARestartIs) {
+  const auto before = [](Engine& engine) {
+    step(engine, BatchBuilder(0).gpu(0, 0).process(1, 1).process(2, 1).process(3, 1));
+    step(engine, BatchBuilder(1).gpu(0, 300'000).process(1, 1).process(2, 1).process(3, 1));
+  };
+  const BatchBuilder after = BatchBuilder(61).gpu(0, 18'300'000).process(1, 1).process(2, 1).process(4, 1);
+  Engine stalled(rules());
+  stalled.restore({}, "boot");
+  before(stalled);
+  const EngineState left = stalled.state();
+  const Ledger ledger = step(stalled, after);
+  Engine restarted(rules());
+  restarted.restore(left, "boot");
+  const Ledger other = step(restarted, after);
+  EXPECT_EQ(reason(ledger, Reason::kExporterDown), Energy());
+  EXPECT_EQ(process(ledger, 1).booked.shared + process(ledger, 2).booked.shared + process(ledger, 3).booked.shared,
+            Energy::millijoules(18'300'000));
+  EXPECT_EQ(process(ledger, 4).booked.total(), Energy());
+  EXPECT_GT(process(ledger, 1).standard_error_joules, 1000);
+  for (const Pid pid : {1, 2, 3, 4}) {
+    EXPECT_EQ(process(ledger, pid).booked.shared, process(other, pid).booked.shared) << pid;
+    EXPECT_EQ(process(ledger, pid).booked.alone, process(other, pid).booked.alone) << pid;
+  }
+}
+
+TEST(Engine, OfAStallNothingIsMeasured) {
+  Engine engine(rules());
+  step(engine, BatchBuilder(0).gpu(0, 0).process(1, 1));
+  const Ledger ledger = step(engine, BatchBuilder(60).gpu(0, 24'000'000).process(1, 1));
+  EXPECT_EQ(process(ledger, 1).booked.shared, Energy::millijoules(24'000'000));
+  EXPECT_EQ(process(ledger, 1).booked.alone, Energy());
+  EXPECT_GT(process(ledger, 1).standard_error_joules, 100) << "somebody may have come and gone";
+  BookingRules measured = rules();
+  measured.attribution = Attribution::kMeasuredOnly;
+  Engine strict(measured);
+  step(strict, BatchBuilder(0).gpu(0, 0).process(1, 1));
+  EXPECT_EQ(reason(step(strict, BatchBuilder(60).gpu(0, 6'000'000).process(1, 1)), Reason::kExporterDown),
+            Energy::millijoules(6'000'000));
+}
+
+// A search for GPUs that takes long, or a call that waits: the joules are of the time they were read at.
+TEST(Engine, ALateReadingIsOfItsOwnTime) {
+  Engine engine(rules());
+  const auto late = [](double batch_at, double read_at, int64_t counter) {
+    BatchBuilder batch(batch_at);
+    batch.gpu(0, counter).process(1, 1);
+    batch.device().read_at = Timestamp{BatchBuilder::to_ns(read_at), BatchBuilder::to_ns(1'700'000'000 + read_at)};
+    return batch;
+  };
+  step(engine, late(0, 0, 0));
+  step(engine, late(1, 1, 650'000));
+  const Ledger ledger = step(engine, late(2, 2.7, 1'755'000));  // 650 W
+  EXPECT_EQ(reason(ledger, Reason::kAnomaly), Energy());
+  EXPECT_EQ(process(ledger, 1).booked.alone, Energy::millijoules(1'755'000));
+}
+
+// A sample of who worked comes after the short job has left: its account is the one it had.
+TEST(Engine, LateNewsOfAShortJobGoesToItsOwner) {
+  Engine engine(rules());
+  step(engine, BatchBuilder(0).gpu(0, 0));
+  BatchBuilder came(1);
+  came.gpu(0, 100'000).process(7, 0.4, 0, testing::pod_owner("short"));
+  came.last().listed = false;
+  came.last().came = BatchBuilder::to_ns(0.3);
+  came.last().left = BatchBuilder::to_ns(0.8);
+  step(engine, came);
+  BatchBuilder news(2);
+  news.gpu(0, 200'000).process(7, 0.1);
+  news.last().listed = false;
+  news.identity(7) = {};  // by then nobody knows it any more
+  news.identity(7).key.pid = 7;
+  news.identity(7).owner.kind = OwnerKind::kUnknown;
+  const Ledger ledger = step(engine, news);
+  ASSERT_EQ(ledger.processes.size(), 1u);
+  EXPECT_EQ(process(ledger, 7).booked.total(), Energy::millijoules(200'000));
+  // Much later the same pid is somebody else, whom nobody could read.
+  step(engine, BatchBuilder(60).gpu(0, 300'000));
+  const Ledger later = step(engine, BatchBuilder(61).gpu(0, 400'000).gone_process(7, 0.1));
+  ASSERT_EQ(later.owners.size(), 2u);
+  EXPECT_EQ(later.owners[1].owner.kind, OwnerKind::kUnknown);
+}
+
+// By DCGM alone nobody says who works, but the lists say who was there when.
+TEST(Engine, WhoTookTurnsPaysByTime) {
+  Engine engine(rules());
+  const auto blind = [](double at, int64_t counter) {
+    BatchBuilder batch(at);
+    batch.gpu(0, counter);
+    batch.device().utilization = UtilizationState::kUnsupported;
+    return batch;
+  };
+  step(engine, blind(0, 0).process(1, 0));
+  step(engine, blind(1, 300'000).process(1, 0));
+  BatchBuilder change = blind(2, 600'000).process(1, 0).process(2, 0);
+  change.device().processes[0].listed = false;
+  change.device().processes[0].left = BatchBuilder::to_ns(1.25);
+  change.device().processes[1].came = BatchBuilder::to_ns(1.25);
+  const Ledger ledger = step(engine, change);
+  EXPECT_EQ(reason(ledger, Reason::kUnseen), Energy());
+  EXPECT_NEAR(process(ledger, 1).booked.shared.joules(), 75, 10);
+  EXPECT_NEAR(process(ledger, 2).booked.shared.joules(), 225, 10);
+  // Two at once: nobody knows.
+  const Ledger both = step(engine, blind(3, 900'000).process(2, 0).process(3, 0));
+  EXPECT_EQ(reason(both, Reason::kUnseen), Energy::millijoules(300'000));
+}
+
+TEST(Engine, AnInferredOwnerIsEstimated) {
+  Engine engine(rules());
+  step(engine, BatchBuilder(0).gpu(0, 0));
+  BatchBuilder batch(1);
+  batch.gpu(0, 100'000).process(7, 0.4, 0, testing::pod_owner("train"));
+  batch.identity(7).owner_inferred = true;
+  const Ledger ledger = step(engine, batch);
+  EXPECT_EQ(ledger.owners.at(0).booked.shared, Energy::millijoules(100'000));
+  EXPECT_EQ(process(ledger, 7).booked.alone, Energy());
+}
+
+TEST(Engine, WhatAReturningDriverSaysDoesNotSpeakForTheGap) {
+  Engine engine(rules());
+  step(engine, BatchBuilder(0).gpu(0, 9'000'000).process(1, 1));
+  for (int second = 1; second < 5; ++second) step(engine, BatchBuilder(second));
+  const Ledger ledger = step(engine, BatchBuilder(5).gpu(0, 200'000).process(2, 1));
+  EXPECT_EQ(reason(ledger, Reason::kExporterDown), Energy::millijoules(200'000));
+  EXPECT_EQ(process(ledger, 2).booked.total(), Energy());
+}
+
+}  // namespace
+}  // namespace gpuledger::attribute

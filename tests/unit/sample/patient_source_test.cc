@@ -1,0 +1,148 @@
+#include "sample/patient_source.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+
+namespace gpuledger {
+namespace {
+
+using namespace std::chrono_literals;
+using SteadyClock = std::chrono::steady_clock;
+using ::testing::HasSubstr;
+
+struct Script {
+  std::atomic<bool> hang = false;
+  std::atomic<int> samples = 0;
+  std::atomic<int> closed = 0;
+  std::atomic<bool> released = false;
+
+  void wait() const {
+    for (int i = 0; i < 3000 && hang; ++i) std::this_thread::sleep_for(10ms);
+  }
+};
+
+class HangingSource final : public GpuSource {
+ public:
+  explicit HangingSource(std::shared_ptr<Script> script) : script_(std::move(script)) {
+    auto description = std::make_shared<DeviceDescription>();
+    description->uuid = {"GPU-0"};
+    description->model = "Test GPU";
+    description_ = std::move(description);
+  }
+  ~HangingSource() override { ++script_->closed; }
+
+  SampleBatch sample(bool) override {
+    script_->wait();
+    SampleBatch batch;
+    batch.health.source = "nvml";
+    batch.health.up = true;
+    batch.health.errors["unavailable"] = 3;
+    DeviceSample& device = batch.devices.emplace_back();
+    device.description = description_;
+    device.up = true;
+    device.xids = {static_cast<uint64_t>(++script_->samples)};
+    return batch;
+  }
+  std::vector<Pid> glance() override {
+    script_->wait();
+    return {7};
+  }
+  void release() override { script_->released = true; }
+  void resume() override { script_->released = false; }
+
+ private:
+  std::shared_ptr<Script> script_;
+  std::shared_ptr<const DeviceDescription> description_;
+};
+
+class PatientSourceTest : public ::testing::Test {
+ protected:
+  ~PatientSourceTest() override { script_->hang = false; }
+  std::unique_ptr<PatientSource> open() {
+    return std::make_unique<PatientSource>([this](const Clock&) { return std::make_unique<HangingSource>(script_); },
+                                           "nvml", 100ms, clock_);
+  }
+  template <typename Condition>
+  static bool wait_for(Condition condition) {
+    for (int i = 0; i < 500; ++i) {
+      if (condition()) return true;
+      std::this_thread::sleep_for(10ms);
+    }
+    return false;
+  }
+
+  std::shared_ptr<Script> script_ = std::make_shared<Script>();
+  SystemClock clock_;
+};
+
+TEST_F(PatientSourceTest, HandsOnWhatTheSourceSays) {
+  auto source = open();
+  const SampleBatch batch = source->sample(true);
+  EXPECT_TRUE(batch.health.up);
+  EXPECT_TRUE(batch.devices.at(0).up);
+  EXPECT_EQ(source->glance(), std::vector<Pid>{7});
+  source->release();
+  EXPECT_TRUE(script_->released);
+  source->resume();
+  (void)source->sample(false);
+  EXPECT_FALSE(script_->released);
+  source.reset();
+  EXPECT_EQ(script_->closed, 1);
+}
+
+TEST_F(PatientSourceTest, ADriverThatHangsIsDownAndComesBack) {
+  auto source = open();
+  (void)source->sample(true);
+  script_->hang = true;
+  const auto began = SteadyClock::now();
+  SampleBatch batch = source->sample(true);
+  EXPECT_LT(SteadyClock::now() - began, 8s);
+  ASSERT_EQ(batch.devices.size(), 1u);
+  EXPECT_EQ(batch.devices[0].description->model, "Test GPU");
+  EXPECT_FALSE(batch.devices[0].up);
+  EXPECT_FALSE(batch.health.up);
+  EXPECT_FALSE(batch.processes_scanned);
+  EXPECT_THAT(batch.health.reason, HasSubstr("does not answer"));
+  EXPECT_EQ(batch.health.errors.at("timeout"), 1u);
+  EXPECT_EQ(batch.health.errors.at("unavailable"), 3u);
+  // It is not waited for again.
+  const auto again = SteadyClock::now();
+  EXPECT_FALSE(source->sample(true).health.up);
+  EXPECT_TRUE(source->glance().empty());
+  EXPECT_LT(SteadyClock::now() - again, 1s);
+  script_->hang = false;
+  ASSERT_TRUE(wait_for([&] { return (batch = source->sample(true)).health.up; }));
+  EXPECT_EQ(batch.health.errors.at("timeout"), 1u);
+  // The Xid of the answer that came too late is not lost.
+  EXPECT_THAT(batch.devices.at(0).xids, ::testing::IsSupersetOf({2u, 3u}));
+}
+
+TEST_F(PatientSourceTest, ATaskThatHangsAtTheStartIsWaitedForWhileTheRestGoesOn) {
+  auto source = open();
+  script_->hang = true;
+  EXPECT_FALSE(source->attempt([this](GpuSource&) { script_->wait(); }, 50ms));
+  const SampleBatch batch = source->sample(true);
+  EXPECT_TRUE(batch.devices.empty());
+  EXPECT_EQ(batch.health.source, "nvml");
+  EXPECT_THAT(batch.health.reason, HasSubstr("does not answer"));
+  script_->hang = false;
+  EXPECT_TRUE(wait_for([&] { return source->sample(true).health.up; }));
+}
+
+TEST_F(PatientSourceTest, AHangKeepsNobodyFromEnding) {
+  auto source = open();
+  script_->hang = true;
+  EXPECT_FALSE(source->attempt([this](GpuSource&) { script_->wait(); }, 50ms));
+  const auto began = SteadyClock::now();
+  source.reset();
+  EXPECT_LT(SteadyClock::now() - began, 1s);
+  EXPECT_EQ(script_->closed, 0);
+  script_->hang = false;
+  EXPECT_TRUE(wait_for([&] { return script_->closed == 1; })) << "closed by the thread that was left to itself";
+}
+
+}  // namespace
+}  // namespace gpuledger
