@@ -43,11 +43,13 @@ class Watcher(harness.Ledger):
 
 
 class Kept(Prometheus):
-    """What it kept, every sample of it."""
+    """What it kept, every sample of it until a moment that is the same for all queries: scrapes go on meanwhile."""
+
+    until = None
 
     def samples(self, selector, seconds):
-        """{labels: [(time, value)]}, without the name."""
-        query = urllib.parse.urlencode({"query": f"{selector}[{int(seconds) + 60}s]"})
+        """{labels: [(time, value)]}"""
+        query = urllib.parse.urlencode({"query": f"{selector}[{int(seconds) + 60}s]", "time": self.until})
         answer = json.loads(harness.get(self.port, "/api/v1/query?" + query).text)
         if answer["status"] != "success":
             raise AssertionError(f"{selector}: {answer.get('error')}")
@@ -105,6 +107,7 @@ class SoakTest(harness.Case):
                 mortal = self.one_life(mortal, steady, begin)
             seconds = time.monotonic() - begin
             time.sleep(3)  # the last scrapes
+            prometheus.until = time.time() - 1
             self.check_alive(steady, prometheus)
             self.check_counters(prometheus, seconds)
             self.check_books(prometheus, seconds)
