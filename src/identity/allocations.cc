@@ -136,7 +136,7 @@ std::optional<Allocation> sole_pod(const std::vector<Allocation>& allocations, c
     } else if (holder->name_space != allocation.name_space || holder->pod != allocation.pod) {
       return std::nullopt;
     } else if (holder->container != allocation.container) {
-      holder->container.clear();
+      holder->container = Name();
     }
   }
   return holder;
