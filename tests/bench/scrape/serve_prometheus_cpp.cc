@@ -15,8 +15,8 @@
 #include <thread>
 #include <vector>
 
-// Serves the series of a file with prometheus-cpp. Each line of it: type, name, value, then label names and values, with
-// tabs between them.
+// Serves the series of a file with prometheus-cpp. Each line of it: type, name, value, then label names and values,
+// with tabs between them.
 //   serve_prometheus_cpp FILE PORT
 int main(int argc, char** argv) {
   if (argc != 3) return 2;

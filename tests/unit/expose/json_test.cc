@@ -110,10 +110,20 @@ TEST(Json, Owners) {
   EXPECT_EQ(owners[0]["owner"], "pod");
   EXPECT_EQ(owners[0]["energy_joules"]["total"], 3000.0);
   EXPECT_EQ(owners[0]["energy_standard_error_joules"], 0.5);
-  EXPECT_FALSE(owners[1].contains("energy_standard_error_joules")) << "all of it is measured";
+  EXPECT_EQ(owners[3]["owner"], "host") << "in the order of their kinds and names, not of the GPUs";
+  EXPECT_FALSE(owners[3].contains("energy_standard_error_joules")) << "all of it is measured";
   EXPECT_EQ(owners[0]["idle_memory_bytes"], 0);
-  EXPECT_EQ(owners[3]["job"], "4711");
-  EXPECT_FALSE(owners[3].contains("idle_memory_bytes"));
+  EXPECT_EQ(owners[1]["job"], "4711");
+  EXPECT_FALSE(owners[1].contains("idle_memory_bytes"));
+}
+
+TEST(Json, ClosedAccounts) {
+  const json closed = snapshot(node_example())["closed"];
+  ASSERT_EQ(closed.size(), 1u);
+  EXPECT_EQ(closed[0]["owner"], "pod");
+  EXPECT_EQ(closed[0]["namespace"], "ml");
+  EXPECT_EQ(closed[0]["energy_joules"]["total"], 3.0);
+  EXPECT_EQ(closed[0]["gpu_seconds"], 4.0);
 }
 
 TEST(Json, Allocations) {
