@@ -52,6 +52,8 @@ TEST(Json, SaysWhetherTimeIsExactAndWhyNot) {
   EXPECT_EQ(gpus[1]["exact_time"]["trusted"], false);
   EXPECT_EQ(gpus[1]["exact_time"]["reason"], "MIG");
   EXPECT_FALSE(gpus[3].contains("exact_time")) << "nobody asked for it";
+  EXPECT_EQ(gpus[0]["gpu_seconds_source"], "trace");
+  EXPECT_FALSE(gpus[1].contains("gpu_seconds_source"));
 }
 
 TEST(Json, WhatIsWrongWithAGpuIsSaidInWords) {
