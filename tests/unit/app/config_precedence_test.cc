@@ -173,6 +173,14 @@ TEST(Flags, Choices) {
   EXPECT_EQ(config_of({"--backend=sim", "--sim-scenario=x"}).backend, Backend::kSim);
   EXPECT_EQ(config_of({"--gpu-idle-power=25.5"}).gpu_idle_power->milliwatts(), 25500);
   EXPECT_EQ(config_of({"--metric-retention=0"}).metric_retention, 0s);
+  EXPECT_EQ(config_of({}).owner_retention, 24h);
+  EXPECT_LT(config_of({}).max_series, 20'000u) << "the scrape examples' sample_limit";
+  const Config limits =
+      config_of({"--owner-retention=1h", "--max-series=0", "--max-exited-processes=7", "--max-ended-owners=9"});
+  EXPECT_EQ(limits.owner_retention, 1h);
+  EXPECT_EQ(limits.max_series, 0u);
+  EXPECT_EQ(limits.max_exited_processes, 7u);
+  EXPECT_EQ(limits.max_ended_owners, 9u);
 }
 
 TEST(Config, RecordAndReplayTakeAFile) {
