@@ -10,7 +10,8 @@
 namespace gpuledger::attribute {
 namespace {
 
-// Ten minutes of windows can still be estimated again; fewer on a crowded GPU, to bound memory (a part has 220 bytes).
+// Ten minutes of windows can still be estimated again; fewer on a crowded GPU, to bound memory (a part has 70 to 230
+// bytes).
 constexpr size_t kMostWindows = 600;
 constexpr size_t kMostParts = 6144;
 // So many parts of old windows are estimated again in one step: a step never waits for a long solve. A few processes'

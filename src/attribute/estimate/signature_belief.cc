@@ -35,37 +35,28 @@ FeatureMatrix inverse_of(const FeatureMatrix& matrix) {
   return inverse;
 }
 
-Message::Message(const FeatureMatrix& precision, const Features& shift) {
-  size_t next = 0;
+Message::Message(const FeatureMatrix& precision, const Features& shift) : packed_(std::make_unique<Packed>()) {
+  float* next = packed_->data();
   for (int row = 0; row < kFeatures; ++row) {
-    for (int column = 0; column <= row; ++column) packed_[next++] = static_cast<float>(precision(row, column));
+    for (int column = 0; column <= row; ++column) *next++ = static_cast<float>(precision(row, column));
   }
-  for (int f = 0; f < kFeatures; ++f) packed_[next++] = static_cast<float>(shift[f]);
+  for (int f = 0; f < kFeatures; ++f) *next++ = static_cast<float>(shift[f]);
 }
 
 FeatureMatrix Message::precision() const {
+  if (empty()) return FeatureMatrix::Zero();
   FeatureMatrix result;
-  size_t next = 0;
+  const float* next = packed_->data();
   for (int row = 0; row < kFeatures; ++row) {
-    for (int column = 0; column <= row; ++column) result(row, column) = result(column, row) = packed_[next++];
-  }
-  return result;
-}
-
-FeatureMatrix Message::precision_beyond(const Message& other) const {
-  FeatureMatrix result;
-  size_t next = 0;
-  for (int row = 0; row < kFeatures; ++row) {
-    for (int column = 0; column <= row; ++column, ++next) {
-      result(row, column) = result(column, row) = double{packed_[next]} - double{other.packed_[next]};
-    }
+    for (int column = 0; column <= row; ++column) result(row, column) = result(column, row) = *next++;
   }
   return result;
 }
 
 Features Message::shift() const {
+  if (empty()) return Features::Zero();
   Features result;
-  for (int f = 0; f < kFeatures; ++f) result[f] = packed_[static_cast<size_t>(kPacked + f)];
+  for (int f = 0; f < kFeatures; ++f) result[f] = (*packed_)[static_cast<size_t>(kPacked + f)];
   return result;
 }
 
@@ -94,7 +85,7 @@ SignatureBelief::Memory SignatureBelief::memory() const {
 }
 
 void SignatureBelief::replace(const Message& old, const Message& now, bool shared) {
-  const FeatureMatrix more_precision = now.precision_beyond(old);
+  const FeatureMatrix more_precision = now.precision() - old.precision();
   const Features more_shift = now.shift() - old.shift();
   precision_ += more_precision;
   shift_ += more_shift;

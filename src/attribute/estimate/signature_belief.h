@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 
 #include "attribute/estimate/constants.h"
 #include "attribute/estimate/features.h"
@@ -8,22 +9,21 @@
 namespace gpuledger::attribute {
 
 // What one window says of a signature: a normal distribution in information form, kept small because there are
-// thousands.
+// thousands. In a crowd most windows say nothing of most processes.
 class Message {
  public:
   static constexpr int kPacked = kFeatures * (kFeatures + 1) / 2;
 
-  Message() { packed_.fill(0); }
+  Message() = default;
   Message(const FeatureMatrix& precision, const Features& shift);
 
   FeatureMatrix precision() const;
   Features shift() const;
-  bool empty() const { return packed_[0] == 0; }
-  // The precision less that of another.
-  FeatureMatrix precision_beyond(const Message& other) const;
+  bool empty() const { return packed_ == nullptr; }
 
  private:
-  std::array<float, kPacked + kFeatures> packed_;  // lower triangle, then the shift
+  using Packed = std::array<float, kPacked + kFeatures>;  // lower triangle, then the shift
+  std::unique_ptr<Packed> packed_;                        // null: nothing
 };
 
 // Mean and covariance of a normal distribution in information form. Signatures are not negative.

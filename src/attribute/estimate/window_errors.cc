@@ -1,6 +1,7 @@
 #include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "attribute/estimate/window_solver.h"
 
@@ -123,7 +124,7 @@ void WindowSolver::send_messages(Window& window, const FeatureMatrix& noise_now)
     if (!teaches && part.message.empty()) continue;
     Roster::Seat& seat = roster.seats[i];
     seat.belief->replace(part.message, now, window.parts.size() > 1);
-    part.message = now;
+    part.message = std::move(now);
   }
 }
 
