@@ -87,9 +87,7 @@ TEST(OwnerRetention, WhoComesBackBeginsAtZeroAndNothingIsCountedTwice) {
     if (second % 60 < 3) batch.process(1, 1, 7, pod_owner("train"));
     const Ledger ledger = step(engine, batch);
     increases.check(ledger);
-    if (second == 59) {
-      EXPECT_EQ(find_owner(ledger, "train"), nullptr);
-    }
+    if (second == 59) { EXPECT_EQ(find_owner(ledger, "train"), nullptr); }
     if (second == 61) {
       ASSERT_NE(find_owner(ledger, "train"), nullptr);
       EXPECT_LT(find_owner(ledger, "train")->booked.total(), closed_of(ledger, "ml"));
