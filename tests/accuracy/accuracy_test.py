@@ -147,13 +147,13 @@ class ByExactTime(unittest.TestCase):
 
 
     def test_gpu_seconds_are_the_times_on_the_engine(self):
-        """Of pairs that are always busy, but for the second in which they come."""
+        """In sum, and of nobody more than it was there; a second that is not traced goes by samples."""
         for name in ("h200_exact/loops_never_alone", "h200_real/c_crowd", "h200_real/a_crowd"):
             trace = pathlib.Path(os.environ["GPU_LEDGER_DATA"]) / (name + ".jsonl.gz")
             resident = resident_seconds(trace)
             booked = {p["pid"]: float(p["gpu_seconds"]) for p in run_series(PROGRAM, trace)[1]["processes"]}
             for pid, seconds in resident.items():
-                self.assertLess(booked[pid], 1.03 * seconds + 0.05, f"{name} {pid}: nobody works longer than it is there")
+                self.assertLess(booked[pid], 1.02 * seconds + 0.05, f"{name} {pid}: nobody works longer than it is there")
             self.assertGreater(sum(booked.values()), 0.85 * sum(resident.values()), name)
 
 

@@ -11,7 +11,7 @@
 #include "crowded_node.h"
 #include "expose/expose.h"
 #include "identity/resolver.h"
-#include "sleepers.h"
+#include "support/sleepers.h"
 
 // What one cycle and one scrape cost, by how crowded the node is: a table. Every process has a pod of its own. All
 // figures are CPU time of this thread beyond the driver's calls; of many cycles the median.
@@ -52,7 +52,7 @@ double resident_megabytes() {
 }
 
 // The pids of real processes, which the resolver watches; the books get pods from the crowded node.
-double resolver_milliseconds(const Sleepers& sleepers) {
+double resolver_milliseconds(const testing::Sleepers& sleepers) {
   SampleBatch batch;
   DeviceSample& device = batch.devices.emplace_back();
   device.description = std::make_shared<DeviceDescription>();
@@ -73,7 +73,7 @@ double resolver_milliseconds(const Sleepers& sleepers) {
 Costs measure(const Size& size) {
   Costs costs;
   {
-    const Sleepers sleepers(size_t{size.gpus} * size.processes);
+    const testing::Sleepers sleepers(size_t{size.gpus} * size.processes);
     if (sleepers.pids().size() == size_t{size.gpus} * size.processes) costs.resolve = resolver_milliseconds(sleepers);
   }
   attribute::Engine engine((BookingRules()));

@@ -1,14 +1,14 @@
 #include <benchmark/benchmark.h>
 
 #include "identity/resolver.h"
-#include "sleepers.h"
+#include "support/sleepers.h"
 
 namespace gpuledger::identity {
 namespace {
 
 // Cycles of one second, a scan every ten, as the program has them.
 void BM_ResolveKnownProcesses(benchmark::State& state) {
-  const bench::Sleepers sleepers(static_cast<size_t>(state.range(0)));
+  const testing::Sleepers sleepers(static_cast<size_t>(state.range(0)));
   SampleBatch batch;
   DeviceSample device;
   device.description = std::make_shared<DeviceDescription>();

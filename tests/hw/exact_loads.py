@@ -106,7 +106,7 @@ def make_unit(kind):
     if kind == "ping":
         small = torch.zeros(1 << 20, device=device)
 
-        def one():  # waits for each kernel, so that the GPU goes to the other one at once: the most switches there are
+        def one():  # waits for each kernel, so that the GPU goes to the other one at once: thousands of switches a second
             small.add_(1)
             torch.cuda.synchronize()
         return one, 16

@@ -216,7 +216,7 @@ def measure_release(program):
 
 
 def measure_loss(program, seconds):
-    """One exporter traces all the time: the most switches there are, then a crowd, and round again."""
+    """One exporter traces all the time: thousands of switches a second, then a crowd, and round again."""
     end, told = time.monotonic() + seconds, []
     with Ledger(program, "--exact-time=on") as ledger:
         ledger.wait_until_trusted(20)

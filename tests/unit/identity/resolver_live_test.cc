@@ -10,33 +10,11 @@
 #include "base/file.h"
 #include "identity/resolver.h"
 #include "resolver_batch.h"
+#include "support/sleepers.h"
 
 // The resolver on this machine's own /proc.
 namespace gpuledger::identity {
 namespace {
-
-// Children that wait until they are ended.
-class Children {
- public:
-  explicit Children(int count) {
-    for (int i = 0; i < count; ++i) {
-      const pid_t child = ::fork();
-      if (child == 0) {
-        ::pause();
-        ::_exit(0);
-      }
-      pids.push_back(static_cast<Pid>(child));
-    }
-  }
-  ~Children() {
-    for (const Pid pid : pids) end(pid);
-  }
-  static void end(Pid pid) {
-    ::kill(static_cast<pid_t>(pid), SIGKILL);
-    ::waitpid(static_cast<pid_t>(pid), nullptr, 0);
-  }
-  std::vector<Pid> pids;
-};
 
 // Gives back what it changed.
 class FewDescriptors {
@@ -53,14 +31,15 @@ class FewDescriptors {
 };
 
 TEST(ResolverOnThisMachine, MoreProcessesThanDescriptors) {
-  Children children(60);
+  testing::Sleepers sleepers(60);
+  const std::vector<Pid> pids(sleepers.pids().begin(), sleepers.pids().end());
   SampleBatch batch = batch_of({});
-  for (const Pid pid : children.pids) batch.devices[0].processes.emplace_back().pid = pid;
+  for (const Pid pid : pids) batch.devices[0].processes.emplace_back().pid = pid;
   const FewDescriptors few(64);
   Resolver resolver(ProcReader("/proc"), NodeDirectory{});
   const auto first = resolver.resolve(batch);
   const auto all_known = [&](const IdentityMap& map) {
-    return std::all_of(children.pids.begin(), children.pids.end(),
+    return std::all_of(pids.begin(), pids.end(),
                        [&](Pid pid) { return map.by_pid.contains(pid) && map.by_pid.at(pid).key.start_ticks > 0; });
   };
   EXPECT_TRUE(all_known(*first));
@@ -79,8 +58,8 @@ TEST(ResolverOnThisMachine, MoreProcessesThanDescriptors) {
   }
   open.clear();
   batch.processes_scanned = false;
-  for (const Pid pid : {children.pids.front(), children.pids.back()}) {
-    Children::end(pid);
+  for (const Pid pid : {pids.front(), pids.back()}) {
+    sleepers.end(static_cast<pid_t>(pid));
     EXPECT_FALSE(resolver.resolve(batch)->by_pid.contains(pid)) << "watched or not";
   }
 }

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace gpuledger::bench {
+namespace gpuledger::testing {
 
 // Real processes of this machine, all asleep, for as long as this lives.
 class Sleepers {
@@ -28,10 +28,16 @@ class Sleepers {
   }
   Sleepers(const Sleepers&) = delete;
   Sleepers& operator=(const Sleepers&) = delete;
+
   const std::vector<pid_t>& pids() const { return pids_; }
+  void end(pid_t pid) {
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+    std::erase(pids_, pid);  // the number may be another one's from now on
+  }
 
  private:
   std::vector<pid_t> pids_;
 };
 
-}  // namespace gpuledger::bench
+}  // namespace gpuledger::testing
