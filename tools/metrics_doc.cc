@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "expose/catalog.h"
-#include "expose/dcgm_families.h"
+#include "expose/collectors/dcgm.h"
 
 namespace {
 
@@ -18,7 +18,7 @@ struct Chapter {
 
 constexpr std::string_view kIntroduction = R"(# Metrics
 
-Made from the catalog in the source by `gpu_ledger_metrics_doc > docs/metrics.md`; edit src/expose/catalog.cc instead.
+Made from the catalog in the source by `gpu_ledger_metrics_doc > docs/metrics.md`; edit the rows in src/expose/collectors instead.
 
 - What a GPU cannot say has no series: never 0, -1 or NaN.
 - A label without a value is left out.

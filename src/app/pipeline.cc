@@ -109,13 +109,13 @@ std::shared_ptr<const Snapshot> Pipeline::run_cycle() {
 void Pipeline::show_upstream(const std::shared_ptr<const Cycle>& cycle, Snapshot& snapshot) const {
   static const auto kNothing = std::make_shared<const expose::UpstreamText>();
   const auto fresh = upstream_->view(cycle->batch.at);
-  const auto deferred = [&](expose::Format format) {
+  const auto deferred = [&](Format format) {
     return LazyText([cycle, text = fresh ? fresh : kNothing, options = shown_, format] {
       return expose::write_upstream(*text, *cycle, *options, format);
     });
   };
-  snapshot.gpu_text = deferred(expose::Format::kText);
-  snapshot.gpu_openmetrics = deferred(expose::Format::kOpenMetrics);
+  snapshot.gpu_text = deferred(Format::kText);
+  snapshot.gpu_openmetrics = deferred(Format::kOpenMetrics);
 }
 
 void Pipeline::post_textfile(const Cycle& cycle, Nanoseconds now) {

@@ -67,19 +67,6 @@ std::string time_text(Nanoseconds time) {
   return fmt::format("{}d{:02}h", seconds / 86400, seconds / 3600 % 24);
 }
 
-std::string owner_text(const Owner& owner) {
-  switch (owner.kind) {
-    case OwnerKind::kPod: return owner.pod.empty() ? "pod " + owner.pod_uid : owner.name_space + "/" + owner.pod;
-    case OwnerKind::kSlurmJob: return "slurm " + owner.job + (owner.step.empty() ? "" : "." + owner.step);
-    case OwnerKind::kContainer:
-      return owner.runtime + " " +
-             (owner.container.empty() ? owner.container_id.str().substr(0, 12) : owner.container.str());
-    case OwnerKind::kUnknown: return "unknown";
-    case OwnerKind::kHost: break;
-  }
-  return owner.unit.empty() ? "host" : owner.unit;
-}
-
 // One line of the table: a process, and what it drew since the cycle before; empty where there was none.
 struct Row {
   const ProcessAccount* process;

@@ -1,27 +1,79 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "expose/text_writer.h"
-#include "expose/view.h"
+#include "expose/row.h"
 
 namespace gpuledger::expose {
 
 struct Family {
   std::string_view collector;
-  std::string_view name;  // one that begins with '_' gets --metric-prefix in front
+  std::string name;  // one that begins with '_' gets --metric-prefix in front
   MetricType type;
-  std::string_view unit;    // the end of the name, or empty
-  std::string_view labels;  // in the order they are printed, separated by blanks
-  std::string_view help;
-  void (*emit)(const View& view, TextWriter& out);
+  std::string unit;    // the end of the name, or empty
+  std::string labels;  // in the order they are printed, separated by blanks
+  std::string help;
+  std::function<void(const View& view, FamilySink& sink)> write;  // its samples
 };
 
 // THE table of metrics, in the order of the exposition. docs/metrics.md is made from it.
 std::span<const Family> catalog();
 
 std::string full_name(const Family& family, std::string_view process_prefix);
+
+template <typename Entry, size_t kCount>
+std::span<const Row<Entry>> rows_of(const Row<Entry> (&rows)[kCount]) {
+  return rows;
+}
+
+// Joins the tables of the collectors into one.
+class CatalogBuilder {
+ public:
+  explicit CatalogBuilder(std::string_view collector) : collector_(collector) {}
+
+  // for_each(view, visit) visits each entry of the rows' list with its labels. prefix stands before the rows' names.
+  template <typename Entry, typename ForEach>
+  void add(std::span<const Row<Entry>> rows, std::string_view labels, ForEach for_each, std::string_view prefix = {},
+           std::string_view subject = {}) {
+    for (const Row<Entry>& row : rows) {
+      Family family = head_of(prefix, row.name, row.type, row.help, subject);
+      family.labels = labels;
+      if (!family.labels.empty() && !row.labels.empty()) family.labels += ' ';
+      family.labels += row.labels;
+      family.write = [read = row.read, for_each](const View& view, FamilySink& sink) {
+        for_each(view, [&](const Entry& entry, std::string_view entry_labels) {
+          Samples samples(view, sink, entry_labels);
+          read(entry, samples);
+        });
+      };
+      families_.push_back(std::move(family));
+    }
+  }
+  // A list of the View whose entries have their labels with them.
+  template <typename Entry>
+  void add(std::span<const Row<Entry>> rows, std::string_view labels, std::vector<Entry> View::*list,
+           std::string Entry::*entry_labels = &Entry::labels) {
+    add(rows, labels, [list, entry_labels](const View& view, const auto& visit) {
+      for (const Entry& entry : view.*list) visit(entry, entry.*entry_labels);
+    });
+  }
+  // One entry: the node.
+  void add_of_node(std::span<const Row<View>> rows) {
+    add(rows, "", [](const View& view, const auto& visit) { visit(view, view.labels().take()); });
+  }
+
+  std::vector<Family> take() { return std::move(families_); }
+
+ private:
+  Family head_of(std::string_view prefix, std::string_view name, MetricType type, std::string_view help,
+                 std::string_view subject) const;
+
+  std::string_view collector_;
+  std::vector<Family> families_;
+};
 
 }  // namespace gpuledger::expose

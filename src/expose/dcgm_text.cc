@@ -2,9 +2,10 @@
 #include <string>
 #include <vector>
 
-#include "expose/dcgm_families.h"
+#include "expose/collectors/dcgm.h"
 #include "expose/dcgm_seats.h"
 #include "expose/expose.h"
+#include "expose/text_writer.h"
 
 // /gpu/metrics: the device view under the names of DCGM's exporters.
 namespace gpuledger::expose {
@@ -53,8 +54,8 @@ struct EnergyLine {
 };
 
 void write_family(const DcgmFamily& family, const std::vector<SeatLine>& seats, const std::vector<EnergyLine>& energy,
-                  TextWriter& out) {
-  out.begin_family(std::string(family.name), family.type, {}, family.help);
+                  FamilySink& out) {
+  out.begin_family({std::string(family.name), family.type, {}, family.help});
   if (family.read == nullptr) {
     for (const EnergyLine& line : energy) out.add(line.labels, line.millijoules);
     return;
@@ -62,7 +63,7 @@ void write_family(const DcgmFamily& family, const std::vector<SeatLine>& seats, 
   for (const SeatLine& line : seats) {
     if (line.seat.rest && !family.adds_up) continue;
     const auto value = family.read(line.seat);
-    if (value) std::visit([&](auto number) { out.add(line.labels, number); }, *value);
+    if (value) out.add(line.labels, *value);
   }
 }
 
@@ -75,7 +76,7 @@ size_t most_seats_of(const View& view) {
   return std::max<size_t>(2, view.options.max_series / (std::max<size_t>(1, view.devices.size()) * families));
 }
 
-void write_families(const View& view, bool modern, TextWriter& out) {
+void write_families(const View& view, bool modern, FamilySink& out) {
   const size_t most_seats = most_seats_of(view);
   std::vector<SeatLine> seats;
   std::vector<EnergyLine> energy;

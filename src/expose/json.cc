@@ -1,20 +1,14 @@
 #include <string>
 
+#include "expose/collectors/collectors.h"
 #include "expose/expose.h"
-#include "expose/json_text.h"
-#include "expose/numbers.h"
+#include "expose/json_fields.h"
 #include "expose/troubles.h"
-#include "expose/view.h"
 #include "expose/words.h"
 
-// Names are in the order of the alphabet, so that two documents are easily compared.
+// /api/v1/snapshot. Unlike the metrics it lists every account by itself: nothing here has to be unique by its labels.
 namespace gpuledger::expose {
 namespace {
-
-// By way of whole microseconds, which a double holds exactly since 1970; nanoseconds it does not.
-double seconds_of(Nanoseconds time) {
-  return static_cast<double>(time.count() / 1000) / 1e6;
-}
 
 void write_energy(JsonText& json, const Booked& booked) {
   json.name("energy_joules");
@@ -36,16 +30,26 @@ void write_mig(JsonText& json, const MigInstance& instance) {
   json.close('}');
 }
 
-void write_device_counts(JsonText& json, const DeviceAccount& account) {
+void write_mig_instances(JsonText& json, const DeviceSeries& device) {
+  if (device.account->description->mig.empty()) return;
+  json.name("mig");
+  json.open('[');
+  for (const MigInstance& instance : device.account->description->mig) write_mig(json, instance);
+  json.close(']');
+}
+
+void write_unattributed(JsonText& json, const DeviceSeries& device) {
   json.name("unattributed_joules");
   json.open('{');
   for (Reason reason : {Reason::kAnomaly, Reason::kExporterDown, Reason::kIdle, Reason::kStatic, Reason::kUnseen}) {
-    json.field(reason_name(reason), account.unattributed[static_cast<size_t>(reason)]);
+    json.field(reason_name(reason), device.account->unattributed[static_cast<size_t>(reason)]);
   }
   json.close('}');
 }
 
-void write_exact_time(JsonText& json, const ExactTime& exact) {
+void write_exact_time(JsonText& json, const DeviceSeries& device) {
+  if (!device.reading().exact_time) return;
+  const ExactTime& exact = *device.reading().exact_time;
   json.name("exact_time");
   json.open('{');
   json.field("lost_records", exact.records_lost);
@@ -58,123 +62,115 @@ void write_exact_time(JsonText& json, const ExactTime& exact) {
   json.close('}');
 }
 
-void write_device(JsonText& json, const DeviceSeries& device, Nanoseconds now) {
-  const DeviceAccount& account = *device.account;
-  const DeviceDescription& description = *account.description;
-  static const DeviceSample nothing_said;
-  const bool here = device.sample != nullptr;
-  const DeviceSample& sample = here ? *device.sample : nothing_said;
+void write_xids(JsonText& json, const DeviceSeries& device) {
+  if (device.account->xids.empty()) return;
+  json.name("xid_errors");
   json.open('{');
-  if (description.accounting_enabled) json.field("accounting_enabled", *description.accounting_enabled);
-  json.field_if_any("driver", description.driver);
-  json.field("energy_joules", account.measured);
-  json.field("energy_source", energy_source_name(description.energy_source));
-  if (sample.exact_time) write_exact_time(json, *sample.exact_time);
-  if (const auto troubles = list_troubles(device, now); !troubles.empty()) {
-    json.name("health");
-    json.open('[');
-    for (const std::string& trouble : troubles) json.value(trouble);
-    json.close(']');
-  }
-  if (here && account.idle_power) json.field("idle_power_watts", account.idle_power->watts());
-  json.field("index", description.index);
-  if (here && account.gpu_time_source != GpuTimeSource::kNone)
-    json.field("gpu_seconds_source", gpu_time_source_name(account.gpu_time_source));
-  if (sample.memory_total) json.field("memory_total_bytes", sample.memory_total->count);
-  if (sample.memory_used) json.field("memory_used_bytes", sample.memory_used->count);
-  if (sample.memory_utilization) json.field("memory_utilization_ratio", sample.memory_utilization->value);
-  if (!description.mig.empty()) {
-    json.name("mig");
-    json.open('[');
-    for (const MigInstance& instance : description.mig) write_mig(json, instance);
-    json.close(']');
-  }
-  json.field_if_any("mig_mode", mig_mode_name(description));
-  json.field("model", std::string_view(description.model));
-  json.field_if_any("pci_bus_id", description.pci_bus_id);
-  if (description.power_limit) json.field("power_limit_watts", description.power_limit->watts());
-  if (sample.power) json.field("power_watts", sample.power->watts());
-  if (sample.temperature_celsius) json.field("temperature_celsius", *sample.temperature_celsius);
-  write_device_counts(json, account);
-  json.field("up", account.up);
-  if (sample.gpu_utilization) json.field("utilization_ratio", sample.gpu_utilization->value);
-  json.field("uuid", std::string_view(description.uuid.text));
-  if (!account.xids.empty()) {
-    json.name("xid_errors");
-    json.open('{');
-    for (const auto& [xid, count] : account.xids) json.field(std::to_string(xid), count);
-    json.close('}');
-  }
+  for (const auto& [xid, count] : device.account->xids) json.field(std::to_string(xid), count);
   json.close('}');
 }
 
-void write_process(JsonText& json, const ProcessAccount& account) {
-  const ProcessIdentity& identity = account.identity;
-  const Owner& owner = identity.owner;
-  const bool active = account.active;
-  json.open('{');
-  json.field("active", active);
-  json.field_if_any("container", owner.container);
-  json.field_if_any("container_id", identity.container_id.empty() ? owner.container_id : identity.container_id);
-  write_energy(json, account.booked);
-  if (account.booked.shared > Energy()) json.field("energy_standard_error_joules", account.standard_error_joules);
-  if (account.gone_for) json.field("gone_seconds", seconds_of(*account.gone_for));
-  json.field("gpu", account.gpu_index);
-  if (account.booked.gpu_time) json.field("gpu_seconds", seconds_of(*account.booked.gpu_time));
-  json.field("gpu_uuid", std::string_view(account.gpu.text));
-  if (active && account.idle.evaluated) {
-    json.field("idle", account.idle.idle);
-    json.field("idle_seconds", account.idle.idle ? seconds_of(account.idle.idle_for) : 0.0);
-  }
-  json.field_if_any("job", owner.job);
-  if (active && account.memory) json.field("memory_used_bytes", account.memory->count);
-  if (active && account.memory_utilization) json.field("memory_utilization_ratio", account.memory_utilization->value);
-  if (account.mig) {
-    json.name("mig");
-    write_mig(json, *account.mig);
-  }
-  json.field("name", std::string_view(identity.name));
-  json.field_if_any("namespace", owner.name_space);
-  json.field("owner", owner_kind_name(owner.kind));
-  if (identity.owner_inferred) json.field("owner_inferred", true);
-  json.field("pid", identity.key.pid);
-  json.field_if_any("pod", owner.pod);
-  json.field_if_any("pod_uid", owner.pod_uid);
-  json.field_if_any("runtime", owner.runtime);
-  if (active && account.sm) json.field("sm_utilization_ratio", account.sm->value);
-  if (identity.start_time_seconds) json.field("start_time_seconds", *identity.start_time_seconds);
-  json.field_if_any("step", owner.step);
-  json.field_if_any("unit", owner.unit);
-  json.field_if_any("user", owner.user);
-  json.close('}');
+void write_troubles(JsonText& json, const DeviceSeries& device, Nanoseconds now) {
+  const auto troubles = list_troubles(device, now);
+  if (troubles.empty()) return;
+  json.name("health");
+  json.open('[');
+  for (const std::string& trouble : troubles) json.value(trouble);
+  json.close(']');
 }
 
-void write_owner(JsonText& json, const View& view, const OwnerAccount& account) {
-  const Owner& owner = account.owner;
-  json.open('{');
-  json.field_if_any("container", owner.container);
-  json.field_if_any("container_id", owner.container_id);
-  write_energy(json, account.booked);
-  if (account.booked.shared > Energy()) {
-    json.field("energy_standard_error_joules", whole_microjoules(account.standard_error_joules));
+std::string_view time_source(const DeviceSeries& device) {
+  const GpuTimeSource source = device.account->gpu_time_source;
+  return device.up() && source != GpuTimeSource::kNone ? gpu_time_source_name(source) : std::string_view();
+}
+
+JsonFields<DeviceSeries> device_fields(Nanoseconds now) {
+  using Gpu = DeviceSeries;
+  const auto described = [](const Gpu& gpu) -> const DeviceDescription& { return *gpu.account->description; };
+  return JsonFields<Gpu>()
+      .add(device_rows())
+      .add("accounting_enabled", [=](const Gpu& gpu) { return described(gpu).accounting_enabled; })
+      .add("driver", [=](const Gpu& gpu) { return described(gpu).driver; })
+      .add("energy_source", [=](const Gpu& gpu) { return energy_source_name(described(gpu).energy_source); })
+      .add("exact_time", write_exact_time)
+      .add("gpu_seconds_source", time_source)
+      .add("health", [now](JsonText& json, const Gpu& gpu) { write_troubles(json, gpu, now); })
+      .add("index", [=](const Gpu& gpu) { return described(gpu).index; })
+      .add("memory_total_bytes", [](const Gpu& gpu) { return gpu.reading().memory_total; })
+      .add("memory_used_bytes", [](const Gpu& gpu) { return gpu.reading().memory_used; })
+      .add("memory_utilization_ratio", [](const Gpu& gpu) { return gpu.reading().memory_utilization; })
+      .add("mig", write_mig_instances)
+      .add("mig_mode", [=](const Gpu& gpu) { return mig_mode_name(described(gpu)); })
+      .add("model", [=](const Gpu& gpu) { return described(gpu).model; })
+      .add("pci_bus_id", [=](const Gpu& gpu) { return described(gpu).pci_bus_id; })
+      .add("power_limit_watts", [=](const Gpu& gpu) { return described(gpu).power_limit; })
+      .add("temperature_celsius", [](const Gpu& gpu) { return gpu.reading().temperature_celsius; })
+      .add("unattributed_joules", write_unattributed)
+      .add("utilization_ratio", [](const Gpu& gpu) { return gpu.reading().gpu_utilization; })
+      .add("uuid", [=](const Gpu& gpu) { return described(gpu).uuid.text; })
+      .add("xid_errors", write_xids)
+      .sorted();
+}
+
+template <typename Entry, typename OwnerOf>
+JsonFields<Entry> fields_of_owner(OwnerOf owner_of) {
+  JsonFields<Entry> fields;
+  for (const OwnerField& field : kOwnerFields) {
+    fields.add(field.name, [=](const Entry& entry) -> std::string_view { return owner_of(entry).*field.value; });
   }
-  json.field("gpu", account.gpu_index);
-  if (account.booked.gpu_time) json.field("gpu_seconds", seconds_of(*account.booked.gpu_time));
-  json.field("gpu_uuid", std::string_view(account.gpu.text));
-  const DeviceSeries* device = view.find_device(account.gpu);
-  if (device != nullptr && device->idle_known && account.idle_memory) {
-    json.field("idle_memory_bytes", account.idle_memory->count);
-  }
-  json.field_if_any("job", owner.job);
-  json.field_if_any("namespace", owner.name_space);
-  json.field("owner", owner_kind_name(owner.kind));
-  json.field_if_any("pod", owner.pod);
-  json.field_if_any("pod_uid", owner.pod_uid);
-  json.field_if_any("runtime", owner.runtime);
-  json.field_if_any("step", owner.step);
-  json.field_if_any("unit", owner.unit);
-  json.field_if_any("user", owner.user);
-  json.close('}');
+  return fields.add("owner", [=](const Entry& entry) { return owner_kind(owner_of(entry).kind).word; })
+      .add("owner_text", [=](const Entry& entry) { return owner_text(owner_of(entry)); })
+      .add("energy_joules", [](JsonText& json, const Entry& entry) { write_energy(json, entry.booked); });
+}
+
+const JsonFields<ProcessSeries>& process_fields() {
+  using Series = ProcessSeries;
+  static const JsonFields<Series> fields =
+      fields_of_owner<Series>([](const Series& series) -> const Owner& { return series.newest->identity.owner; })
+          .add(process_rows())
+          .add("container_id",  // told whatever the owner is
+               [](const Series& series) -> std::string_view {
+                 const ProcessIdentity& identity = series.newest->identity;
+                 return identity.container_id.empty() ? identity.owner.container_id : identity.container_id;
+               })
+          .add("gone_seconds", [](const Series& series) { return series.newest->gone_for; })
+          .add("gpu", [](const Series& series) { return series.newest->gpu_index; })
+          .add("gpu_uuid", [](const Series& series) -> std::string_view { return series.newest->gpu.text; })
+          .add("idle",
+               [](const Series& series) {
+                 const ProcessAccount& process = *series.newest;
+                 return process.active && process.idle.evaluated ? std::optional(process.idle.idle) : std::nullopt;
+               })
+          .add("idle_seconds",
+               [](const Series& series) {
+                 return series.newest->active ? idle_time(series.newest->idle) : std::nullopt;
+               })
+          .add("mig",
+               [](JsonText& json, const Series& series) {
+                 if (!series.newest->mig) return;
+                 json.name("mig");
+                 write_mig(json, *series.newest->mig);
+               })
+          .add("name", [](const Series& series) -> std::string_view { return series.newest->identity.name; })
+          .add("owner_inferred",
+               [](const Series& series) {
+                 return series.newest->identity.owner_inferred ? std::optional(true) : std::nullopt;
+               })
+          .add("pid", [](const Series& series) { return series.newest->identity.key.pid; })
+          .sorted();
+  return fields;
+}
+
+const JsonFields<OwnerSeries>& owner_fields() {
+  using Series = OwnerSeries;
+  static const JsonFields<Series> fields =
+      fields_of_owner<Series>([](const Series& series) -> const Owner& { return series.account->owner; })
+          .add(owner_rows())
+          .add("gpu", [](const Series& series) { return series.account->gpu_index; })
+          .add("gpu_uuid", [](const Series& series) -> std::string_view { return series.account->gpu.text; })
+          .add("idle_memory_bytes", [](const Series& series) { return series.idle_memory; })
+          .sorted();
+  return fields;
 }
 
 void write_allocation(JsonText& json, const AllocationAccount& account) {
@@ -199,7 +195,7 @@ void write_closed(JsonText& json, const ClosedAccount& account) {
   if (account.booked.gpu_time) json.field("gpu_seconds", seconds_of(*account.booked.gpu_time));
   json.field("gpu_uuid", std::string_view(account.gpu.text));
   json.field_if_any("namespace", account.name_space);
-  json.field("owner", owner_kind_name(account.kind));
+  json.field("owner", owner_kind(account.kind).word);
   json.close('}');
 }
 
@@ -221,10 +217,9 @@ void write_list(JsonText& json, std::string_view key, const List& list, Write wr
 
 }  // namespace
 
-// Unlike the metrics this lists every account by itself: nothing here has to be unique by its labels.
 std::string write_json(const Cycle& cycle, const ExposeOptions& options) {
   const View view = View::of_devices(cycle, options);
-  constexpr size_t kUsualAccount = 700;
+  constexpr size_t kUsualAccount = 800;
   JsonText json(64 * 1024 + kUsualAccount * (cycle.ledger.processes.size() + cycle.ledger.owners.size()));
   json.open('{');
   write_list(json, "allocations", cycle.ledger.allocations,
@@ -232,12 +227,14 @@ std::string write_json(const Cycle& cycle, const ExposeOptions& options) {
   json.field("at", seconds_of(cycle.batch.at.wall));
   write_list(json, "closed", cycle.ledger.closed, [&](const auto& account) { write_closed(json, account); });
   json.field("cycle", cycle.number);
-  write_list(json, "gpus", view.devices,
-             [&](const DeviceSeries& device) { write_device(json, device, cycle.batch.at.wall); });
+  write_list(json, "gpus", view.devices, [&, fields = device_fields(cycle.batch.at.wall)](const DeviceSeries& device) {
+    fields.write(view, json, device);
+  });
   json.field_if_any("node", options.node);
   write_list(json, "owners", owners_in_order(cycle.ledger),
-             [&](const auto* account) { write_owner(json, view, *account); });
-  write_list(json, "processes", cycle.ledger.processes, [&](const auto& account) { write_process(json, account); });
+             [&](const OwnerAccount* account) { owner_fields().write(view, json, series_of(view, *account)); });
+  write_list(json, "processes", cycle.ledger.processes,
+             [&](const ProcessAccount& account) { process_fields().write(view, json, series_of(view, account)); });
   json.field("processes_without_owner", cycle.identities->without_owner);
   json.field("simulated", cycle.simulated);
   write_list(json, "sources", view.sources, [&](const SourceHealth& health) { write_source(json, health); });

@@ -2,6 +2,7 @@
 
 #include "expose/catalog.h"
 #include "expose/series_limit.h"
+#include "expose/text_writer.h"
 
 // /metrics: the families of the catalog, one after the other.
 namespace gpuledger::expose {
@@ -14,12 +15,12 @@ bool is_shown(const Family& family, const ExposeOptions& options) {
 
 SeriesCount count_series(const View& view) {
   SeriesCount count;
-  TextWriter out = TextWriter::counting();
+  CountingSink sink;
   for (const Family& family : catalog()) {
     if (!is_shown(family, view.options)) continue;
-    const size_t before = out.samples();
-    family.emit(view, out);
-    count[family.collector] += out.samples() - before;
+    const size_t before = sink.samples();
+    family.write(view, sink);
+    count[family.collector] += sink.samples() - before;
   }
   return count;
 }
@@ -48,11 +49,11 @@ void limit(View& view) {
 std::string write(const Cycle& cycle, const ExposeOptions& options, Format format) {
   View view(cycle, options);
   limit(view);
-  TextWriter out(format, view.expected_bytes());
+  TextWriter out(format, expected_bytes(view));
   for (const Family& family : catalog()) {
     if (!is_shown(family, options)) continue;
-    out.begin_family(full_name(family, options.process_prefix), family.type, family.unit, family.help);
-    family.emit(view, out);
+    out.begin_family({full_name(family, options.process_prefix), family.type, family.unit, family.help});
+    family.write(view, out);
   }
   return out.take();
 }

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/units.h"
@@ -18,6 +21,16 @@ struct Thousandths {
   int64_t count = 0;
 };
 void append_number(std::string& out, Thousandths value);
+// A number as somebody else wrote it.
+struct WrittenNumber {
+  std::string_view text;
+};
+inline void append_number(std::string& out, WrittenNumber value) {
+  out += value.text;
+}
+void append_number(std::string& out, std::same_as<bool> auto yes) {  // no pointer becomes one
+  out += yes ? '1' : '0';
+}
 void append_number(std::string& out, uint64_t value);
 void append_number(std::string& out, double value);  // shortest that reads back as the same; must be finite
 
@@ -27,6 +40,9 @@ void append_bound(std::string& out, double value);
 
 // 0.07 * 100 is 7.000000000000001; a percentage is rounded to a millionth.
 double percent_of(double ratio);
+inline std::optional<double> percent_of(const std::optional<Ratio>& ratio) {
+  return ratio ? std::optional(percent_of(ratio->value)) : std::nullopt;
+}
 
 // The books are in microjoules: what is finer in an error is noise. Errors that cancel each other leave 2e-11.
 double whole_microjoules(double joules);

@@ -8,26 +8,37 @@
 #include <unordered_set>
 #include <utility>
 
+#include "expose/collectors/collectors.h"
+
 namespace gpuledger::expose {
 namespace {
 
-// No emit function gives more for one of these.
-constexpr size_t kOfRunning = 10;
-constexpr size_t kOfExited = 7;
-constexpr size_t kOfHolder = 4;
-constexpr size_t kOfListed = 3;
-constexpr size_t kOfOwner = 5;
-constexpr size_t kOfClosed = 3;
-constexpr size_t kOfAllocation = 2;
-constexpr size_t kOfPod = 1;
 // GPUs, driver calls, the program itself: far more than eight GPUs have.
 constexpr size_t kOfGpu = 200;
 constexpr size_t kOfProgram = 600;
+// No row has more samples for one process, owner, closed account, allocation or pod.
+constexpr size_t kMostOfRow = 2;
 // Namespaces of owners that are left out; what is beyond counts together.
 constexpr size_t kMostClosed = 256;
 
-size_t series_of(const ProcessSeries& series) {
-  return series.newest->active ? kOfRunning : kOfExited;
+template <typename Entry>
+size_t count(std::span<const Row<Entry>> rows, const View& view, const Entry& entry) {
+  CountingSink sink;
+  Samples samples(view, sink, {});
+  for (const Row<Entry>& row : rows) row.read(entry, samples);
+  return sink.samples();
+}
+
+template <typename Entry, typename Entries>
+size_t count_all(std::span<const Row<Entry>> rows, const View& view, const Entries& entries) {
+  size_t sum = 0;
+  for (const Entry& entry : entries) sum += count(rows, view, entry);
+  return sum;
+}
+
+size_t series_of_owner(const View& view, const OwnerSeries& series) {
+  return count(owner_rows(), view, series) +
+         (series.kind() == OwnerKind::kPod ? count(pod_owner_rows(), view, series) : 0);
 }
 
 // The places of a list's entries, the biggest spender first.
@@ -78,13 +89,15 @@ std::array<size_t, N> share(size_t room, const std::array<size_t, N>& needs) {
 }
 
 void cut_processes(View& view, size_t room) {
-  std::unordered_set<const ProcessAccount*> held;
-  for (const ProcessSeries& series : view.holders) held.insert(series.newest);
+  std::unordered_map<const ProcessAccount*, size_t> series_of;  // in the three lists together
+  const auto add = [&](const std::vector<ProcessSeries>& list, std::span<const Row<ProcessSeries>> rows) {
+    for (const ProcessSeries& series : list) series_of[series.newest] += count(rows, view, series);
+  };
+  add(view.processes, process_rows());
+  add(view.holders, idle_process_rows());
+  add(view.listed, processlist_rows());
   std::vector<size_t> order = by_spending(view.processes, [](const auto& series) { return series.booked.total(); });
-  cut(order, room, [&](size_t place) {
-    const ProcessSeries& series = view.processes[place];
-    return series_of(series) + (held.contains(series.newest) ? kOfHolder : 0) + (series.newest->active ? kOfListed : 0);
-  });
+  cut(order, room, [&](size_t place) { return series_of[view.processes[place].newest]; });
   std::unordered_set<const ProcessAccount*> kept;
   for (const size_t place : order) kept.insert(view.processes[place].newest);
   keep_places(view.processes, std::move(order));
@@ -93,8 +106,12 @@ void cut_processes(View& view, size_t room) {
   std::erase_if(view.listed, gone);
 }
 
+ClosedKey closed_key(const OwnerSeries& series) {
+  return {series.account->gpu_index, series.kind(), series.account->owner.name_space};
+}
+
 void close(View& view, const OwnerSeries& series) {
-  ClosedKey key{series.gpu_index, series.kind, series.name_space};
+  ClosedKey key = closed_key(series);
   if (view.closed.size() >= kMostClosed && !view.closed.contains(key)) key.name_space = kOtherNamespaces;
   view.closed[key] += series.booked;
 }
@@ -104,16 +121,16 @@ size_t room_for_closed(const View& view) {
   std::set<ClosedKey> keys;
   std::set<std::pair<uint32_t, OwnerKind>> nameless;
   for (const OwnerSeries& series : view.owners) {
-    keys.insert({series.gpu_index, series.kind, series.name_space});
-    nameless.insert({series.gpu_index, series.kind});
+    keys.insert(closed_key(series));
+    nameless.insert({series.account->gpu_index, series.kind()});
   }
-  return kOfClosed * std::min(keys.size(), kMostClosed + nameless.size());
+  return kMostOfRow * closed_rows().size() * std::min(keys.size(), kMostClosed + nameless.size());
 }
 
 void cut_owners(View& view, size_t room) {
   std::vector<size_t> order = by_spending(view.owners, [](const auto& series) { return series.booked.total(); });
   std::vector<size_t> all = order;
-  cut(order, room, [](size_t) { return kOfOwner; });
+  cut(order, room, [&](size_t place) { return series_of_owner(view, view.owners[place]); });
   for (size_t i = order.size(); i < all.size(); ++i) close(view, view.owners[all[i]]);
   keep_places(view.owners, std::move(order));
 }
@@ -129,14 +146,14 @@ void cut_given(View& view, size_t room) {
     const auto found = spent.find(pod);
     return found == spent.end() ? Energy() : found->second;
   };
-  const size_t of_pods = std::min(view.pods.size() * kOfPod, room / 3);
+  const size_t of_pods = std::min(view.pods.size(), room / 3);
   auto pods = by_spending(view.pods, [&](const PodFacts* pod) { return spent_by({pod->name_space, pod->pod}); });
-  cut(pods, of_pods, [](size_t) { return kOfPod; });
+  cut(pods, of_pods, [](size_t) { return size_t{1}; });
   keep_places(view.pods, std::move(pods));
-  auto given = by_spending(view.allocations, [&](const AllocationAccount* account) {
-    return spent_by({account->allocation.name_space, account->allocation.pod});
+  auto given = by_spending(view.allocations, [&](const AllocationSeries& series) {
+    return spent_by({series.account->allocation.name_space, series.account->allocation.pod});
   });
-  cut(given, room - of_pods, [](size_t) { return kOfAllocation; });
+  cut(given, room - of_pods, [&](size_t place) { return count(allocation_rows(), view, view.allocations[place]); });
   keep_places(view.allocations, std::move(given));
 }
 
@@ -167,18 +184,40 @@ size_t sum_of(const SeriesCount& count) {
 }
 
 size_t most_series(const View& view) {
-  return kOfProgram + kOfGpu * view.devices.size() + kOfRunning * view.processes.size() +
-         kOfHolder * view.holders.size() + kOfListed * view.listed.size() + kOfOwner * view.owners.size() +
-         kOfClosed * view.closed.size() + kOfAllocation * view.allocations.size() + kOfPod * view.pods.size();
+  return kOfProgram + kOfGpu * view.devices.size() +
+         kMostOfRow *
+             (process_rows().size() * view.processes.size() + idle_process_rows().size() * view.holders.size() +
+              processlist_rows().size() * view.listed.size() +
+              (owner_rows().size() + pod_owner_rows().size()) * view.owners.size() +
+              closed_rows().size() * view.closed.size() + allocation_rows().size() * view.allocations.size() +
+              pod_rows().size() * view.pods.size());
+}
+
+size_t expected_bytes(const View& view) {
+  constexpr size_t kNameAndValue = 64;
+  constexpr size_t kLabels = 220;
+  size_t bytes = 64 * 1024;
+  const auto add = [&](const auto& list, size_t rows) {
+    for (const auto& series : list)
+      bytes += (rows + 1) * (series.labels.size() + kNameAndValue);  // one has two samples
+  };
+  add(view.processes, process_rows().size());
+  add(view.holders, idle_process_rows().size());
+  add(view.listed, processlist_rows().size());
+  add(view.owners, owner_rows().size() + pod_owner_rows().size());
+  add(view.allocations, allocation_rows().size());
+  return bytes + (view.pods.size() + 3 * view.closed.size()) * (kLabels + kNameAndValue);
 }
 
 void keep_biggest(View& view, SeriesCount (*count_series)(const View&)) {
   const size_t fixed = count_fixed(view, count_series) + room_for_closed(view);
   const size_t room = view.options.max_series > fixed ? view.options.max_series - fixed : 0;
-  size_t processes = kOfHolder * view.holders.size() + kOfListed * view.listed.size();
-  for (const ProcessSeries& series : view.processes) processes += series_of(series);
-  const size_t owners = kOfOwner * view.owners.size();
-  const size_t given = kOfAllocation * view.allocations.size() + kOfPod * view.pods.size();
+  const size_t processes = count_all(process_rows(), view, view.processes) +
+                           count_all(idle_process_rows(), view, view.holders) +
+                           count_all(processlist_rows(), view, view.listed);
+  size_t owners = 0;
+  for (const OwnerSeries& series : view.owners) owners += series_of_owner(view, series);
+  const size_t given = count_all(allocation_rows(), view, view.allocations) + view.pods.size();
   const auto rooms = share<3>(room, {processes, owners, given});
   if (rooms[0] < processes) cut_processes(view, rooms[0]);
   if (rooms[1] < owners) cut_owners(view, rooms[1]);

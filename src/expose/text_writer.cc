@@ -16,11 +16,8 @@ std::string_view type_name(MetricType type) {
   return "gauge";
 }
 
-void TextWriter::begin_family(std::string name, MetricType type, std::string_view unit, std::string_view help) {
-  name_ = std::move(name);
-  type_ = type;
-  unit_ = unit;
-  help_ = help;
+void TextWriter::begin_family(FamilyHead head) {
+  head_ = std::move(head);
   header_due_ = true;
 }
 
@@ -28,10 +25,10 @@ void TextWriter::write_header() {
   header_due_ = false;
   // OpenMetrics names a counter's family without the suffix that its samples carry. DCGM's counters have none, and
   // their names must stay: there they are of unknown type.
-  std::string_view family = name_;
-  std::string_view type = type_name(type_);
-  if (format_ == Format::kOpenMetrics && type_ == MetricType::kUntyped) type = "unknown";
-  if (format_ == Format::kOpenMetrics && type_ == MetricType::kCounter) {
+  std::string_view family = head_.name;
+  std::string_view type = type_name(head_.type);
+  if (format_ == Format::kOpenMetrics && head_.type == MetricType::kUntyped) type = "unknown";
+  if (format_ == Format::kOpenMetrics && head_.type == MetricType::kCounter) {
     if (family.ends_with("_total")) {
       family.remove_suffix(std::string_view("_total").size());
     } else {
@@ -39,18 +36,17 @@ void TextWriter::write_header() {
     }
   }
   out_.append("# HELP ").append(family).append(" ");
-  append_help(out_, help_, format_ == Format::kOpenMetrics);
+  append_help(out_, head_.help, format_ == Format::kOpenMetrics);
   out_.append("\n# TYPE ").append(family).append(" ").append(type).append("\n");
   // The unit must be the end of the name there.
-  if (format_ == Format::kOpenMetrics && !unit_.empty() && family.ends_with(unit_)) {
-    out_.append("# UNIT ").append(family).append(" ").append(unit_).append("\n");
+  if (format_ == Format::kOpenMetrics && !head_.unit.empty() && family.ends_with(head_.unit)) {
+    out_.append("# UNIT ").append(family).append(" ").append(head_.unit).append("\n");
   }
 }
 
 void TextWriter::begin_sample(std::string_view suffix, std::string_view labels, std::string_view extra) {
   if (header_due_) write_header();
-  ++samples_;
-  out_.append(name_).append(suffix);
+  out_.append(head_.name).append(suffix);
   if (!labels.empty() || !extra.empty()) {
     out_.append("{").append(labels);
     if (!labels.empty() && !extra.empty()) out_ += ',';
@@ -59,7 +55,24 @@ void TextWriter::begin_sample(std::string_view suffix, std::string_view labels, 
   out_ += ' ';
 }
 
-void TextWriter::add(std::string_view labels, const DurationHistogram& histogram) {
+void TextWriter::write(std::string_view labels, const Value& value, std::string_view extra) {
+  if (const auto* histogram = std::get_if<const DurationHistogram*>(&value))
+    return write_histogram(labels, **histogram);
+  begin_sample("", labels, extra);
+  std::visit(
+      [&](const auto& number) {
+        if constexpr (requires { append_number(out_, number); }) append_number(out_, number);
+      },
+      value);
+  out_ += '\n';
+}
+
+void TextWriter::write_histogram(std::string_view labels, const DurationHistogram& histogram) {
+  const auto line = [&](std::string_view suffix, const auto& number, std::string_view bound = {}) {
+    begin_sample(suffix, labels, bound);
+    append_number(out_, number);
+    out_ += '\n';
+  };
   uint64_t cumulative = 0;
   std::string bound;
   for (size_t i = 0; i <= DurationHistogram::kBuckets; ++i) {
@@ -71,16 +84,10 @@ void TextWriter::add(std::string_view labels, const DurationHistogram& histogram
       bound += "+Inf";
     }
     bound += '"';
-    begin_sample("_bucket", labels, bound);
-    append_number(out_, cumulative);
-    out_ += '\n';
+    line("_bucket", cumulative, bound);
   }
-  begin_sample("_sum", labels, {});
-  append_number(out_, histogram.sum_seconds);
-  out_ += '\n';
-  begin_sample("_count", labels, {});
-  append_number(out_, cumulative);
-  out_ += '\n';
+  line("_sum", histogram.sum_seconds);
+  line("_count", cumulative);
 }
 
 std::string TextWriter::take() {

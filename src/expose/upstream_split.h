@@ -8,14 +8,6 @@
 
 namespace gpuledger::expose {
 
-// A number as somebody else wrote it.
-struct WrittenNumber {
-  std::string_view text;
-};
-inline void append_number(std::string& out, WrittenNumber value) {
-  out += value.text;
-}
-
 // In proportion to the weights, to the millionth; the parts add up to the number exactly. Empty: it is negative, has
 // more than six decimals or an exponent, or nobody has any weight.
 std::optional<std::vector<std::string>> split_decimal(std::string_view number, const std::vector<uint64_t>& weights);

@@ -92,7 +92,7 @@ class Relabelling {
   }
 
   void add(const UpstreamFamily& family) {
-    out_.begin_family(family.name, type_of(family.type), {}, family.help.empty() ? kNoHelp : family.help);
+    out_.begin_family({family.name, type_of(family.type), {}, family.help.empty() ? kNoHelp : family.help});
     older_form_ = family.name.starts_with("dcgm_");
     written_.clear();
     const Sharing sharing = sharing_of(family.name);

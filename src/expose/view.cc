@@ -23,8 +23,18 @@ void merge_into(ProcessSeries& series, const ProcessAccount& account) {
   }
 }
 
+void merge_into(OwnerSeries& series, const View& view, const OwnerAccount& account) {
+  series.booked += account.booked;
+  series.variance += account.standard_error_joules * account.standard_error_joules;
+  const DeviceSeries* device = view.find_device(account.gpu);
+  if (device != nullptr && device->idle_known && account.idle_memory) {
+    series.idle_memory = Bytes{series.idle_memory.value_or(Bytes()).count + account.idle_memory->count};
+  }
+}
+
 template <typename Wanted, typename Write>
-std::vector<ProcessSeries> merge_processes(const Ledger& ledger, Wanted wanted, Write write_labels) {
+std::vector<ProcessSeries> merge_processes(const View& view, Wanted wanted, Write write_labels) {
+  const Ledger& ledger = view.cycle.ledger;
   std::vector<ProcessSeries> merged;
   merged.reserve(ledger.processes.size());  // the keys below point into it
   std::unordered_map<std::string_view, size_t> places;
@@ -38,6 +48,7 @@ std::vector<ProcessSeries> merge_processes(const Ledger& ledger, Wanted wanted, 
     }
     ProcessSeries& series = merged.emplace_back();
     series.labels = std::move(labels);
+    series.device = view.find_device(account.gpu);
     places.emplace(series.labels, merged.size() - 1);
     merge_into(series, account);
   }
@@ -91,20 +102,7 @@ std::string listed_labels(const View& view, const ProcessAccount& account) {
 std::string owner_labels(const View& view, const OwnerAccount& account) {
   const Owner& owner = account.owner;
   LabelText labels = view.labels();
-  switch (owner.kind) {
-    case OwnerKind::kPod:
-      labels.add("namespace", owner.name_space)
-          .add("pod", owner.pod)
-          .add("container", owner.container)
-          .add("pod_uid", owner.pod_uid);
-      break;
-    case OwnerKind::kSlurmJob: labels.add("job", owner.job).add("step", owner.step); break;
-    case OwnerKind::kContainer:
-      labels.add("runtime", owner.runtime).add("container_id", owner.container_id).add("container", owner.container);
-      break;
-    case OwnerKind::kHost: labels.add("unit", owner.unit).add("user", owner.user); break;
-    case OwnerKind::kUnknown: break;
-  }
+  for (const OwnerField& field : owner_kind(owner.kind).fields) labels.add(field.name, owner.*field.value);
   return labels.add("gpu", account.gpu_index).take();
 }
 
@@ -118,16 +116,8 @@ std::vector<OwnerSeries> merge_owners(const View& view) {
     std::string labels = owner_labels(view, account);
     const std::string key = std::to_string(static_cast<int>(account.owner.kind)) + labels;
     const auto [place, added] = places.emplace(key, merged.size());
-    if (added) {
-      merged.push_back({std::move(labels), account.owner.kind, account.owner.name_space, account.gpu_index, {}, 0, {}});
-    }
-    OwnerSeries& series = merged[place->second];
-    series.booked += account.booked;
-    series.variance += account.standard_error_joules * account.standard_error_joules;
-    const DeviceSeries* device = view.find_device(account.gpu);
-    if (device != nullptr && device->idle_known && account.idle_memory) {
-      series.idle_memory = Bytes{series.idle_memory.value_or(Bytes()).count + account.idle_memory->count};
-    }
+    if (added) merged.push_back({std::move(labels), one, {}, 0, {}});
+    merge_into(merged[place->second], view, account);
   }
   return merged;
 }
@@ -138,6 +128,7 @@ DeviceSeries join_device(const View& view, const DeviceAccount& account) {
   series.account = &account;
   series.labels = view.labels().add("gpu", description.index).add("uuid", description.uuid.text).take();
   series.gpu_labels = view.labels().add("gpu", description.index).take();
+  series.idle_gpu_labels = view.idle_labels().add("gpu", description.index).take();
   series.idle_labels = view.idle_labels()
                            .add("gpu", description.index)
                            .add("model", description.model)
@@ -158,6 +149,31 @@ DeviceSeries join_device(const View& view, const DeviceAccount& account) {
 }
 
 }  // namespace
+
+ProcessSeries series_of(const View& view, const ProcessAccount& account) {
+  ProcessSeries series;
+  series.device = view.find_device(account.gpu);
+  merge_into(series, account);
+  return series;
+}
+
+OwnerSeries series_of(const View& view, const OwnerAccount& account) {
+  OwnerSeries series;
+  series.account = &account;
+  merge_into(series, view, account);
+  return series;
+}
+
+LabelText place_labels(const View& view, const Allocation& allocation) {
+  LabelText labels = view.labels();
+  labels.add("gpu", allocation.gpu_index)
+      .add("uuid", allocation.gpu.text)
+      .add("mig_uuid", allocation.mig_uuid)
+      .add("namespace", allocation.name_space)
+      .add("pod", allocation.pod)
+      .add("container", allocation.container);
+  return labels;
+}
 
 std::vector<const OwnerAccount*> owners_in_order(const Ledger& ledger) {
   std::vector<const OwnerAccount*> order;
@@ -191,26 +207,31 @@ View::View(const Cycle& source, const ExposeOptions& settings, bool with_series)
 
 void View::add_series() {
   processes = merge_processes(
-      cycle.ledger, [](const ProcessAccount&) { return true; },
+      *this, [](const ProcessAccount&) { return true; },
       [&](const ProcessAccount& account) { return process_labels(*this, account); });
   holders = merge_processes(
-      cycle.ledger,
+      *this,
       [](const ProcessAccount& account) {
         return account.active || (account.gone_for && *account.gone_for < kIdleForgets);
       },
       [&](const ProcessAccount& account) { return holder_labels(*this, account); });
   listed = merge_processes(
-      cycle.ledger,
+      *this,
       [&](const ProcessAccount& account) {
         const DeviceSeries* device = find_device(account.gpu);
         return account.active && device != nullptr && device->sample != nullptr;
       },
       [&](const ProcessAccount& account) { return listed_labels(*this, account); });
+  count_switches();
   owners = merge_owners(*this);
   for (const ClosedAccount& account : cycle.ledger.closed) {
     closed[{account.gpu_index, account.kind, account.name_space}] += account.booked;
   }
-  for (const AllocationAccount& account : cycle.ledger.allocations) allocations.push_back(&account);
+  for (const AllocationAccount& account : cycle.ledger.allocations) {
+    AllocationSeries series{place_labels(*this, account.allocation).take(), &account};
+    series.first_of_place = allocations.empty() || allocations.back().labels != series.labels;
+    allocations.push_back(std::move(series));
+  }
   for (const PodFacts& pod : cycle.identities->pods) pods.push_back(&pod);
   // Sums of what is there, whatever of it --max-series leaves out.
   for (DeviceSeries& device : devices) {
@@ -231,16 +252,20 @@ const DeviceSeries* View::find_device(const GpuUuid& uuid) const {
   return nullptr;
 }
 
-size_t View::expected_bytes() const {
-  constexpr size_t kNameAndValue = 64;
-  size_t bytes = 64 * 1024;
-  for (const auto& series : processes) bytes += 9 * (series.labels.size() + kNameAndValue);
-  for (const auto& series : holders) bytes += 4 * (series.labels.size() + kNameAndValue);
-  for (const auto& series : listed) bytes += 3 * (series.labels.size() + kNameAndValue);
-  for (const auto& series : owners) bytes += 5 * (series.labels.size() + kNameAndValue);
-  constexpr size_t kLabels = 220;
-  bytes += (2 * allocations.size() + pods.size() + 3 * closed.size()) * (kLabels + kNameAndValue);
-  return bytes;
+void View::count_switches() {
+  std::map<std::pair<std::string_view, Pid>, uint64_t> newest;
+  for (const ProcessSeries& series : processes) {
+    const ProcKey& key = series.newest->identity.key;
+    uint64_t& start = newest[{series.newest->gpu.text, key.pid}];
+    start = std::max(start, key.start_ticks);
+  }
+  for (ProcessSeries& series : processes) {
+    const ProcKey& key = series.newest->identity.key;
+    if (series.device == nullptr || !series.device->reading().exact_time) continue;
+    if (newest[{series.newest->gpu.text, key.pid}] != key.start_ticks) continue;
+    const auto& counts = series.device->reading().exact_time->switches_by_process;
+    if (const auto count = counts.find(key.pid); count != counts.end()) series.switches = count->second;
+  }
 }
 
 }  // namespace gpuledger::expose

@@ -26,17 +26,6 @@ inline std::string_view gpu_time_source_name(GpuTimeSource source) {
   return source == GpuTimeSource::kTrace ? "trace" : "samples";
 }
 
-inline std::string_view owner_kind_name(OwnerKind kind) {
-  switch (kind) {
-    case OwnerKind::kPod: return "pod";
-    case OwnerKind::kSlurmJob: return "slurm_job";
-    case OwnerKind::kContainer: return "container";
-    case OwnerKind::kHost: return "host";
-    case OwnerKind::kUnknown: return "unknown";
-  }
-  return "unknown";
-}
-
 // Empty: nobody can say.
 inline std::string_view mig_mode_name(const DeviceDescription& description) {
   if (!description.mig_known) return "";

@@ -2,9 +2,9 @@
 
 #include <string_view>
 
-namespace gpuledger::http {
+#include "model/format.h"
 
-enum class Format { kText, kOpenMetrics };
+namespace gpuledger::http {
 
 // The format for an Accept header (empty: none was sent). Who takes neither gets the text, as from other exporters: a
 // browser that asks for a page is better served by it than by an error.

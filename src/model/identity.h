@@ -8,28 +8,9 @@
 #include "base/ids.h"
 #include "base/name.h"
 #include "model/allocation.h"
+#include "model/owner.h"
 
 namespace gpuledger {
-
-// The first that fits of pod, Slurm job, container, host: every joule of a process is booked to exactly one. Unknown:
-// the process was gone before anybody could read whose it was, so it may have been any of them.
-enum class OwnerKind { kPod, kSlurmJob, kContainer, kHost, kUnknown };
-
-// Who pays. Equal owners share one account. Fields that do not belong to the kind are empty.
-struct Owner {
-  OwnerKind kind = OwnerKind::kHost;
-  Name name_space;    // pod
-  Name pod;           // pod
-  Name container;     // pod, container: its name
-  Name pod_uid;       // pod
-  Name runtime;       // container: docker, podman
-  Name container_id;  // container
-  Name job;           // Slurm
-  Name step;          // Slurm
-  Name unit;          // host: the systemd service
-  Name user;          // host: the uid
-  friend auto operator<=>(const Owner&, const Owner&) = default;
-};
 
 struct ProcessIdentity {
   ProcKey key;

@@ -65,7 +65,7 @@ struct IdleState {
   bool evaluated = false;  // false: the GPU cannot say, so nobody is called idle
   bool idle = false;
   Nanoseconds idle_for{0};
-  double sm_percent = 0;  // highest since the last evaluation
+  Ratio highest_sm;  // since the last evaluation
 };
 
 struct ProcessAccount {

@@ -33,7 +33,7 @@ IdleState IdleTracker::state(Nanoseconds now) const {
   state.evaluated = evaluated_ && !blind_;
   state.idle = state.evaluated && quiet_evaluations_ >= 2;
   if (state.idle) state.idle_for = now - last_active_;
-  state.sm_percent = 100 * std::max(evaluated_sm_, highest_sm_);
+  state.highest_sm = Ratio{std::max(evaluated_sm_, highest_sm_)};
   return state;
 }
 

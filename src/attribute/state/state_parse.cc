@@ -35,7 +35,7 @@ std::string read_bytes(const Json& json) {
   return bytes;
 }
 
-std::string bytes_or_none(const Json& json, const char* key) {
+std::string bytes_or_none(const Json& json, const std::string& key) {
   const auto found = json.find(key);
   return found == json.end() ? std::string() : read_bytes(*found);
 }
@@ -86,26 +86,18 @@ Booked booked(const Json& json) {
   return result;
 }
 
-OwnerKind owner_kind(const Json& json) {
-  const std::string kind = read_bytes(json.at("kind"));
-  const auto found = std::find(std::begin(kOwnerKinds), std::end(kOwnerKinds), kind);
-  if (found == std::end(kOwnerKinds)) throw Refused{"an owner of no known kind"};
-  return static_cast<OwnerKind>(found - std::begin(kOwnerKinds));
+OwnerKind kind_of_owner(const Json& json) {
+  const std::string word = read_bytes(json.at("kind"));
+  for (const OwnerKindRow& row : kOwnerKinds) {
+    if (row.word == word) return row.kind;
+  }
+  throw Refused{"an owner of no known kind"};
 }
 
 Owner owner(const Json& json) {
   Owner result;
-  result.kind = owner_kind(json);
-  result.name_space = bytes_or_none(json, "namespace");
-  result.pod = bytes_or_none(json, "pod");
-  result.container = bytes_or_none(json, "container");
-  result.pod_uid = bytes_or_none(json, "pod_uid");
-  result.runtime = bytes_or_none(json, "runtime");
-  result.container_id = bytes_or_none(json, "container_id");
-  result.job = bytes_or_none(json, "job");
-  result.step = bytes_or_none(json, "step");
-  result.unit = bytes_or_none(json, "unit");
-  result.user = bytes_or_none(json, "user");
+  result.kind = kind_of_owner(json);
+  for (const OwnerField& field : kOwnerFields) result.*field.value = bytes_or_none(json, std::string(field.name));
   return result;
 }
 
@@ -209,7 +201,7 @@ DeviceState device_of(const Json& json) {
     if (entry.contains("gone_ns")) saved.gone_for = std::max(time(entry["gone_ns"]), Nanoseconds(0));
   }
   for (const Json& entry : json.value("closed", Json::array())) {
-    device.closed.push_back({owner_kind(entry), bytes_or_none(entry, "namespace"), booked(entry.at("booked"))});
+    device.closed.push_back({kind_of_owner(entry), bytes_or_none(entry, "namespace"), booked(entry.at("booked"))});
   }
   for (const Json& entry : json.at("processes")) device.accounts.push_back(account(entry));
   for (const Json& entry : json.at("signatures")) {

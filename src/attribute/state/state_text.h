@@ -20,7 +20,6 @@ Result<EngineState> parse_state(std::string_view text);
 // Shared by both directions.
 inline constexpr std::string_view kStateMagic = "gpu-ledger-state ";
 inline constexpr int kStateVersion = 3;
-inline constexpr std::string_view kOwnerKinds[] = {"pod", "slurm_job", "container", "host", "unknown"};  // as OwnerKind
 std::string state_header(std::string_view body, int version = kStateVersion);
 
 }  // namespace gpuledger::attribute

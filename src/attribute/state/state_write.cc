@@ -69,17 +69,8 @@ void write_booked(JsonText& json, std::string_view key, const Booked& booked) {
 void write_owner(JsonText& json, const Owner& owner) {
   json.name("owner");
   json.open('{');
-  json.field("kind", kOwnerKinds[static_cast<size_t>(owner.kind)]);
-  json.field_if_any("namespace", owner.name_space);
-  json.field_if_any("pod", owner.pod);
-  json.field_if_any("container", owner.container);
-  json.field_if_any("pod_uid", owner.pod_uid);
-  json.field_if_any("runtime", owner.runtime);
-  json.field_if_any("container_id", owner.container_id);
-  json.field_if_any("job", owner.job);
-  json.field_if_any("step", owner.step);
-  json.field_if_any("unit", owner.unit);
-  json.field_if_any("user", owner.user);
+  json.field("kind", owner_kind(owner.kind).word);
+  for (const OwnerField& field : kOwnerFields) json.field_if_any(field.name, owner.*field.value);
   json.close('}');
 }
 
@@ -209,7 +200,7 @@ void write_device(JsonText& json, const DeviceState& device) {
   json.open('[');
   for (const ClosedState& closed : device.closed) {
     json.open('{');
-    json.field("kind", kOwnerKinds[static_cast<size_t>(closed.kind)]);
+    json.field("kind", owner_kind(closed.kind).word);
     json.field_if_any("namespace", closed.name_space);
     write_booked(json, "booked", closed.booked);
     json.close('}');

@@ -63,21 +63,13 @@ function duration(seconds) {
 
 // Who is who.
 
-function ownerLabel(owner) {
-  if (owner.pod) return (owner.namespace ? owner.namespace + '/' : '') + owner.pod;
-  if (owner.owner === 'pod') return 'pod ' + (owner.pod_uid || '');
-  if (owner.job) return 'Slurm job ' + owner.job + (owner.step ? '.' + owner.step : '');
-  if (owner.owner === 'container') {
-    return (owner.runtime || 'container') + ' ' + (owner.container || (owner.container_id || '').slice(0, 12));
-  }
-  if (owner.owner === 'unknown') return 'unknown: gone before it could be read';
-  return owner.unit || (owner.user ? 'host, uid ' + owner.user : 'host');
-}
+// An allocation knows the pod only.
+const ownerLabel = (owner) => owner.owner_text || owner.namespace + '/' + owner.pod;
 const processLabel = (process) => process.name + ' (' + process.pid + ')';
 const processKey = (process) =>
   [process.gpu_uuid, process.mig ? process.mig.uuid : '', process.pid, process.start_time_seconds].join(' ');
-const ownerKey = (owner) => JSON.stringify([owner.gpu_uuid, owner.owner, owner.namespace, owner.pod, owner.pod_uid,
-  owner.container, owner.container_id, owner.job, owner.step, owner.unit, owner.user]);
+// Every name the owner has, whatever its kind.
+const ownerKey = (owner) => JSON.stringify(Object.entries(owner).filter(([, value]) => typeof value === 'string'));
 
 // From two snapshots to watts.
 

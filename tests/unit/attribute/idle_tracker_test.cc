@@ -43,7 +43,7 @@ TEST(IdleTracker, WorkEndsIdlenessAtOnce) {
   ASSERT_TRUE(tracker.state(seconds(10)).idle);
   tracker.observe(device(), use_of(0.01), seconds(11));
   EXPECT_FALSE(tracker.state(seconds(11)).idle);
-  EXPECT_DOUBLE_EQ(tracker.state(seconds(11)).sm_percent, 1.0);
+  EXPECT_DOUBLE_EQ(tracker.state(seconds(11)).highest_sm.value, 0.01);
 }
 
 TEST(IdleTracker, TheEncoderIsWorkToo) {

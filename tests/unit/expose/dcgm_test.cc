@@ -3,7 +3,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "expose/dcgm_families.h"
+#include "expose/collectors/dcgm.h"
 #include "expose/expose.h"
 #include "exposition_parser.h"
 #include "support/batch_builder.h"

@@ -129,7 +129,7 @@ void add_h200(Cycle& cycle) {
   trainer.sm = Ratio{0.85};
   trainer.memory_utilization = Ratio{0.07};
   trainer.memory = Bytes{2048 * kMiB};
-  trainer.idle = {true, false, Nanoseconds(0), 85};
+  trainer.idle = {true, false, Nanoseconds(0), Ratio{0.85}};
   ProcessAccount exited = trainer;
   exited.identity.key = {90, 900};
   exited.active = false;

@@ -103,8 +103,8 @@ TEST(Labels, EmptyOnesAreLeftOutAndConstantsComeLast) {
 
 TEST(TextWriter, FamilyWithoutSamplesLeavesNoTrace) {
   TextWriter out(Format::kText, 0);
-  out.begin_family("empty", MetricType::kGauge, "", "Nothing.");
-  out.begin_family("nan", MetricType::kGauge, "", "Not a number.");
+  out.begin_family({"empty", MetricType::kGauge, "", "Nothing."});
+  out.begin_family({"nan", MetricType::kGauge, "", "Not a number."});
   out.add("", std::numeric_limits<double>::quiet_NaN());
   out.add("", std::numeric_limits<double>::infinity());
   EXPECT_EQ(out.samples(), 0u);
@@ -114,7 +114,7 @@ TEST(TextWriter, FamilyWithoutSamplesLeavesNoTrace) {
 TEST(TextWriter, CounterInBothFormats) {
   for (const Format format : {Format::kText, Format::kOpenMetrics}) {
     TextWriter out(format, 0);
-    out.begin_family("spent_joules_total", MetricType::kCounter, "joules", "Spent.");
+    out.begin_family({"spent_joules_total", MetricType::kCounter, "joules", "Spent."});
     out.add("gpu=\"0\"", Energy::millijoules(1500), "reason=\"idle\"");
     out.add("", Energy::millijoules(2));
     const std::string samples = "spent_joules_total{gpu=\"0\",reason=\"idle\"} 1.5\nspent_joules_total 0.002\n";
@@ -133,8 +133,8 @@ TEST(TextWriter, HistogramIsCumulative) {
   histogram.observe(1.0);  // a bound belongs to its bucket
   histogram.observe(2.5);
   TextWriter out(Format::kText, 0);
-  out.begin_family("took_seconds", MetricType::kHistogram, "seconds", "Took.");
-  out.add("call=\"x\"", histogram);
+  out.begin_family({"took_seconds", MetricType::kHistogram, "seconds", "Took."});
+  out.add("call=\"x\"", &histogram);
   const std::string text = out.take();
   EXPECT_NE(text.find("took_seconds_bucket{call=\"x\",le=\"0.001\"} 1\n"), std::string::npos) << text;
   EXPECT_NE(text.find("took_seconds_bucket{call=\"x\",le=\"0.1\"} 1\n"), std::string::npos) << text;

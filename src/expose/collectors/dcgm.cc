@@ -1,4 +1,4 @@
-#include "expose/dcgm_families.h"
+#include "expose/collectors/dcgm.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 namespace gpuledger::expose {
 namespace {
 
-using Number = std::optional<DcgmNumber>;
+using Number = std::optional<Value>;
 constexpr unsigned kMiBShift = 20;
 
 const DeviceSample& sample_of(const Seat& seat) {

@@ -1,17 +1,13 @@
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
-#include <variant>
 
 #include "expose/dcgm_seats.h"
-#include "expose/text_writer.h"
+#include "expose/family_sink.h"
 
 namespace gpuledger::expose {
-
-using DcgmNumber = std::variant<uint64_t, double, Power>;
 
 // A metric of /gpu/metrics. Names, units and meaning are those of DCGM's exporters, old and new; which types differ
 // from theirs and why is written in docs/decisions/0011-dcgm-names.md.
@@ -19,8 +15,8 @@ struct DcgmFamily {
   std::string_view name;
   MetricType type;
   std::string_view help;
-  std::optional<DcgmNumber> (*read)(const Seat& seat);  // null: the energy, which is kept apart
-  bool adds_up = false;                                 // the seats' values have the device's as their sum
+  std::optional<Value> (*read)(const Seat& seat);  // null: the energy, which is kept apart
+  bool adds_up = false;                            // the seats' values have the device's as their sum
 };
 
 // Both by name.

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "expose/catalog.h"
+
+// One file for each collector: a table of rows for each list of the View that it shows.
+namespace gpuledger::expose {
+
+std::vector<Family> process_families();
+std::vector<Family> idle_families();
+std::vector<Family> processlist_families();
+std::vector<Family> device_families();
+std::vector<Family> pod_families();
+std::vector<Family> self_families();
+
+// Rows that also fill the JSON, or whose series --max-series counts.
+std::span<const Row<ProcessSeries>> process_rows();
+std::span<const Row<ProcessSeries>> idle_process_rows();
+std::span<const Row<ProcessSeries>> processlist_rows();
+std::span<const Row<DeviceSeries>> device_rows();
+std::span<const Row<DeviceSeries>> health_rows();
+std::span<const Row<OwnerSeries>> owner_rows();      // of every kind
+std::span<const Row<OwnerSeries>> pod_owner_rows();  // of pods only
+std::span<const Row<ClosedSeries>> closed_rows();
+std::span<const Row<AllocationSeries>> allocation_rows();
+std::span<const Row<PodSeries>> pod_rows();
+
+// The two series of an energy counter: what was measured and what was estimated. Both are there from the start, though
+// one may stay 0: increase() misses what a series already has when it appears.
+inline void add_energy(const Booked& booked, Samples& samples) {
+  samples.add(booked.alone, "energy_estimated=\"false\"");
+  samples.add(booked.shared, "energy_estimated=\"true\"");
+}
+
+}  // namespace gpuledger::expose

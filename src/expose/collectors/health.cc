@@ -1,0 +1,138 @@
+#include <span>
+
+#include "expose/collectors/collectors.h"
+
+// How the GPUs are doing. A GPU that is down has none of these.
+namespace gpuledger::expose {
+namespace {
+
+constexpr uint64_t kHertzPerMegahertz = 1'000'000;
+constexpr uint64_t kBytesPerKiB = 1024;
+
+// One series of a family: which reading it is, and the labels that tell it from the others.
+struct Part {
+  Vital vital;
+  std::string_view labels;
+};
+
+constexpr Part kThrottled[] = {
+    {Vital::kPowerViolation, "reason=\"power\""},
+    {Vital::kThermalViolation, "reason=\"thermal\""},
+    {Vital::kSyncBoostViolation, "reason=\"sync_boost\""},
+    {Vital::kBoardLimitViolation, "reason=\"board_limit\""},
+    {Vital::kLowUtilizationViolation, "reason=\"low_utilization\""},
+    {Vital::kReliabilityViolation, "reason=\"reliability\""},
+    {Vital::kAppClockViolation, "reason=\"application_clocks\""},
+};
+constexpr Part kEccErrors[] = {
+    {Vital::kEccCorrectedVolatile, "type=\"corrected\",scope=\"volatile\""},
+    {Vital::kEccUncorrectedVolatile, "type=\"uncorrected\",scope=\"volatile\""},
+    {Vital::kEccCorrectedAggregate, "type=\"corrected\",scope=\"aggregate\""},
+    {Vital::kEccUncorrectedAggregate, "type=\"uncorrected\",scope=\"aggregate\""},
+};
+constexpr Part kRetiredPages[] = {
+    {Vital::kRetiredPagesSingleBit, "cause=\"single_bit\""},
+    {Vital::kRetiredPagesDoubleBit, "cause=\"double_bit\""},
+};
+constexpr Part kRemappedRows[] = {
+    {Vital::kRemappedRowsCorrectable, "cause=\"correctable\""},
+    {Vital::kRemappedRowsUncorrectable, "cause=\"uncorrectable\""},
+};
+constexpr Part kNvlinkErrors[] = {
+    {Vital::kNvlinkFlitErrors, "kind=\"crc_flit\""},
+    {Vital::kNvlinkDataErrors, "kind=\"crc_data\""},
+    {Vital::kNvlinkReplayErrors, "kind=\"replay\""},
+    {Vital::kNvlinkRecoveryErrors, "kind=\"recovery\""},
+};
+constexpr Part kNvlinkTraffic[] = {
+    {Vital::kNvlinkSent, "direction=\"sent\""},
+    {Vital::kNvlinkReceived, "direction=\"received\""},
+};
+
+struct Throttle {
+  ThrottleReason bit;
+  std::string_view labels;
+};
+constexpr Throttle kThrottles[] = {
+    {kThrottleAppClocks, "reason=\"application_clocks\""}, {kThrottleSwPowerCap, "reason=\"sw_power_cap\""},
+    {kThrottleHwSlowdown, "reason=\"hw_slowdown\""},       {kThrottleSyncBoost, "reason=\"sync_boost\""},
+    {kThrottleSwThermal, "reason=\"sw_thermal\""},         {kThrottleHwThermal, "reason=\"hw_thermal\""},
+    {kThrottleHwPowerBrake, "reason=\"hw_power_brake\""},  {kThrottleDisplayClocks, "reason=\"display_clocks\""},
+};
+
+void add_parts(const DeviceSeries& device, Samples& samples, std::span<const Part> parts, uint64_t factor = 1) {
+  for (const Part& part : parts) {
+    if (const auto& value = device.reading().vitals[part.vital]) samples.add(*value * factor, part.labels);
+  }
+}
+
+void add_throttled_time(const DeviceSeries& device, Samples& samples) {
+  for (const Part& part : kThrottled) {
+    const auto& value = device.reading().vitals[part.vital];
+    if (value) samples.add(Nanoseconds(static_cast<int64_t>(*value)), part.labels);
+  }
+}
+
+void add_throttles(const DeviceSeries& device, Samples& samples) {
+  const auto& reasons = device.reading().vitals[Vital::kThrottleReasons];
+  if (!reasons) return;
+  for (const Throttle& throttle : kThrottles) samples.add((*reasons & throttle.bit) != 0, throttle.labels);
+}
+
+constexpr Row<DeviceSeries> kRows[] = {
+    {"gpu_ledger_temperature_celsius", kGauge, "sensor",
+     "Temperature of the GPU (sensor gpu) and of its memory (memory).",
+     [](const DeviceSeries& device, Samples& samples) {
+       samples.add(device.reading().temperature_celsius, "sensor=\"gpu\"");
+       samples.add(device.reading().vitals[Vital::kMemoryTemperature], "sensor=\"memory\"");
+     }},
+    {"gpu_ledger_clock_hertz", kGauge, "domain", "Clock of the multiprocessors (domain sm) and of the memory (memory).",
+     [](const DeviceSeries& device, Samples& samples) {
+       const DeviceSample& reading = device.reading();
+       if (reading.sm_clock_mhz) samples.add(*reading.sm_clock_mhz * kHertzPerMegahertz, "domain=\"sm\"");
+       const auto& memory = reading.vitals[Vital::kMemoryClock];
+       if (memory) samples.add(*memory * kHertzPerMegahertz, "domain=\"memory\"");
+     }},
+    {"gpu_ledger_fan_speed_ratio", kGauge, "",
+     "Speed the fan is told to have, of its full speed, 0 to 1. Absent on GPUs without a fan.",
+     [](const DeviceSeries& device) -> std::optional<double> {
+       const auto& percent = device.reading().vitals[Vital::kFan];
+       return percent ? std::optional(static_cast<double>(*percent) / 100) : std::nullopt;
+     }},
+    {"gpu_ledger_throttle_active", kGauge, "reason",
+     "1 while the clocks are held back for this reason, else 0. A GPU that idles is not held back.",
+     [](const DeviceSeries& device, Samples& samples) { add_throttles(device, samples); }},
+    {"gpu_ledger_throttle_seconds_total", kCounter, "reason",
+     "Time the clocks were held back for this reason since the driver was loaded.",
+     [](const DeviceSeries& device, Samples& samples) { add_throttled_time(device, samples); }},
+    {"gpu_ledger_ecc_errors_total", kCounter, "type scope",
+     "Memory errors that ECC corrected or could not correct, since the driver was loaded (scope volatile) and in the "
+     "GPU's life (aggregate).",
+     [](const DeviceSeries& device, Samples& samples) { add_parts(device, samples, kEccErrors); }},
+    {"gpu_ledger_retired_pages", kGauge, "cause",
+     "Memory pages taken out of use for double-bit or repeated single-bit errors; up to Turing.",
+     [](const DeviceSeries& device, Samples& samples) { add_parts(device, samples, kRetiredPages); }},
+    {"gpu_ledger_retired_pages_pending", kGauge, "",
+     "1 while pages wait for a reset of the GPU to be taken out of use, else 0.",
+     [](const DeviceSeries& device) { return device.reading().vitals[Vital::kRetiredPagesPending]; }},
+    {"gpu_ledger_remapped_rows", kGauge, "cause", "Memory rows replaced by spare ones; from Ampere on.",
+     [](const DeviceSeries& device, Samples& samples) { add_parts(device, samples, kRemappedRows); }},
+    {"gpu_ledger_row_remap_pending", kGauge, "", "1 while rows wait for a reset of the GPU to be replaced, else 0.",
+     [](const DeviceSeries& device) { return device.reading().vitals[Vital::kRemapPending]; }},
+    {"gpu_ledger_row_remap_failed", kGauge, "", "1 when a row could not be replaced, else 0: the GPU should be.",
+     [](const DeviceSeries& device) { return device.reading().vitals[Vital::kRemapFailed]; }},
+    {"gpu_ledger_nvlink_errors_total", kCounter, "kind", "Errors on all NVLinks of the GPU.",
+     [](const DeviceSeries& device, Samples& samples) { add_parts(device, samples, kNvlinkErrors); }},
+    {"gpu_ledger_nvlink_bytes_total", kCounter, "direction", "Data on all NVLinks of the GPU.",
+     [](const DeviceSeries& device, Samples& samples) { add_parts(device, samples, kNvlinkTraffic, kBytesPerKiB); }},
+    {"gpu_ledger_pcie_replays_total", kCounter, "", "Packets that had to be sent again over PCIe.",
+     [](const DeviceSeries& device) { return device.reading().vitals[Vital::kPcieReplays]; }},
+};
+
+}  // namespace
+
+std::span<const Row<DeviceSeries>> health_rows() {
+  return kRows;
+}
+
+}  // namespace gpuledger::expose

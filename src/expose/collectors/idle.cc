@@ -1,0 +1,62 @@
+#include "expose/collectors/collectors.h"
+
+// Who holds GPU memory without working, and the GPUs they hold it on.
+namespace gpuledger::expose {
+namespace {
+
+constexpr Row<ProcessSeries> kProcessRows[] = {
+    {"gpu_idle_process_compute_utilization_percent", kGauge, "",
+     "Highest SM utilization of the process since the last evaluation of idleness, 0 to 100. Absent where the GPU "
+     "cannot say.",
+     [](const ProcessSeries& series) {
+       const ProcessAccount& process = *series.newest;
+       return percent_of(process.idle.evaluated ? std::optional(process.idle.highest_sm) : process.sm);
+     }},
+    {"gpu_idle_process_memory_used_bytes", kGauge, "", "GPU memory the process holds.",
+     [](const ProcessSeries& series) { return series.memory; }},
+    {"gpu_idle_process_idle_seconds", kGauge, "",
+     "Time since the process last worked while it holds GPU memory; 0 while it works. Absent where the GPU cannot say "
+     "who works.",
+     [](const ProcessSeries& series) { return idle_time(series.newest->idle); }},
+    {"gpu_idle_process_idle_memory_bytes", kGauge, "",
+     "GPU memory the process holds while idle; 0 while it works. Absent where the GPU cannot say who works.",
+     [](const ProcessSeries& series) -> std::optional<Bytes> {
+       if (!series.newest->idle.evaluated || !series.memory) return std::nullopt;
+       return series.newest->idle.idle ? *series.memory : Bytes{};
+     }},
+};
+
+constexpr Row<DeviceSeries> kDeviceRows[] = {
+    {"gpu_idle_device_utilization_percent", kGauge, "", "Share of time any kernel ran on the GPU, 0 to 100.",
+     [](const DeviceSeries& device) { return percent_of(device.reading().gpu_utilization); }},
+    {"gpu_idle_device_memory_used_bytes", kGauge, "", "GPU memory in use.",
+     [](const DeviceSeries& device) { return device.reading().memory_used; }},
+    {"gpu_idle_device_memory_total_bytes", kGauge, "", "GPU memory there is.",
+     [](const DeviceSeries& device) { return device.reading().memory_total; }},
+    {"gpu_idle_device_power_watts", kGauge, "", "Power the GPU draws.",
+     [](const DeviceSeries& device) { return device.reading().power; }},
+    {"gpu_idle_device_temperature_celsius", kGauge, "", "Temperature of the GPU.",
+     [](const DeviceSeries& device) { return device.reading().temperature_celsius; }},
+};
+
+constexpr Row<DeviceSeries> kGpuRows[] = {
+    {"gpu_idle_memory_total_bytes", kGauge, "",
+     "GPU memory held by all idle processes of the GPU. Absent where the GPU cannot say who works.",
+     [](const DeviceSeries& device) { return device.idle_known ? std::optional(device.idle_memory) : std::nullopt; }},
+};
+
+}  // namespace
+
+std::span<const Row<ProcessSeries>> idle_process_rows() {
+  return kProcessRows;
+}
+
+std::vector<Family> idle_families() {
+  CatalogBuilder catalog("idle");
+  catalog.add(idle_process_rows(), "gpu pid process pod namespace container", &View::holders);
+  catalog.add(rows_of(kDeviceRows), "gpu model uuid", &View::devices, &DeviceSeries::idle_labels);
+  catalog.add(rows_of(kGpuRows), "gpu", &View::devices, &DeviceSeries::idle_gpu_labels);
+  return catalog.take();
+}
+
+}  // namespace gpuledger::expose

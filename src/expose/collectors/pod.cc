@@ -1,0 +1,135 @@
+#include <cmath>
+#include <set>
+#include <string>
+
+#include "expose/collectors/collectors.h"
+
+// The owners' accounts: for each kind of owner the same metrics under its own name and labels (model/owner.h).
+namespace gpuledger::expose {
+namespace {
+
+// {}: whose, from the kind's row.
+constexpr Row<OwnerSeries> kOwnerRows[] = {
+    {"_energy_joules_total", kCounter, "energy_estimated",
+     "Energy of {}: booked while a process was alone on the GPU (energy_estimated false) and while it shared it "
+     "(true).",
+     [](const OwnerSeries& series, Samples& samples) { add_energy(series.booked, samples); }},
+    {"_energy_standard_error_joules", kGauge, "",
+     "One standard deviation of the estimated part of the owner's joules. Errors of processes on one GPU are "
+     "correlated, so it is not the sum of the processes' errors. Absent while nothing is estimated.",
+     [](const OwnerSeries& series) {
+       const double error = whole_microjoules(std::sqrt(series.variance));
+       return series.booked.shared > Energy() ? std::optional(error) : std::nullopt;
+     },
+     "energy_standard_error_joules"},
+    {"_gpu_seconds_total", kCounter, "",
+     "Time the GPU was kept busy by {}. Absent where the GPU cannot say who works (MIG).",
+     [](const OwnerSeries& series) { return series.booked.gpu_time; }, "gpu_seconds"},
+};
+
+constexpr Row<OwnerSeries> kPodOwnerRows[] = {
+    {"_idle_memory_bytes", kGauge, "",
+     "GPU memory held by idle processes of a Kubernetes container. Absent where the GPU cannot say who "
+     "works, and for containers without any process left.",
+     [](const OwnerSeries& series) { return series.idle_memory; }},
+};
+
+// As kube-state-metrics writes them, so that the same joins work: "app.kubernetes.io/name" is
+// "label_app_kubernetes_io_name".
+std::string label_name(std::string_view kubernetes_name) {
+  std::string name = "label_";
+  for (const char c : kubernetes_name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    name.push_back(plain ? c : '_');
+  }
+  return name;
+}
+
+void add_pod_info(const PodFacts& pod, Samples& samples) {
+  LabelText labels = samples.view().labels();
+  labels.add("namespace", pod.name_space)
+      .add("pod", pod.pod)
+      .add("pod_uid", pod.pod_uid)
+      .add("name_source", pod.name_source);
+  std::set<std::string> used;
+  for (const auto& [name, value] : pod.labels) {
+    // Two names can become one ("a.b" and "a-b"); a label that comes twice would cost the whole scrape.
+    const std::string clean = label_name(name);
+    if (used.insert(clean).second) labels.add(clean, value);
+  }
+  samples.add_as(labels.take(), uint64_t{1});
+}
+
+constexpr Row<PodSeries> kPodRows[] = {
+    {"gpu_ledger_pod_info", kGauge, "namespace pod pod_uid name_source label_*",
+     "A pod that uses a GPU or was given one, always 1. label_* are the pod's labels that --pod-labels names; "
+     "name_source says who told the pod's name.",
+     [](const PodSeries& pod, Samples& samples) { add_pod_info(*pod, samples); }},
+};
+
+constexpr Row<ClosedSeries> kClosedRows[] = {
+    {"gpu_ledger_closed_energy_joules", kGauge, "energy_estimated",
+     "Energy of owners that have no series of their own any more: they ended and --owner-retention is over, or "
+     "--max-ended-owners or --max-series left them out. A gauge, because owners come and go: increase() over the "
+     "owners' counters has their joules already. kind is pod, slurm_job, container, host or unknown.",
+     [](const ClosedSeries& closed, Samples& samples) { add_energy(closed.second, samples); }},
+    {"gpu_ledger_closed_gpu_seconds", kGauge, "",
+     "Time on the GPU of owners that have no series of their own any more. Absent where the GPU cannot say who works.",
+     [](const ClosedSeries& closed) { return closed.second.gpu_time; }},
+};
+
+std::string closed_labels(const View& view, const ClosedKey& key) {
+  return view.labels()
+      .add("kind", owner_kind(key.kind).word)
+      .add("namespace", key.name_space)
+      .add("gpu", key.gpu_index)
+      .take();
+}
+
+void add_owners(CatalogBuilder& catalog, const OwnerKindRow& kind, std::span<const Row<OwnerSeries>> rows) {
+  std::string labels;
+  for (const OwnerField& field : kind.fields) labels.append(field.name).append(" ");
+  labels += "gpu";
+  const auto of_kind = [wanted = kind.kind](const View& view, const auto& visit) {
+    for (const OwnerSeries& series : view.owners) {
+      if (series.kind() == wanted) visit(series, series.labels);
+    }
+  };
+  catalog.add(rows, labels, of_kind, "gpu_ledger_" + std::string(kind.metric), kind.processes);
+}
+
+}  // namespace
+
+std::span<const Row<OwnerSeries>> owner_rows() {
+  return kOwnerRows;
+}
+
+std::span<const Row<OwnerSeries>> pod_owner_rows() {
+  return kPodOwnerRows;
+}
+
+std::span<const Row<ClosedSeries>> closed_rows() {
+  return kClosedRows;
+}
+
+std::span<const Row<PodSeries>> pod_rows() {
+  return kPodRows;
+}
+
+std::vector<Family> pod_families() {
+  CatalogBuilder catalog("pod");
+  for (const OwnerKindRow& kind : kOwnerKinds) {
+    add_owners(catalog, kind, owner_rows());
+    if (kind.kind != OwnerKind::kPod) continue;
+    add_owners(catalog, kind, pod_owner_rows());
+    catalog.add(pod_rows(), "", [](const View& view, const auto& visit) {
+      for (const PodFacts* pod : view.pods) visit(pod, "");
+    });
+  }
+  catalog.add(closed_rows(), "kind namespace gpu", [](const View& view, const auto& visit) {
+    for (const ClosedSeries& closed : view.closed) visit(closed, closed_labels(view, closed.first));
+  });
+  return catalog.take();
+}
+
+}  // namespace gpuledger::expose

@@ -1,0 +1,92 @@
+#include "expose/collectors/collectors.h"
+
+// The exporter itself.
+namespace gpuledger::expose {
+namespace {
+
+void add_folded(const View& view, Samples& samples) {
+  const FoldedAccounts& folded = view.cycle.ledger.folded;
+  const auto add = [&](std::string_view account, std::string_view reason, uint64_t count) {
+    samples.add_as(view.labels().add("account", account).add("reason", reason).take(), count);
+  };
+  add("owner", "limit", folded.owners_over_limit);
+  add("owner", "retention", folded.owners_over_time);
+  add("process", "limit", folded.processes_over_limit);
+}
+
+constexpr Row<View> kRows[] = {
+    {"gpu_ledger_build_info", kGauge, "version", "The running program, always 1.",
+     [](const View& view, Samples& samples) {
+       samples.add_as(view.labels().add("version", view.options.version).take(), uint64_t{1});
+     }},
+    {"gpu_ledger_simulated", kGauge, "", "1 while the numbers come from the simulated node; absent on real GPUs.",
+     [](const View& view) { return view.cycle.simulated ? std::optional(true) : std::nullopt; }},
+    {"gpu_ledger_source_up", kGauge, "source", "1 while the source answers, 0 while it does not.",
+     [](const View& view, Samples& samples) {
+       for (const SourceHealth& health : view.sources) {
+         samples.add_as(view.labels().add("source", health.source).take(), health.up);
+       }
+     }},
+    {"gpu_ledger_source_errors_total", kCounter, "source code", "Failures of the source since the program started.",
+     [](const View& view, Samples& samples) {
+       for (const SourceHealth& health : view.sources) {
+         for (const auto& [code, count] : health.errors) {
+           samples.add_as(view.labels().add("source", health.source).add("code", code).take(), count);
+         }
+       }
+     }},
+    {"gpu_ledger_sample_duration_seconds", kHistogram, "",
+     "Time one whole cycle took, from the driver to the finished exposition.",
+     [](const View& view) { return &view.cycle.cycle_durations; }},
+    {"gpu_ledger_driver_call_duration_seconds", kHistogram, "call", "Time spent inside a driver call.",
+     [](const View& view, Samples& samples) {
+       for (const auto& [call, durations] : view.cycle.batch.call_durations) {
+         samples.add_as(view.labels().add("call", call).take(), &durations);
+       }
+     }},
+    {"gpu_ledger_snapshot_timestamp_seconds", kGauge, "",
+     "When the GPUs were sampled for this exposition, in seconds since 1970.",
+     [](const View& view) { return view.cycle.batch.at.wall; }},
+    {"gpu_ledger_processes_without_owner", kGauge, "",
+     "Processes that run in a container or pod whose name was not found.",
+     [](const View& view) { return uint64_t{view.cycle.identities->without_owner}; }},
+    {"gpu_ledger_accounts_folded_total", kCounter, "account reason",
+     "Accounts given up since the program started: processes beyond --max-exited-processes (reason limit; their owner "
+     "keeps the joules), owners after --owner-retention (retention) or beyond --max-ended-owners (limit), whose joules "
+     "are in gpu_ledger_closed_energy_joules.",
+     [](const View& view, Samples& samples) { add_folded(view, samples); }},
+    {"process_cpu_seconds_total", kCounter, "", "User and system CPU time of the exporter.",
+     [](const View& view) { return view.cycle.self.cpu_seconds; }},
+    {"process_start_time_seconds", kGauge, "", "When the exporter started, in seconds since 1970.",
+     [](const View& view) { return view.cycle.self.start_time_seconds; }},
+    {"process_resident_memory_bytes", kGauge, "", "Resident memory of the exporter.",
+     [](const View& view) { return view.cycle.self.resident_bytes; }},
+    {"process_virtual_memory_bytes", kGauge, "", "Virtual memory of the exporter.",
+     [](const View& view) { return view.cycle.self.virtual_bytes; }},
+    {"process_open_fds", kGauge, "", "Open file descriptors of the exporter.",
+     [](const View& view) { return view.cycle.self.open_fds; }},
+    {"process_max_fds", kGauge, "", "Most file descriptors the exporter may open; absent when there is no limit.",
+     [](const View& view) { return view.cycle.self.max_fds; }},
+    {"process_threads", kGauge, "", "Threads of the exporter.",
+     [](const View& view) { return view.cycle.self.threads; }},
+    {"gpu_ledger_series_left_out", kGauge, "collector",
+     "Series that are not in this exposition because of --max-series, by collector. Those of the smallest spenders.",
+     [](const View& view, Samples& samples) {
+       for (const auto& [collector, count] : view.left_out) {
+         samples.add_as(view.labels().add("collector", collector).take(), count);
+       }
+     }},
+    // Counts what was written before it, so it must be the last.
+    {"gpu_ledger_series", kGauge, "", "Samples in this exposition, this one included.",
+     [](const View&, Samples& samples) { samples.add(uint64_t{samples.written() + 1}); }},
+};
+
+}  // namespace
+
+std::vector<Family> self_families() {
+  CatalogBuilder catalog("self");
+  catalog.add_of_node(kRows);
+  return catalog.take();
+}
+
+}  // namespace gpuledger::expose

@@ -1,0 +1,8 @@
+#pragma once
+
+namespace gpuledger {
+
+// What a scraper can ask for: text format 0.0.4 or OpenMetrics 1.0.
+enum class Format { kText, kOpenMetrics };
+
+}  // namespace gpuledger

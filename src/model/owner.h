@@ -1,0 +1,108 @@
+#pragma once
+
+#include <compare>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/name.h"
+
+// Who can pay. A new kind of owner is a word in OwnerKind and a row of kOwnerKinds here, and a parser in identity/;
+// metrics, JSON, state file, `top` and the page follow from the row.
+namespace gpuledger {
+
+// The first that fits of pod, Slurm job, container, host: every joule of a process is booked to exactly one. Unknown:
+// the process was gone before anybody could read whose it was, so it may have been any of them.
+enum class OwnerKind { kPod, kSlurmJob, kContainer, kHost, kUnknown };
+
+// Equal owners share one account. Fields that do not belong to the kind are empty.
+struct Owner {
+  OwnerKind kind = OwnerKind::kHost;
+  Name name_space;    // pod
+  Name pod;           // pod
+  Name container;     // pod, container: its name
+  Name pod_uid;       // pod
+  Name runtime;       // container: docker, podman
+  Name container_id;  // container
+  Name job;           // Slurm
+  Name step;          // Slurm
+  Name unit;          // host: the systemd service
+  Name user;          // host: the uid
+  friend auto operator<=>(const Owner&, const Owner&) = default;
+};
+
+// A field under the name that it has in labels, JSON and the state file.
+struct OwnerField {
+  std::string_view name;
+  Name Owner::*value;
+};
+inline constexpr OwnerField kNamespaceField{"namespace", &Owner::name_space};
+inline constexpr OwnerField kPodField{"pod", &Owner::pod};
+inline constexpr OwnerField kContainerField{"container", &Owner::container};
+inline constexpr OwnerField kPodUidField{"pod_uid", &Owner::pod_uid};
+inline constexpr OwnerField kRuntimeField{"runtime", &Owner::runtime};
+inline constexpr OwnerField kContainerIdField{"container_id", &Owner::container_id};
+inline constexpr OwnerField kJobField{"job", &Owner::job};
+inline constexpr OwnerField kStepField{"step", &Owner::step};
+inline constexpr OwnerField kUnitField{"unit", &Owner::unit};
+inline constexpr OwnerField kUserField{"user", &Owner::user};
+
+// All of them. In the state file they stand in this order.
+inline constexpr OwnerField kOwnerFields[] = {kNamespaceField, kPodField,         kContainerField, kPodUidField,
+                                              kRuntimeField,   kContainerIdField, kJobField,       kStepField,
+                                              kUnitField,      kUserField};
+
+inline constexpr OwnerField kPodFields[] = {kNamespaceField, kPodField, kContainerField, kPodUidField};
+inline constexpr OwnerField kSlurmFields[] = {kJobField, kStepField};
+inline constexpr OwnerField kContainerFields[] = {kRuntimeField, kContainerIdField, kContainerField};
+inline constexpr OwnerField kHostFields[] = {kUnitField, kUserField};
+
+struct OwnerKindRow {
+  OwnerKind kind;
+  std::string_view word;               // in JSON, in the state file and in the label kind
+  std::string_view metric;             // its metrics are gpu_ledger_<metric>_energy_joules_total and so on
+  std::string_view processes;          // whose energy that is, for HELP
+  std::span<const OwnerField> fields;  // its labels, in this order
+  std::string (*text)(const Owner&);   // for people, in one short line
+};
+
+inline constexpr OwnerKindRow kOwnerKinds[] = {
+    {OwnerKind::kPod, "pod", "pod", "the processes of a Kubernetes container, running and ended", kPodFields,
+     [](const Owner& owner) {
+       return owner.pod.empty() ? "pod " + owner.pod_uid : owner.name_space + "/" + owner.pod;
+     }},
+    {OwnerKind::kSlurmJob, "slurm_job", "slurm_job", "the processes of a Slurm job step, running and ended",
+     kSlurmFields,
+     [](const Owner& owner) { return "Slurm job " + owner.job + (owner.step.empty() ? "" : "." + owner.step); }},
+    {OwnerKind::kContainer, "container", "container",
+     "the processes of a container outside Kubernetes, running and ended", kContainerFields,
+     [](const Owner& owner) {
+       return owner.runtime + " " +
+              (owner.container.empty() ? owner.container_id.str().substr(0, 12) : owner.container.str());
+     }},
+    {OwnerKind::kHost, "host", "host",
+     "the processes of a systemd service and uid that belong to no pod, Slurm job or container, running and ended",
+     kHostFields,
+     [](const Owner& owner) {
+       if (!owner.unit.empty()) return owner.unit.str();
+       return owner.user.empty() ? std::string("host") : "host, uid " + owner.user;
+     }},
+    {OwnerKind::kUnknown,
+     "unknown",
+     "unknown_owner",
+     "processes that ended before their owner could be read; they may have belonged to a pod, a Slurm job, a container "
+     "or the host",
+     {},
+     [](const Owner&) { return std::string("unknown"); }},
+};
+
+// Rows stand in the order of the enum; a test checks it.
+constexpr const OwnerKindRow& owner_kind(OwnerKind kind) {
+  return kOwnerKinds[static_cast<size_t>(kind)];
+}
+
+inline std::string owner_text(const Owner& owner) {
+  return owner_kind(owner.kind).text(owner);
+}
+
+}  // namespace gpuledger
