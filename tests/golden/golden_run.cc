@@ -98,18 +98,32 @@ std::string ending(const std::string& format) {
   return "." + format + (format.ends_with("openmetrics") ? ".om" : ".prom");
 }
 
-std::string first_difference(const std::string& expected, const std::string& actual) {
-  std::istringstream a(expected), b(actual);
-  std::string left, right;
-  for (int line = 1;; ++line) {
-    const bool more_left = static_cast<bool>(std::getline(a, left));
-    const bool more_right = static_cast<bool>(std::getline(b, right));
-    if (!more_left && !more_right) return "no line differs";
-    if (more_left != more_right || left != right) {
-      return "line " + std::to_string(line) + "\n  expected: " + (more_left ? left : "(end)") +
-             "\n  got:      " + (more_right ? right : "(end)");
+// JSON comes in one line. With a line for every field a difference can be read.
+std::string in_lines(const std::string& json) {
+  std::string lines;
+  bool quoted = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    lines += json[i];
+    if (json[i] == '\\' && quoted && i + 1 < json.size()) {
+      lines += json[++i];
+    } else if (json[i] == '"') {
+      quoted = !quoted;
+    } else if (!quoted && (json[i] == ',' || json[i] == '{' || json[i] == '[')) {
+      lines += '\n';
     }
   }
+  return lines;
+}
+
+// All of it, as diff writes it.
+void show_difference(const std::string& file, const std::string& actual) {
+  std::string pattern = (std::filesystem::temp_directory_path() / "gpu-ledger-golden-XXXXXX").string();
+  const std::string folder = ::mkdtemp(pattern.data());
+  const std::string made = folder + "/made";
+  std::ofstream(made) << actual;
+  const std::string command = "diff -u '" + file + "' '" + made + "' >&2";
+  if (std::system(command.c_str()) == -1) std::cerr << file << " differs\n";
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace
@@ -130,7 +144,7 @@ int main(int argc, char** argv) {
     std::cerr << argv[2] << ": " << outcome.error().message << "\n";
     return 1;
   }
-  const std::string& actual = *outcome;
+  const std::string actual = format == "json" ? in_lines(*outcome) : *outcome;
 
   if (std::getenv("GPU_LEDGER_UPDATE_GOLDEN")) {
     std::ofstream(file) << actual;
@@ -144,6 +158,6 @@ int main(int argc, char** argv) {
   std::stringstream expected;
   expected << stream.rdbuf();
   if (expected.str() == actual) return 0;
-  std::cerr << file << " differs: " << first_difference(expected.str(), actual) << "\n";
+  show_difference(file, actual);
   return 1;
 }
