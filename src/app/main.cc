@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <exception>
 
-#include "app/commands.h"
-#include "app/config.h"
+#include "app/commands/commands.h"
+#include "app/config/config.h"
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "expose/expose.h"

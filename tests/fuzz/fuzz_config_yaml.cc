@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "app/config_given.h"
+#include "app/config/config_given.h"
 #include "invariant.h"
 
 using gpuledger::fuzz::require;

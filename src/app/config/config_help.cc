@@ -1,0 +1,222 @@
+#include "app/config/config_help.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "app/config/config_settings.h"
+#include "base/version.h"
+
+namespace gpuledger::app {
+namespace {
+
+constexpr size_t kColumns = 100;
+constexpr size_t kHelpColumn = 34;
+constexpr std::array kGroups = {SettingGroup::kServing,    SettingGroup::kSampling,   SettingGroup::kLedger,
+                                SettingGroup::kSource,     SettingGroup::kKubernetes, SettingGroup::kContainers,
+                                SettingGroup::kCollectors, SettingGroup::kProgram};
+
+struct Line {
+  std::string_view left;
+  std::string_view right;
+};
+constexpr Line kCommands[] = {
+    {"serve", "samples, keeps the ledger and serves HTTP (the default)"},
+    {"once", "takes one look, prints the metrics or writes --textfile, and exits; for CronJobs"},
+    {"top", "a live table in the terminal: GPUs, then processes by watts; q quits"},
+    {"doctor",
+     "checks the driver, /proc, every socket and the API server; a line each: ok, or what is wrong and what to do"},
+    {"record FILE", "writes what the driver says of one GPU to a trace, gzipped if FILE ends in .gz"},
+    {"replay FILE", "keeps the ledger over a trace, as fast as it can, and prints the books as JSON"},
+    {"accounting status|on|off",
+     "tells or sets the accounting mode of every GPU, in which the driver keeps statistics of processes that are gone; "
+     "on and off need root"},
+};
+constexpr Line kSignals[] = {
+    {"SIGHUP", "reads the config file and the web config file again"},
+    {"SIGTERM", "ends within 2 s"},
+    {"SIGUSR1", "lets the GPU go, for changes of MIG or of the driver"},
+    {"SIGUSR2", "takes the GPU back"},
+};
+constexpr Line kExitCodes[] = {{"0", "all is well"}, {"1", "the work failed"}, {"2", "wrong use"}};
+constexpr std::string_view kSummary =
+    "books every joule, GPU second and byte of GPU memory to the process that used it";
+constexpr std::string_view kOrder =
+    "A flag wins over the environment variable GPU_LEDGER_<FLAG_IN_CAPITALS> (GPU_LEDGER_SAMPLE_INTERVAL, "
+    "GPU_LEDGER_COLLECTOR_DCGM_MODERN), that over the older variable, that over the config file, that over the "
+    "default. "
+    "A variable that is set but empty counts as not set. Durations are written as Prometheus and Go do: 500ms, 10s, "
+    "1m30s.";
+
+std::string flag_text(const Setting& setting) {
+  std::string text = setting.form == SettingForm::kSwitch ? "--[no-]" : "--";
+  text += setting.name;
+  if (!setting.metavar.empty()) text.append(" ").append(setting.metavar);
+  return text;
+}
+
+std::string default_of(const Setting& setting) {
+  if (setting.form != SettingForm::kSwitch || setting.default_text == "auto") return std::string(setting.default_text);
+  return setting.default_text == "true" ? "on" : "off";
+}
+
+std::string older_names_of(const Setting& setting) {
+  std::string names;
+  for (const OlderName& older : older_names()) {
+    if (older.setting != setting.name) continue;
+    if (!names.empty()) names += ", ";
+    names.append(older.environment ? "" : "--").append(older.name);
+    if (older.form == SettingForm::kSwitch) names += "=false";
+  }
+  return names;
+}
+
+void append_wrapped(std::string& out, std::string_view text, size_t indent, size_t column) {
+  while (!text.empty()) {
+    const size_t space = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, space);
+    if (column > indent && column + 1 + word.size() > kColumns) {
+      out.append("\n").append(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+    text.remove_prefix(std::min(space + 1, text.size()));
+  }
+  out += '\n';
+}
+
+void append_entry(std::string& out, std::string_view left, std::string_view right) {
+  std::string line = "  " + std::string(left);
+  if (line.size() + 2 > kHelpColumn) {
+    out += line + "\n";
+    line.clear();
+  }
+  line.resize(kHelpColumn, ' ');
+  out += line;
+  append_wrapped(out, right, kHelpColumn, kHelpColumn);
+}
+
+std::string help_with_default(const Setting& setting) {
+  std::string text(setting.help);
+  if (!setting.default_text.empty()) text += " (default " + default_of(setting) + ")";
+  return text;
+}
+
+std::string markdown_cell(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|' || c == '*' || c == '_' || c == '<') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string code_cell(std::string_view text) {
+  return text.empty() ? "" : "`" + std::string(text) + "`";
+}
+
+// A dash of a flag stays a dash when copied from the page, and nothing at a line's start is taken for a request.
+std::string roff(std::string_view text) {
+  std::string out = text.starts_with('.') || text.starts_with('\'') ? "\\&" : "";
+  for (const char c : text) {
+    if (c == '\\') {
+      out += "\\e";
+    } else if (c == '-') {
+      out += "\\-";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+void append_roff_entry(std::string& out, std::string_view left, std::string_view right) {
+  out += ".TP\n.B " + roff(left) + "\n" + roff(right) + "\n";
+}
+
+}  // namespace
+
+std::string write_help() {
+  std::string out = "gpu-ledger:";
+  append_wrapped(out, kSummary, 0, out.size());
+  out += "\nUsage: gpu-ledger [COMMAND] [FLAGS]\n\nCommands:\n";
+  for (const Line& line : kCommands) append_entry(out, line.left, line.right);
+  for (const SettingGroup group : kGroups) {
+    out.append("\n").append(group_title(group)).append(":\n");
+    for (const Setting& setting : settings()) {
+      if (setting.group == group) append_entry(out, flag_text(setting), help_with_default(setting));
+    }
+  }
+  append_entry(out, "--help, -h", "this text");
+  append_entry(out, "--version", "the version");
+  out += "\nOlder names that still work:\n";
+  for (const OlderName& older : older_names()) {
+    append_entry(out, (older.environment ? "" : "--") + std::string(older.name), older.stands_for);
+  }
+  out += '\n';
+  append_wrapped(out, kOrder, 0, 0);
+  return out;
+}
+
+std::string write_settings_doc() {
+  std::string out =
+      "# Settings\n\n"
+      "Made from the table in src/app/config/config_settings.cc by the build target `gpu_ledger_settings_doc`; do not "
+      "edit.\n\n";
+  out.append(markdown_cell(kOrder)).append("\n\n");
+  out +=
+      "The config file is YAML with the names of the flags, without dashes:\n\n"
+      "```yaml\n"
+      "listen-address: [\":9400\", \"unix:/run/gpu-ledger.sock\"]\n"
+      "sample-interval: 500ms\n"
+      "collector:\n"
+      "  idle: false\n"
+      "```\n";
+  for (const SettingGroup group : kGroups) {
+    out.append("\n## ").append(group_title(group)).append("\n\n");
+    out += "| flag | variable | default | older name | meaning |\n|---|---|---|---|---|\n";
+    for (const Setting& setting : settings()) {
+      if (setting.group != group) continue;
+      out += "| " + code_cell(flag_text(setting)) + " | " + code_cell(environment_name(setting.name)) + " | " +
+             code_cell(default_of(setting)) + " | " + code_cell(older_names_of(setting)) + " | " +
+             markdown_cell(setting.help) + " |\n";
+    }
+  }
+  out += "\n## Signals\n\n";
+  for (const Line& line : kSignals) out += "- `" + std::string(line.left) + "` " + std::string(line.right) + "\n";
+  out += "\n## Exit codes\n\n";
+  for (const Line& line : kExitCodes) out += "- `" + std::string(line.left) + "` " + std::string(line.right) + "\n";
+  return out;
+}
+
+std::string write_man_page() {
+  std::string out = ".\\\" Made from the table in src/app/config/config_settings.cc; do not edit.\n";
+  out += std::string(".TH GPU\\-LEDGER 1 \"\" \"gpu\\-ledger ") + version() + "\" \"User Commands\"\n";
+  out += ".SH NAME\ngpu\\-ledger \\- " + roff(kSummary) + "\n";
+  out += ".SH SYNOPSIS\n.B gpu\\-ledger\n[\\fICOMMAND\\fR] [\\fIFLAGS\\fR]\n.SH COMMANDS\n";
+  for (const Line& line : kCommands) append_roff_entry(out, line.left, line.right);
+  out += ".SH SETTINGS\n" + roff(kOrder) + "\n";
+  for (const SettingGroup group : kGroups) {
+    out += ".SS " + roff(group_title(group)) + "\n";
+    for (const Setting& setting : settings()) {
+      if (setting.group != group) continue;
+      const std::string older = older_names_of(setting);
+      append_roff_entry(out, flag_text(setting),
+                        help_with_default(setting) + (older.empty() ? "" : "; older name: " + older));
+    }
+  }
+  append_roff_entry(out, "--help, -h", "this text in short");
+  append_roff_entry(out, "--version", "the version");
+  out += ".SH SIGNALS\n";
+  for (const Line& line : kSignals) append_roff_entry(out, line.left, line.right);
+  out += ".SH EXIT STATUS\n";
+  for (const Line& line : kExitCodes) append_roff_entry(out, line.left, line.right);
+  return out;
+}
+
+}  // namespace gpuledger::app
