@@ -1,6 +1,5 @@
 #include <utility>
 
-#include "app/commands/commands.h"
 #include "app/runtime/wiring.h"
 #include "base/file.h"
 
@@ -76,19 +75,19 @@ Result<Mode> set_mode(Session& session, nvml::Device device, Mode wanted) {
   return after;
 }
 
-Result<Mode> visit(Session& session, uint32_t index, AccountingAction action) {
+Result<Mode> visit(Session& session, uint32_t index, const std::string& action) {
   nvml::Device device = nullptr;
   const nvml::Return result = session.call(session.fn.nvmlDeviceGetHandleByIndex_v2, index, &device);
   if (result != nvml::kSuccess) return failure("nvmlDeviceGetHandleByIndex_v2", result);
-  if (action == AccountingAction::kStatus) return read_mode(session, device);
-  return set_mode(session, device, action == AccountingAction::kOn ? Mode::kEnabled : Mode::kDisabled);
+  if (action == "status") return read_mode(session, device);
+  return set_mode(session, device, action == "on" ? Mode::kEnabled : Mode::kDisabled);
 }
 
 }  // namespace
 
 // One line for each GPU: index, UUID, model and mode, with tabs between. A GPU that cannot keep accounts is no failure:
 // an init container must not hold up a node for it.
-Status accounting(const Config& config) {
+Status accounting_command(const Config& config, const ConfigSources& /*sources*/) {
   const SystemClock clock;
   auto driver = open_driver(config, clock);
   if (!driver.ok()) return driver.error();
@@ -102,7 +101,7 @@ Status accounting(const Config& config) {
   std::string lines;
   Status outcome = ok_status();
   for (const nvml::NvmlProbe::Gpu& gpu : driver->probe.gpus) {
-    const Result<Mode> mode = visit(session, gpu.index, config.accounting);
+    const Result<Mode> mode = visit(session, gpu.index, config.argument);
     if (!mode.ok() && outcome.ok())
       outcome = Error{mode.error().code, "GPU " + std::to_string(gpu.index) + ": " + mode.error().message};
     lines += std::to_string(gpu.index) + "\t" + gpu.uuid.text + "\t" + gpu.model + "\t" +

@@ -2,7 +2,6 @@
 
 #include <thread>
 
-#include "app/commands/commands.h"
 #include "app/runtime/wiring.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -62,7 +61,7 @@ std::string write_finding(const Finding& finding) {
   return level + finding.subject + ": " + clean_text(finding.text, kLongestLine) + "\n";
 }
 
-Status doctor(const Config& config) {
+Status doctor_command(const Config& config, const ConfigSources& /*sources*/) {
   const SystemClock clock;
   // What a source logs it also says in its line.
   (void)configure_log("error", config.log_format);

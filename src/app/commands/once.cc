@@ -1,6 +1,5 @@
 #include <thread>
 
-#include "app/commands/commands.h"
 #include "app/runtime/wiring.h"
 #include "base/file.h"
 
@@ -12,7 +11,7 @@ constexpr Nanoseconds kPatienceWithDisk = std::chrono::seconds(10);
 }  // namespace
 
 // For CronJobs: two looks, so that there are rates and a first step in the books, then the numbers.
-Status once(const Config& config) {
+Status once_command(const Config& config, const ConfigSources& /*sources*/) {
   const SystemClock clock;
   Config quiet = config;
   quiet.textfile.clear();  // written below, from the second look alone

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <csignal>
 
-#include "app/commands/commands.h"
 #include "app/runtime/exact_time.h"
 #include "base/log.h"
 #include "sample/replay/trace_file.h"
@@ -68,12 +67,12 @@ Status record_lines(TraceRecorder& recorder, switch_trace::TracerThread* tracer,
   }
   const Status committed = file.commit();
   if (!committed.ok() || seen.ok()) return committed;
-  return Error{seen.error().code, seen.error().message + "; " + config.trace_file + " holds what was seen until then"};
+  return Error{seen.error().code, seen.error().message + "; " + config.argument + " holds what was seen until then"};
 }
 
 }  // namespace
 
-Status record(const Config& config) {
+Status record_command(const Config& config, const ConfigSources& /*sources*/) {
   const sigset_t signals = block_signals();
   const SystemClock clock;
   auto driver = open_driver(config, clock);
@@ -84,14 +83,14 @@ Status record(const Config& config) {
   const nvml::NvmlProbe::Gpu gpu = driver->probe.gpus.front();
   driver->source.reset();
 
-  auto file = TraceFile::create(config.trace_file);
+  auto file = TraceFile::create(config.argument);
   if (!file.ok()) return file.error();
   auto library = nvml::load_library(driver->library);
   if (!library.ok()) return library.error();
   auto recorder = TraceRecorder::open(std::move(*library), gpu.index, clock);
   if (!recorder.ok()) return recorder.error();
   log_info("recording",
-           {{"gpu", gpu.index}, {"model", gpu.model}, {"uuid", gpu.uuid.text.str()}, {"file", config.trace_file}});
+           {{"gpu", gpu.index}, {"model", gpu.model}, {"uuid", gpu.uuid.text.str()}, {"file", config.argument}});
   std::unique_ptr<switch_trace::TracerThread> tracer;
   if (wants_exact_time(config)) {
     auto door = open_door(config, driver->library);

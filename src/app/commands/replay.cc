@@ -3,7 +3,6 @@
 #include <limits>
 #include <map>
 
-#include "app/commands/commands.h"
 #include "app/runtime/wiring.h"
 #include "attribute/books/engine.h"
 #include "base/file.h"
@@ -124,15 +123,15 @@ std::string write_replay_step(Nanoseconds t, const Ledger& ledger) {
   return out + "]}\n";
 }
 
-Status replay(const Config& config) {
-  auto trace = replay::read_trace(config.trace_file);
+Status replay_command(const Config& config, const ConfigSources& /*sources*/) {
+  auto trace = replay::read_trace(config.argument);
   if (!trace.ok()) return trace.error();
   if (config.exact_time == ExactTimeMode::kOff) trace->residency.clear();
   std::string series;
   const auto keep_step = [&](Nanoseconds t, const Ledger& ledger) { series += write_replay_step(t, ledger); };
   const auto ledger = config.replay_series ? run_replay(*trace, booking_rules(config), keep_step)
                                            : run_replay(*trace, booking_rules(config));
-  if (!ledger.ok()) return Error{ledger.error().code, config.trace_file + ": " + ledger.error().message};
+  if (!ledger.ok()) return Error{ledger.error().code, config.argument + ": " + ledger.error().message};
   return write_to_stdout(series + write_replay(*ledger));
 }
 

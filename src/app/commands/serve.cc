@@ -8,7 +8,6 @@
 #include <mutex>
 #include <thread>
 
-#include "app/commands/commands.h"
 #include "app/runtime/sampler.h"
 #include "app/runtime/wiring.h"
 #include "base/log.h"
@@ -116,25 +115,11 @@ void reload(Config& config, const ConfigSources& sources, Sampler& sampler, http
     for (const std::string& name : changes_needing_restart(config, *fresh)) {
       log_warn("this change takes effect after a restart", {{"setting", name}});
     }
-    // What takes a restart stays as it is until then.
-    Config next = config;
-    next.sample_interval = fresh->sample_interval;
-    next.process_scan_interval = fresh->process_scan_interval;
-    next.idle_interval = fresh->idle_interval;
-    next.metric_retention = fresh->metric_retention;
-    next.owner_retention = fresh->owner_retention;
-    next.max_exited_processes = fresh->max_exited_processes;
-    next.max_ended_owners = fresh->max_ended_owners;
-    next.max_series = fresh->max_series;
-    next.collectors = fresh->collectors;
-    next.gpu_idle_power = fresh->gpu_idle_power;
-    next.log_level = fresh->log_level;
-    next.log_format = fresh->log_format;
-    (void)configure_log(next.log_level, next.log_format);
-    sampler.change_interval(next.sample_interval);
-    server.change_stale_after(stale_after(next));
-    sampler.post([next](Pipeline& pipeline) { pipeline.change(booking_rules(next), pipeline_options(next)); });
-    config = std::move(next);
+    take_live_changes(config, *fresh);  // what takes a restart stays as it is until then
+    (void)configure_log(config.log_level, config.log_format);
+    sampler.change_interval(config.sample_interval);
+    server.change_stale_after(stale_after(config));
+    sampler.post([config](Pipeline& pipeline) { pipeline.change(booking_rules(config), pipeline_options(config)); });
     log_info("settings read again");
   }
   if (const Status web = server.reload(); !web.ok()) {
@@ -159,7 +144,7 @@ void announce(const Config& config, const Node& node, const http::Server& server
 
 }  // namespace
 
-Status serve(const Config& given, const ConfigSources& sources) {
+Status serve_command(const Config& given, const ConfigSources& sources) {
   const sigset_t signals = block_signals();
   raise_file_limit();
   Config config = given;

@@ -6,7 +6,6 @@
 #include <csignal>
 #include <thread>
 
-#include "app/commands/commands.h"
 #include "app/commands/terminal.h"
 #include "app/commands/top_table.h"
 #include "app/runtime/wiring.h"
@@ -128,7 +127,7 @@ Status print_once(Pipeline& pipeline, const Config& config) {
 
 }  // namespace
 
-Status top(const Config& config) {
+Status top_command(const Config& config, const ConfigSources& /*sources*/) {
   const SystemClock clock;
   Config quiet = config;
   // Those are for who keeps the books; a look at them writes nothing.

@@ -27,7 +27,7 @@ std::string origin_of(std::string_view name, const GivenSettings& given) {
 }
 
 Status apply_one(const Setting& setting, const Given& given, Config& config) {
-  if (Status status = setting.apply(given.values, config); !status.ok()) {
+  if (Status status = setting.member.apply(given.values, config); !status.ok()) {
     return Error{status.error().code, given.origin + ": " + status.error().message};
   }
   return ok_status();
@@ -59,6 +59,15 @@ Status reconcile_intervals(const GivenSettings& given, Config& config) {
   return ok_status();
 }
 
+Status check_commands(const GivenSettings& given, const Config& config) {
+  for (const auto& [setting, value] : given) {
+    if (setting->command.empty() || setting->command == config.command->name || setting->member.same(config, Config{}))
+      continue;
+    return wrong(value.origin + ": needs the command " + std::string(setting->command));
+  }
+  return ok_status();
+}
+
 Status check_together(const GivenSettings& given, Config& config) {
   if (!config.sim_scenario.empty() && config.backend != Backend::kSim) {
     return wrong(origin_of("sim-scenario", given) + ": needs --backend=sim");
@@ -71,15 +80,6 @@ Status check_together(const GivenSettings& given, Config& config) {
   }
   if (config.dcgm_embedded && !config.dcgm_address.empty()) {
     return wrong(origin_of("dcgm-embedded", given) + ": not together with " + origin_of("dcgm-address", given));
-  }
-  if (config.record_for && config.command != Command::kRecord) {
-    return wrong(origin_of("for", given) + ": needs the command record");
-  }
-  if (config.replay_series && config.command != Command::kReplay) {
-    return wrong(origin_of("series", given) + ": needs the command replay");
-  }
-  if (config.top_batch && config.command != Command::kTop) {
-    return wrong(origin_of("batch", given) + ": needs the command top");
   }
   const bool exact_time = config.exact_time.value_or(ExactTimeMode::kOff) != ExactTimeMode::kOff;
   if (config.exact_time_burst != Config{}.exact_time_burst && !exact_time) {
@@ -110,7 +110,8 @@ Status add_config_file(const std::string& path, GivenSettings& given) {
   return ok_status();
 }
 
-Result<Config> resolve_config(Arguments arguments, const std::map<std::string, std::string>& environment) {
+Result<Config> resolve_config(Arguments arguments, const ConfigSources& sources) {
+  const auto& environment = sources.environment;
   GivenSettings given = std::move(arguments.given);
   add_environment(environment, given);
   if (Status status = add_older_environment(environment, given); !status.ok()) return status.error();
@@ -120,14 +121,14 @@ Result<Config> resolve_config(Arguments arguments, const std::map<std::string, s
     if (Status status = add_config_file(path, given); !status.ok()) return status.error();
   }
   Config config;
-  config.command = arguments.command;
-  config.accounting = arguments.accounting;
-  config.trace_file = std::move(arguments.trace_file);
+  config.command = arguments.command == nullptr ? &sources.commands.front() : arguments.command;
+  config.argument = std::move(arguments.argument);
   for (const Setting& setting : settings()) {  // in the table's order, so that the first of several errors is stable
     const auto found = given.find(&setting);
     if (found == given.end()) continue;
     if (Status status = apply_one(setting, found->second, config); !status.ok()) return status.error();
   }
+  if (Status status = check_commands(given, config); !status.ok()) return status.error();
   if (Status status = check_together(given, config); !status.ok()) return status.error();
   config.unknown_environment = unknown_environment(environment);
   return config;
@@ -135,8 +136,8 @@ Result<Config> resolve_config(Arguments arguments, const std::map<std::string, s
 
 }  // namespace
 
-ConfigSources read_sources(int argc, const char* const* argv) {
-  ConfigSources sources;
+ConfigSources read_sources(int argc, const char* const* argv, std::span<const Command> commands) {
+  ConfigSources sources{{}, {}, commands};
   for (int i = 1; i < argc; ++i) sources.arguments.emplace_back(argv[i]);
   for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
     const std::string_view text(*variable);
@@ -148,15 +149,16 @@ ConfigSources read_sources(int argc, const char* const* argv) {
 }
 
 Result<ParseOutcome> read_config(const ConfigSources& sources) {
-  Result<Arguments> arguments = parse_arguments(sources.arguments);
+  Result<Arguments> arguments = parse_arguments(sources.arguments, sources.commands);
   if (!arguments.ok()) return arguments.error();
   Result<ParseOutcome> outcome{ParseOutcome()};  // filled in place: g++ 12 warns falsely when it is moved in
   if (arguments->help) {
-    *outcome = PrintAndExit{write_help()};
+    *outcome = PrintAndExit{arguments->command == nullptr ? write_help(sources.commands)
+                                                          : write_command_help(*arguments->command)};
   } else if (arguments->version) {
     *outcome = PrintAndExit{std::string("gpu-ledger ") + version() + "\n"};
   } else {
-    Result<Config> config = resolve_config(std::move(arguments).value(), sources.environment);
+    Result<Config> config = resolve_config(std::move(arguments).value(), sources);
     if (!config.ok()) return config.error();
     *outcome = std::move(config).value();
   }
@@ -172,53 +174,18 @@ Result<Config> reread_config(const ConfigSources& sources) {
 }
 
 std::vector<std::string> changes_needing_restart(const Config& old, const Config& fresh) {
-  const std::pair<const char*, bool> same[] = {
-      {"listen-address", old.listen_addresses == fresh.listen_addresses},
-      {"metrics-path", old.metrics_path == fresh.metrics_path},
-      {"metric-prefix", old.metric_prefix == fresh.metric_prefix},
-      {"textfile", old.textfile == fresh.textfile},
-      {"textfile-dcgm", old.textfile_dcgm == fresh.textfile_dcgm},
-      {"textfile-mode", old.textfile_mode == fresh.textfile_mode},
-      {"state-file", old.state_file == fresh.state_file},
-      {"state-file-mode", old.state_file_mode == fresh.state_file_mode},
-      {"web-config-file", old.web_config_file == fresh.web_config_file},
-      {"allowed-hosts", old.allowed_hosts == fresh.allowed_hosts},
-      {"node-name", old.node_name == fresh.node_name},
-      {"pod-name", old.pod_name == fresh.pod_name},
-      {"pod-namespace", old.pod_namespace == fresh.pod_namespace},
-      {"attribution", old.attribution == fresh.attribution},
-      {"static-power", old.static_power == fresh.static_power},
-      {"exact-time", old.exact_time.value_or(ExactTimeMode::kOff) == fresh.exact_time.value_or(ExactTimeMode::kOff)},
-      {"exact-time-duty", old.exact_time_burst == fresh.exact_time_burst},
-      {"backend", old.backend == fresh.backend},
-      {"nvml-library", old.nvml_library == fresh.nvml_library},
-      {"dcgm-library", old.dcgm_library == fresh.dcgm_library},
-      {"dcgm-address", old.dcgm_address == fresh.dcgm_address},
-      {"dcgm-embedded", old.dcgm_embedded == fresh.dcgm_embedded},
-      {"sim-scenario", old.sim_scenario == fresh.sim_scenario},
-      {"gpu-devices", old.gpu_devices == fresh.gpu_devices},
-      {"proc-root", old.proc_root == fresh.proc_root},
-      {"dcgm-exporter-url", old.dcgm_exporter_url == fresh.dcgm_exporter_url},
-      {"dcgm-exporter-file", old.dcgm_exporter_file == fresh.dcgm_exporter_file},
-      {"dcgm-pcie-throughput", old.dcgm_pcie_throughput == fresh.dcgm_pcie_throughput},
-      {"kubernetes-enabled", old.kubernetes == fresh.kubernetes},
-      {"pod-source", old.pod_source == fresh.pod_source},
-      {"pod-labels", old.pod_labels == fresh.pod_labels},
-      {"gpu-resources", old.gpu_resources == fresh.gpu_resources},
-      {"pod-resources-socket", old.pod_resources_socket == fresh.pod_resources_socket},
-      {"pods-api-socket", old.pods_api_socket == fresh.pods_api_socket},
-      {"kubelet-address", old.kubelet_address == fresh.kubelet_address},
-      {"kubelet-ca-file", old.kubelet_ca_file == fresh.kubelet_ca_file},
-      {"kubelet-insecure", old.kubelet_insecure == fresh.kubelet_insecure},
-      {"cri-socket", old.cri_socket == fresh.cri_socket},
-      {"docker-socket", old.docker_socket == fresh.docker_socket},
-      {"podman-socket", old.podman_socket == fresh.podman_socket},
-  };
   std::vector<std::string> changed;
-  for (const auto& [name, equal] : same) {
-    if (!equal) changed.emplace_back(name);
+  for (const Setting& setting : settings()) {
+    if (setting.effect == SettingEffect::kRestart && !setting.member.same(old, fresh))
+      changed.emplace_back(setting.name);
   }
   return changed;
+}
+
+void take_live_changes(Config& config, const Config& fresh) {
+  for (const Setting& setting : settings()) {
+    if (setting.effect == SettingEffect::kLive) setting.member.take(config, fresh);
+  }
 }
 
 }  // namespace gpuledger::app

@@ -22,7 +22,7 @@ add_library(gl_config STATIC
 target_link_libraries(gl_config PUBLIC gl_base PRIVATE gl_yaml)
 
 # cmake --build ... --target gpu_ledger_settings_doc: writes docs/settings.md and docs/gpu-ledger.1 anew.
-add_executable(gpu_ledger_settings_doc_writer EXCLUDE_FROM_ALL config/settings_doc_main.cc)
-target_link_libraries(gpu_ledger_settings_doc_writer PRIVATE gl_config)
+add_executable(gpu_ledger_settings_doc_writer EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tools/settings_doc.cc)
+target_link_libraries(gpu_ledger_settings_doc_writer PRIVATE gl_app)
 add_custom_target(gpu_ledger_settings_doc
   COMMAND gpu_ledger_settings_doc_writer ${PROJECT_SOURCE_DIR}/docs)

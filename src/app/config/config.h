@@ -6,7 +6,9 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -18,8 +20,21 @@
 
 namespace gpuledger::app {
 
-enum class Command { kServe, kOnce, kRecord, kReplay, kAccounting, kTop, kDoctor };
-enum class AccountingAction { kStatus, kOn, kOff };
+struct Config;
+struct ConfigSources;
+
+// One row of the table of commands. Arguments, --help, the man page and main() are made from it.
+struct Command {
+  std::string_view name;
+  std::string_view argument;  // the word after the name: FILE, or status|on|off, one of these; empty: none
+  std::string_view summary;   // one line, for the list of commands
+  std::string_view about;     // what more there is to say, for its own --help
+  std::string_view example;
+  std::string_view failure;  // what exit code 1 means
+  // Runs to its end. An error is one line for stderr; the program then exits with 1.
+  Status (*run)(const Config& config, const ConfigSources& sources);
+};
+
 enum class Backend { kAuto, kNvml, kDcgm, kSim };
 
 // off; auto: where it can be had; on: what is in the way is a warning
@@ -28,12 +43,11 @@ enum class PodSourceName { kAuto, kPodsApi, kApiServer, kKubelet, kCri, kNone };
 
 // Every setting, with its default. Filled by read_config from flags, environment, config file.
 struct Config {
-  Command command = Command::kServe;
-  std::string trace_file;                 // of record and replay
+  const Command* command = nullptr;
+  std::string argument;                   // of the command
   std::optional<Nanoseconds> record_for;  // empty: until it is told to end
   bool replay_series = false;             // print the books after every step too
   bool top_batch = false;                 // print the table once
-  AccountingAction accounting = AccountingAction::kStatus;
   std::vector<std::string> listen_addresses = {":9400"};
   std::string metrics_path = "/metrics";
   Nanoseconds sample_interval = std::chrono::seconds(1);
@@ -96,8 +110,9 @@ struct Config {
 struct ConfigSources {
   std::vector<std::string> arguments;  // without the program's name
   std::map<std::string, std::string> environment;
+  std::span<const Command> commands;  // that there are; the first runs when none is named
 };
-ConfigSources read_sources(int argc, const char* const* argv);
+ConfigSources read_sources(int argc, const char* const* argv, std::span<const Command> commands);
 
 // Answer of --help and --version: to be printed on stdout, exit 0.
 struct PrintAndExit {
@@ -113,9 +128,9 @@ Result<ParseOutcome> read_config(const ConfigSources& sources);
 // The same for SIGHUP: a config file that is wrong now is an error, and the program goes on with what it has.
 Result<Config> reread_config(const ConfigSources& sources);
 
-// Names of the settings that differ and take a restart. The others may change while it runs: the intervals,
-// --metric-retention, --owner-retention, the --max-... settings, collectors, --gpu-idle-power, --log-level,
-// --log-format, and the contents (not the place) of the web config file.
+// Names of the settings that differ and take a restart.
 std::vector<std::string> changes_needing_restart(const Config& old, const Config& fresh);
+// The others, which take effect at SIGHUP; so do the contents (not the place) of the web config file.
+void take_live_changes(Config& config, const Config& fresh);
 
 }  // namespace gpuledger::app

@@ -1,4 +1,4 @@
-#include <array>
+#include <span>
 #include <utility>
 
 #include "app/config/config_given.h"
@@ -55,7 +55,8 @@ Status add_flag(const Flag& flag, const std::string& origin, std::string value, 
 
 class ArgumentParser {
  public:
-  explicit ArgumentParser(const std::vector<std::string>& arguments) : arguments_(arguments) {}
+  ArgumentParser(const std::vector<std::string>& arguments, std::span<const Command> commands)
+      : arguments_(arguments), commands_(commands) {}
 
   Result<Arguments> parse() {
     bool flags_ended = false;
@@ -70,54 +71,44 @@ class ArgumentParser {
         return status.error();
       }
     }
-    if (wants_file() && !parsed_.help && !parsed_.version) {
-      return wrong(command_ + ": needs a file (gpu-ledger " + command_ + " FILE)");
-    }
-    if (wants_action() && !parsed_.help && !parsed_.version) {
-      return wrong("accounting: needs what to do (gpu-ledger accounting status, on or off)");
+    if (wants_argument() && !parsed_.help && !parsed_.version) {
+      const std::string name(parsed_.command->name);
+      return wrong(name + ": needs an argument (gpu-ledger " + name + " " + std::string(parsed_.command->argument) +
+                   ")");
     }
     return std::move(parsed_);
   }
 
  private:
-  bool wants_file() const {
-    const bool has_file = parsed_.command == Command::kRecord || parsed_.command == Command::kReplay;
-    return has_file && parsed_.trace_file.empty();
-  }
-
-  bool wants_action() const { return parsed_.command == Command::kAccounting && !has_action_; }
-
-  Status parse_action(const std::string& word) {
-    constexpr std::array<std::string_view, 3> kActions = {"status", "on", "off"};  // in the order of the enum
-    const Result<size_t> place = parse_choice(word, kActions);
-    if (!place.ok()) return wrong("accounting: " + place.error().message);
-    parsed_.accounting = static_cast<AccountingAction>(*place);
-    has_action_ = true;
-    return ok_status();
+  bool wants_argument() const {
+    return parsed_.command != nullptr && !parsed_.command->argument.empty() && parsed_.argument.empty();
   }
 
   Status parse_word(const std::string& word) {
-    if (command_.empty()) return parse_command(word);
-    if (wants_action()) return parse_action(word);
-    if (!wants_file() || word.empty()) return wrong("unexpected argument " + in_quotes(word));
-    parsed_.trace_file = word;
+    if (parsed_.command == nullptr) return parse_command(word);
+    if (!wants_argument()) return wrong("unexpected argument " + in_quotes(word));
+    const std::vector<std::string> choices = split_list(parsed_.command->argument, '|');  // one: whatever is given
+    const std::vector<std::string_view> words(choices.begin(), choices.end());
+    if (words.size() > 1) {
+      const Result<size_t> place = parse_choice(word, words);
+      if (!place.ok()) return wrong(std::string(parsed_.command->name) + ": " + place.error().message);
+    } else if (word.empty()) {
+      return wrong("unexpected argument " + in_quotes(word));
+    }
+    parsed_.argument = word;
     return ok_status();
   }
 
   Status parse_command(const std::string& word) {
-    constexpr std::pair<std::string_view, Command> kCommands[] = {
-        {"serve", Command::kServe},           {"once", Command::kOnce},
-        {"record", Command::kRecord},         {"replay", Command::kReplay},
-        {"accounting", Command::kAccounting}, {"top", Command::kTop},
-        {"doctor", Command::kDoctor}};
-    for (const auto& [name, command] : kCommands) {
-      if (word != name) continue;
-      command_ = word;
-      parsed_.command = command;
-      return ok_status();
+    std::string known;
+    for (const Command& command : commands_) {
+      if (word == command.name) {
+        parsed_.command = &command;
+        return ok_status();
+      }
+      known.append(known.empty() ? "" : ", ").append(command.name);
     }
-    return wrong("unknown command " + in_quotes(word) +
-                 " (known: serve, once, record, replay, accounting, top, doctor)");
+    return wrong("unknown command " + in_quotes(word) + " (known: " + known + ")");
   }
 
   Status parse_flag(std::string_view argument) {
@@ -164,16 +155,15 @@ class ArgumentParser {
   }
 
   const std::vector<std::string>& arguments_;
+  const std::span<const Command> commands_;
   size_t at_ = 0;
-  std::string command_;  // empty: none yet
-  bool has_action_ = false;
   Arguments parsed_;
 };
 
 }  // namespace
 
-Result<Arguments> parse_arguments(const std::vector<std::string>& arguments) {
-  return ArgumentParser(arguments).parse();
+Result<Arguments> parse_arguments(const std::vector<std::string>& arguments, std::span<const Command> commands) {
+  return ArgumentParser(arguments, commands).parse();
 }
 
 std::string suggestion(std::string_view name, std::string_view prefix) {

@@ -20,16 +20,15 @@ struct Given {
 using GivenSettings = std::map<const Setting*, Given>;
 
 struct Arguments {
-  Command command = Command::kServe;
-  AccountingAction accounting = AccountingAction::kStatus;
-  std::string trace_file;
+  const Command* command = nullptr;  // null: none was named
+  std::string argument;              // of the command
   bool help = false;
   bool version = false;
   GivenSettings given;
 };
 
 // Understands --name=value, --name value and Go's single dash. The last of several wins, lists grow.
-Result<Arguments> parse_arguments(const std::vector<std::string>& arguments);
+Result<Arguments> parse_arguments(const std::vector<std::string>& arguments, std::span<const Command> commands);
 
 // Add what `given` does not have yet, so that the order of the calls is the order of precedence: GPU_LEDGER_..., then
 // the older names. Empty variables count as not set.

@@ -1,7 +1,6 @@
 #include "app/config/config_help.h"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 #include <vector>
 
@@ -13,25 +12,9 @@ namespace {
 
 constexpr size_t kColumns = 100;
 constexpr size_t kHelpColumn = 34;
-constexpr std::array kGroups = {SettingGroup::kServing,    SettingGroup::kSampling,   SettingGroup::kLedger,
-                                SettingGroup::kSource,     SettingGroup::kKubernetes, SettingGroup::kContainers,
-                                SettingGroup::kCollectors, SettingGroup::kProgram};
-
 struct Line {
   std::string_view left;
   std::string_view right;
-};
-constexpr Line kCommands[] = {
-    {"serve", "samples, keeps the ledger and serves HTTP (the default)"},
-    {"once", "takes one look, prints the metrics or writes --textfile, and exits; for CronJobs"},
-    {"top", "a live table in the terminal: GPUs, then processes by watts; q quits"},
-    {"doctor",
-     "checks the driver, /proc, every socket and the API server; a line each: ok, or what is wrong and what to do"},
-    {"record FILE", "writes what the driver says of one GPU to a trace, gzipped if FILE ends in .gz"},
-    {"replay FILE", "keeps the ledger over a trace, as fast as it can, and prints the books as JSON"},
-    {"accounting status|on|off",
-     "tells or sets the accounting mode of every GPU, in which the driver keeps statistics of processes that are gone; "
-     "on and off need root"},
 };
 constexpr Line kSignals[] = {
     {"SIGHUP", "reads the config file and the web config file again"},
@@ -48,6 +31,22 @@ constexpr std::string_view kOrder =
     "default. "
     "A variable that is set but empty counts as not set. Durations are written as Prometheus and Go do: 500ms, 10s, "
     "1m30s.";
+constexpr std::string_view kEffect =
+    "A setting marked SIGHUP may be changed in the config file while the program serves, and takes effect when it gets "
+    "that signal; all others at the next start.";
+
+// The table is in the order of its groups.
+bool begins_group(const Setting& setting) {
+  return &setting == &settings().front() || (&setting)[-1].group != setting.group;
+}
+
+std::string_view title_of(const Setting& setting) {
+  return kGroupTitles[static_cast<size_t>(setting.group)];
+}
+
+std::string usage_of(const Command& command) {
+  return std::string(command.name) + (command.argument.empty() ? "" : " " + std::string(command.argument));
+}
 
 std::string flag_text(const Setting& setting) {
   std::string text = setting.form == SettingForm::kSwitch ? "--[no-]" : "--";
@@ -101,10 +100,20 @@ void append_entry(std::string& out, std::string_view left, std::string_view righ
   append_wrapped(out, right, kHelpColumn, kHelpColumn);
 }
 
-std::string help_with_default(const Setting& setting) {
-  std::string text(setting.help);
-  if (!setting.default_text.empty()) text += " (default " + default_of(setting) + ")";
-  return text;
+std::string help_of(const Setting& setting) {
+  const std::string text(setting.help);
+  return setting.command.empty() ? text : "with the command " + std::string(setting.command) + ": " + text;
+}
+
+// "how often idleness is judged (default 5s; SIGHUP)"
+std::string with_notes(const Setting& setting, std::string_view help) {
+  std::string notes = setting.default_text.empty() ? "" : "default " + default_of(setting);
+  if (setting.effect == SettingEffect::kLive) notes += notes.empty() ? "SIGHUP" : "; SIGHUP";
+  return std::string(help) + (notes.empty() ? "" : " (" + notes + ")");
+}
+
+std::string effect_of(const Setting& setting) {
+  return setting.effect == SettingEffect::kLive ? "SIGHUP" : setting.command.empty() ? "restart" : "";
 }
 
 std::string markdown_cell(std::string_view text) {
@@ -114,6 +123,10 @@ std::string markdown_cell(std::string_view text) {
     out += c;
   }
   return out;
+}
+
+void append_item(std::string& out, std::string_view left, std::string_view right) {
+  out.append("- `").append(left).append("` ").append(markdown_cell(right)).append("\n");
 }
 
 std::string code_cell(std::string_view text) {
@@ -141,16 +154,14 @@ void append_roff_entry(std::string& out, std::string_view left, std::string_view
 
 }  // namespace
 
-std::string write_help() {
+std::string write_help(Commands commands) {
   std::string out = "gpu-ledger:";
   append_wrapped(out, kSummary, 0, out.size());
-  out += "\nUsage: gpu-ledger [COMMAND] [FLAGS]\n\nCommands:\n";
-  for (const Line& line : kCommands) append_entry(out, line.left, line.right);
-  for (const SettingGroup group : kGroups) {
-    out.append("\n").append(group_title(group)).append(":\n");
-    for (const Setting& setting : settings()) {
-      if (setting.group == group) append_entry(out, flag_text(setting), help_with_default(setting));
-    }
+  out += "\nUsage: gpu-ledger [COMMAND] [FLAGS]\n\nCommands (gpu-ledger COMMAND --help says more):\n";
+  for (const Command& command : commands) append_entry(out, usage_of(command), command.summary);
+  for (const Setting& setting : settings()) {
+    if (begins_group(setting)) out.append("\n").append(title_of(setting)).append(":\n");
+    append_entry(out, flag_text(setting), with_notes(setting, help_of(setting)));
   }
   append_entry(out, "--help, -h", "this text");
   append_entry(out, "--version", "the version");
@@ -160,15 +171,32 @@ std::string write_help() {
   }
   out += '\n';
   append_wrapped(out, kOrder, 0, 0);
+  append_wrapped(out, kEffect, 0, 0);
   return out;
 }
 
-std::string write_settings_doc() {
+std::string write_command_help(const Command& command) {
+  std::string out = "gpu-ledger " + std::string(command.name) + ":";
+  append_wrapped(out, command.summary, 0, out.size());
+  out += "\nUsage: gpu-ledger " + usage_of(command) + " [FLAGS]\n\n";
+  append_wrapped(out, command.about, 0, 0);
+  const char* title = "\nFlags of this command alone:\n";
+  for (const Setting& setting : settings()) {
+    if (setting.command != command.name) continue;
+    append_entry(out.append(title), flag_text(setting), with_notes(setting, setting.help));
+    title = "";
+  }
+  out.append("\nExample:\n  ").append(command.example).append("\n\nExit codes:\n");
+  for (const Line& line : kExitCodes) { append_entry(out, line.left, line.left == "1" ? command.failure : line.right); }
+  return out + "\nAll other flags: gpu-ledger --help\n";
+}
+
+std::string write_settings_doc(Commands commands) {
   std::string out =
       "# Settings\n\n"
-      "Made from the table in src/app/config/config_settings.cc by the build target `gpu_ledger_settings_doc`; do not "
-      "edit.\n\n";
-  out.append(markdown_cell(kOrder)).append("\n\n");
+      "Made from the tables in src/app/config/config_settings.cc and src/app/commands/command_table.cc by the build "
+      "target `gpu_ledger_settings_doc`; do not edit.\n\n";
+  out.append(markdown_cell(kOrder)).append("\n\n").append(kEffect).append("\n\n");
   out +=
       "The config file is YAML with the names of the flags, without dashes:\n\n"
       "```yaml\n"
@@ -177,38 +205,41 @@ std::string write_settings_doc() {
       "collector:\n"
       "  idle: false\n"
       "```\n";
-  for (const SettingGroup group : kGroups) {
-    out.append("\n## ").append(group_title(group)).append("\n\n");
-    out += "| flag | variable | default | older name | meaning |\n|---|---|---|---|---|\n";
-    for (const Setting& setting : settings()) {
-      if (setting.group != group) continue;
-      out += "| " + code_cell(flag_text(setting)) + " | " + code_cell(environment_name(setting.name)) + " | " +
-             code_cell(default_of(setting)) + " | " + code_cell(older_names_of(setting)) + " | " +
-             markdown_cell(setting.help) + " |\n";
+  for (const Setting& setting : settings()) {
+    if (begins_group(setting)) {
+      out.append("\n## ").append(title_of(setting)).append("\n\n");
+      out += "| flag | variable | default | changes at | older name | meaning |\n|---|---|---|---|---|---|\n";
     }
+    out += "| " + code_cell(flag_text(setting)) + " | " + code_cell(environment_name(setting.name)) + " | " +
+           code_cell(default_of(setting)) + " | " + effect_of(setting) + " | " + code_cell(older_names_of(setting)) +
+           " | " + markdown_cell(help_of(setting)) + " |\n";
   }
+  out += "\n## Commands\n\n";
+  for (const Command& command : commands) append_item(out, usage_of(command), command.summary);
   out += "\n## Signals\n\n";
-  for (const Line& line : kSignals) out += "- `" + std::string(line.left) + "` " + std::string(line.right) + "\n";
+  for (const Line& line : kSignals) append_item(out, line.left, line.right);
   out += "\n## Exit codes\n\n";
-  for (const Line& line : kExitCodes) out += "- `" + std::string(line.left) + "` " + std::string(line.right) + "\n";
+  for (const Line& line : kExitCodes) append_item(out, line.left, line.right);
   return out;
 }
 
-std::string write_man_page() {
-  std::string out = ".\\\" Made from the table in src/app/config/config_settings.cc; do not edit.\n";
+std::string write_man_page(Commands commands) {
+  std::string out =
+      ".\\\" Made from the tables in src/app/config/config_settings.cc and src/app/commands/command_table.cc; do not "
+      "edit.\n";
   out += std::string(".TH GPU\\-LEDGER 1 \"\" \"gpu\\-ledger ") + version() + "\" \"User Commands\"\n";
   out += ".SH NAME\ngpu\\-ledger \\- " + roff(kSummary) + "\n";
   out += ".SH SYNOPSIS\n.B gpu\\-ledger\n[\\fICOMMAND\\fR] [\\fIFLAGS\\fR]\n.SH COMMANDS\n";
-  for (const Line& line : kCommands) append_roff_entry(out, line.left, line.right);
-  out += ".SH SETTINGS\n" + roff(kOrder) + "\n";
-  for (const SettingGroup group : kGroups) {
-    out += ".SS " + roff(group_title(group)) + "\n";
-    for (const Setting& setting : settings()) {
-      if (setting.group != group) continue;
-      const std::string older = older_names_of(setting);
-      append_roff_entry(out, flag_text(setting),
-                        help_with_default(setting) + (older.empty() ? "" : "; older name: " + older));
-    }
+  for (const Command& command : commands) {
+    append_roff_entry(out, usage_of(command), std::string(command.summary) + ". " + std::string(command.about));
+    out += ".IP\n.B " + roff(command.example) + "\n";
+  }
+  out += ".SH SETTINGS\n" + roff(kOrder) + "\n.PP\n" + roff(kEffect) + "\n";
+  for (const Setting& setting : settings()) {
+    if (begins_group(setting)) out += ".SS " + roff(title_of(setting)) + "\n";
+    const std::string older = older_names_of(setting);
+    append_roff_entry(out, flag_text(setting),
+                      with_notes(setting, help_of(setting)) + (older.empty() ? "" : "; older name: " + older));
   }
   append_roff_entry(out, "--help, -h", "this text in short");
   append_roff_entry(out, "--version", "the version");

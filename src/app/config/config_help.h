@@ -1,12 +1,15 @@
 #pragma once
 
-#include <string>
+#include "app/config/config.h"
 
-// What people read about the settings, made from the table, so that it cannot be wrong.
+// What people read about the settings and the commands, made from their tables, so that it cannot be wrong.
 namespace gpuledger::app {
 
-std::string write_help();          // --help, at most 100 columns
-std::string write_settings_doc();  // docs/settings.md
-std::string write_man_page();      // docs/gpu-ledger.1
+using Commands = std::span<const Command>;
+
+std::string write_help(Commands commands);          // --help, at most 100 columns
+std::string write_settings_doc(Commands commands);  // docs/settings.md
+std::string write_man_page(Commands commands);      // docs/gpu-ledger.1
+std::string write_command_help(const Command& command);
 
 }  // namespace gpuledger::app

@@ -31,24 +31,30 @@ Status store(Result<T> parsed, T& place) {
 }
 
 template <auto kMember>
-Status set_text(const Values& values, Config& config) {
-  config.*kMember = values.front();
-  return ok_status();
+constexpr SettingMember kept_in(decltype(SettingMember::apply) apply) {
+  return {apply, [](const Config& a, const Config& b) { return a.*kMember == b.*kMember; },
+          [](Config& to, const Config& from) { to.*kMember = from.*kMember; }};
 }
 
 template <auto kMember>
-Status set_path(const Values& values, Config& config) {
+constexpr SettingMember kText = kept_in<kMember>([](const Values& values, Config& config) {
+  config.*kMember = values.front();
+  return ok_status();
+});
+
+template <auto kMember>
+constexpr SettingMember kPath = kept_in<kMember>([](const Values& values, Config& config) -> Status {
   if (values.front().empty()) return Error{Code::kMalformed, "needs a path"};
-  return set_text<kMember>(values, config);
-}
+  return kText<kMember>.apply(values, config);
+});
 
 template <auto kMember, auto kParse>
-Status set_parsed(const Values& values, Config& config) {
+constexpr SettingMember kParsed = kept_in<kMember>([](const Values& values, Config& config) {
   return store(kParse(values.front()), config.*kMember);
-}
+});
 
 template <auto kMember, int64_t kShortestMs, const Nanoseconds& kLongest>
-Status set_duration(const Values& values, Config& config) {
+constexpr SettingMember kDuration = kept_in<kMember>([](const Values& values, Config& config) -> Status {
   const Result<Nanoseconds> parsed = parse_duration(values.front());
   if (!parsed.ok()) return parsed.error();
   if (*parsed < milliseconds(kShortestMs) || *parsed > kLongest) {
@@ -57,11 +63,11 @@ Status set_duration(const Values& values, Config& config) {
   }
   config.*kMember = *parsed;
   return ok_status();
-}
+});
 
 // The words stand in the order of the enum, or the setting is kept as the word itself.
 template <auto kMember, const auto& kWords>
-Status set_choice(const Values& values, Config& config) {
+constexpr SettingMember kChoice = kept_in<kMember>([](const Values& values, Config& config) -> Status {
   const Result<size_t> place = parse_choice(values.front(), kWords);
   if (!place.ok()) return place.error();
   using Member = std::remove_reference_t<decltype(config.*kMember)>;
@@ -76,9 +82,8 @@ Status set_choice(const Values& values, Config& config) {
     config.*kMember = values.front();
   }
   return ok_status();
-}
+});
 
-using Words = std::span<const std::string_view>;
 constexpr std::array<std::string_view, 3> kAttributions = {"adaptive", "utilization", "measured-only"};
 constexpr std::array<std::string_view, 3> kStaticPowers = {"proportional", "equal", "separate"};
 constexpr std::array<std::string_view, 6> kPodSources = {"auto", "pods-api", "apiserver", "kubelet", "cri", "none"};
@@ -128,184 +133,191 @@ Status set_kubernetes(const Values& values, Config& config) {
 }
 
 template <auto kMember>
-Status set_words(const Values& values, Config& config) {
+constexpr SettingMember kNames = kept_in<kMember>([](const Values& values, Config& config) -> Status {
   for (const std::string& value : values) {
     if (value.empty()) return Error{Code::kMalformed, "has an empty name in its list"};
   }
   config.*kMember = values;
   return ok_status();
+});
+
+// To say off is to say nothing, but for a replay, which has no restart.
+constexpr SettingMember exact_time_mode() {
+  SettingMember member = kChoice<&Config::exact_time, kExactTimeModes>;
+  member.same = [](const Config& a, const Config& b) {
+    return a.exact_time.value_or(ExactTimeMode::kOff) == b.exact_time.value_or(ExactTimeMode::kOff);
+  };
+  return member;
 }
 
-Status set_collector(std::string_view name, const Values& values, Config& config) {
+Status set_collector(const std::string& name, const Values& values, Config& config) {
   const Result<bool> on = parse_bool(values.front());
   if (!on.ok()) return on.error();
-  if (*on) {
-    config.collectors.emplace(name);
-  } else {
-    config.collectors.erase(std::string(name));
-  }
+  config.collectors.erase(name);
+  if (*on) config.collectors.insert(name);
   return ok_status();
 }
 
-#define GL_COLLECTOR(NAME, DEFAULT, HELP)                                                        \
-  {                                                                                              \
-    "collector." NAME, SettingGroup::kCollectors, SettingForm::kSwitch, "", DEFAULT, HELP,       \
-        [](const Values& values, Config& config) { return set_collector(NAME, values, config); } \
-  }
-
 using G = SettingGroup;
 using F = SettingForm;
+constexpr SettingEffect kLive = SettingEffect::kLive;
+
+#define GL_COLLECTOR(NAME, DEFAULT, HELP)                                                              \
+  {                                                                                                    \
+    "collector." NAME, G::kCollectors, F::kSwitch, "", DEFAULT, HELP,                                  \
+        kept_in<&Config::collectors>(                                                                  \
+            [](const Values& values, Config& config) { return set_collector(NAME, values, config); }), \
+        kLive                                                                                          \
+  }
 
 const Setting kSettings[] = {
     {"listen-address", G::kServing, F::kList, "ADDRESS", ":9400",
      "where to serve HTTP: :PORT, HOST:PORT, [IPV6]:PORT or unix:/PATH; may be given several times",
-     set_listen_addresses},
+     kept_in<&Config::listen_addresses>(set_listen_addresses)},
     {"metrics-path", G::kServing, F::kValue, "PATH", "/metrics", "path of the metrics",
-     set_parsed<&Config::metrics_path, parse_metrics_path>},
+     kParsed<&Config::metrics_path, parse_metrics_path>},
     {"metric-prefix", G::kServing, F::kValue, "PREFIX", "my_gpu_process", "prefix of the process metrics",
-     set_parsed<&Config::metric_prefix, parse_metric_prefix>},
+     kParsed<&Config::metric_prefix, parse_metric_prefix>},
     {"max-series", G::kServing, F::kValue, "COUNT", "15000",
      "most series in one scrape: the biggest spenders stay, gpu_ledger_series_left_out says how many did not; 0: no "
      "limit",
-     set_parsed<&Config::max_series, parse_count>},
+     kParsed<&Config::max_series, parse_count>, kLive},
     {"textfile", G::kServing, F::kValue, "FILE", "",
      "also write the metrics to this file, for node_exporter's textfile collector (name it *.prom)",
-     set_text<&Config::textfile>},
+     kText<&Config::textfile>},
     {"textfile-mode", G::kServing, F::kValue, "MODE", "0644",
      "rights of that file: node_exporter must be able to read it, and whoever else may sees what a password on the "
      "port "
      "would hide",
-     set_parsed<&Config::textfile_mode, parse_file_mode>},
+     kParsed<&Config::textfile_mode, parse_file_mode>},
     {"textfile-dcgm", G::kServing, F::kSwitch, "", "false",
      "what /gpu/metrics shows is in the textfile too, and in what the command once prints",
-     set_parsed<&Config::textfile_dcgm, parse_bool>},
+     kParsed<&Config::textfile_dcgm, parse_bool>},
     {"web-config-file", G::kServing, F::kValue, "FILE", "",
-     "TLS and basic authentication, in the format of Prometheus' exporter-toolkit", set_text<&Config::web_config_file>},
+     "TLS and basic authentication, in the format of Prometheus' exporter-toolkit", kText<&Config::web_config_file>},
     {"allowed-hosts", G::kServing, F::kList, "LIST", "",
      "host names by which browsers may come, besides IP addresses, localhost, names without a dot, this machine's and "
      "those of Kubernetes services; *: any. Prometheus and other programs come by any name",
-     set_words<&Config::allowed_hosts>},
-    {"node-name", G::kServing, F::kValue, "NAME", "", "constant label node on every series",
-     set_text<&Config::node_name>},
+     kNames<&Config::allowed_hosts>},
+    {"node-name", G::kServing, F::kValue, "NAME", "", "constant label node on every series", kText<&Config::node_name>},
     {"pod-name", G::kServing, F::kValue, "NAME", "", "constant label pod on the gpu_idle_* series",
-     set_text<&Config::pod_name>},
+     kText<&Config::pod_name>},
     {"pod-namespace", G::kServing, F::kValue, "NAME", "", "constant label namespace on the gpu_idle_* series",
-     set_text<&Config::pod_namespace>},
+     kText<&Config::pod_namespace>},
 
     {"sample-interval", G::kSampling, F::kValue, "DURATION", "1s",
      "how often energy and utilisation are read, 100ms or more; when not given, it is never longer than the two "
      "intervals below",
-     set_duration<&Config::sample_interval, kShortestIntervalMs, kLongestInterval>},
+     kDuration<&Config::sample_interval, kShortestIntervalMs, kLongestInterval>, kLive},
     {"process-scan-interval", G::kSampling, F::kValue, "DURATION", "10s",
      "how often to search for processes and their owners; a new pid in a utilisation sample is looked up at once",
-     set_duration<&Config::process_scan_interval, kShortestIntervalMs, kLongestInterval>},
+     kDuration<&Config::process_scan_interval, kShortestIntervalMs, kLongestInterval>, kLive},
     {"idle-interval", G::kSampling, F::kValue, "DURATION", "5s", "how often idleness is judged",
-     set_duration<&Config::idle_interval, kShortestIntervalMs, kLongestInterval>},
+     kDuration<&Config::idle_interval, kShortestIntervalMs, kLongestInterval>, kLive},
     {"metric-retention", G::kSampling, F::kValue, "DURATION", "5m",
      "how long an exited process stays in the metrics, with active 0",
-     set_duration<&Config::metric_retention, 0, kLongestRetention>},
+     kDuration<&Config::metric_retention, 0, kLongestRetention>, kLive},
     {"owner-retention", G::kSampling, F::kValue, "DURATION", "24h",
      "how long a pod, job, container or service stays in the metrics after its last process ended; then its joules are "
      "in "
      "gpu_ledger_closed_energy_joules",
-     set_duration<&Config::owner_retention, 0, kLongestRetention>},
+     kDuration<&Config::owner_retention, 0, kLongestRetention>, kLive},
     {"max-exited-processes", G::kSampling, F::kValue, "COUNT", "1000",
      "exited processes that stay, the newest; older ones go before --metric-retention is over",
-     set_parsed<&Config::max_exited_processes, parse_count>},
+     kParsed<&Config::max_exited_processes, parse_count>, kLive},
     {"max-ended-owners", G::kSampling, F::kValue, "COUNT", "1000",
      "ended pods, jobs, containers and services that stay, the newest; older ones go before --owner-retention is over",
-     set_parsed<&Config::max_ended_owners, parse_count>},
+     kParsed<&Config::max_ended_owners, parse_count>, kLive},
 
-    {"for", G::kSampling, F::kValue, "DURATION", "",
-     "with the command record: how long; without it until SIGINT or SIGTERM",
-     set_duration<&Config::record_for, kShortestRecordingMs, kLongestRecording>},
-    {"series", G::kSampling, F::kSwitch, "", "false",
-     "with the command replay: first a line of JSON with the books after every step",
-     set_parsed<&Config::replay_series, parse_bool>},
-    {"batch", G::kSampling, F::kSwitch, "", "false", "with the command top: print the table once and exit",
-     set_parsed<&Config::top_batch, parse_bool>},
+    {"for", G::kSampling, F::kValue, "DURATION", "", "how long; without it until SIGINT or SIGTERM",
+     kDuration<&Config::record_for, kShortestRecordingMs, kLongestRecording>, SettingEffect::kRestart, "record"},
+    {"series", G::kSampling, F::kSwitch, "", "false", "first a line of JSON with the books after every step",
+     kParsed<&Config::replay_series, parse_bool>, SettingEffect::kRestart, "replay"},
+    {"batch", G::kSampling, F::kSwitch, "", "false", "print the table once and exit",
+     kParsed<&Config::top_batch, parse_bool>, SettingEffect::kRestart, "top"},
 
     {"attribution", G::kLedger, F::kValue, "RULE", "adaptive",
      "who pays for shared time: adaptive, utilization (the plain formula) or measured-only (nobody: it goes to "
      "unattributed)",
-     set_choice<&Config::attribution, kAttributions>},
+     kChoice<&Config::attribution, kAttributions>},
     {"static-power", G::kLedger, F::kValue, "RULE", "proportional",
      "who pays for the idle watts while processes exist: proportional, equal or separate",
-     set_choice<&Config::static_power, kStaticPowers>},
+     kChoice<&Config::static_power, kStaticPowers>},
     {"gpu-idle-power", G::kLedger, F::kValue, "WATTS", "learned", "fixes the idle floor of every GPU; 0: learned",
-     set_parsed<&Config::gpu_idle_power, parse_idle_power>},
+     kParsed<&Config::gpu_idle_power, parse_idle_power>, kLive},
     {"exact-time", G::kLedger, F::kValue, "MODE", "off",
      "read from the driver who has the GPU when, to the microsecond: off, auto (where it can be had) or on; costs "
      "shared "
      "work up to 0.8 %; see docs/exact-time.md. With the command replay: off ignores what the trace has of it",
-     set_choice<&Config::exact_time, kExactTimeModes>},
+     exact_time_mode()},
     {"exact-time-duty", G::kLedger, F::kValue, "SHARE", "100%",
      "how much of every minute that is done: 10% or 6s; less costs less",
-     set_parsed<&Config::exact_time_burst, parse_duty>},
+     kParsed<&Config::exact_time_burst, parse_duty>},
     {"state-file", G::kLedger, F::kValue, "FILE", "", "the ledger's memory across restarts; FILE.recent beside it",
-     set_text<&Config::state_file>},
+     kText<&Config::state_file>},
     {"state-file-mode", G::kLedger, F::kValue, "MODE", "0600", "rights of those two files",
-     set_parsed<&Config::state_file_mode, parse_file_mode>},
+     kParsed<&Config::state_file_mode, parse_file_mode>},
 
     {"backend", G::kSource, F::kValue, "NAME", "auto",
      "auto, nvml, dcgm (NVML, and a running nv-hostengine for what NVML cannot say) or sim (a simulated node)",
-     set_choice<&Config::backend, kBackends>},
+     kChoice<&Config::backend, kBackends>},
     {"nvml-library", G::kSource, F::kValue, "FILE", "",
-     "the driver's library, where it is not the loader's libnvidia-ml.so.1", set_text<&Config::nvml_library>},
+     "the driver's library, where it is not the loader's libnvidia-ml.so.1", kText<&Config::nvml_library>},
     {"sim-scenario", G::kSource, F::kValue, "FILE", "",
      "with --backend=sim: a scenario or a recorded trace; without it a mixed node that shows every feature",
-     set_text<&Config::sim_scenario>},
+     kText<&Config::sim_scenario>},
     {"gpu-devices", G::kSource, F::kList, "LIST", "all", "the GPUs to watch: indexes or UUIDs, with commas",
-     set_gpu_devices},
+     kept_in<&Config::gpu_devices>(set_gpu_devices)},
     {"proc-root", G::kSource, F::kValue, "DIR", "/proc", "where the processes of the host are seen",
-     set_path<&Config::proc_root>},
+     kPath<&Config::proc_root>},
     {"dcgm-library", G::kSource, F::kValue, "FILE", "",
      "with --backend=dcgm: DCGM's library, where it is not the loader's libdcgm.so.4 or libdcgm.so.3",
-     set_text<&Config::dcgm_library>},
+     kText<&Config::dcgm_library>},
     {"dcgm-address", G::kSource, F::kValue, "ADDRESS", "",
      "with --backend=dcgm: where nv-hostengine listens: HOST, HOST:PORT or unix:/PATH; else 127.0.0.1:5555",
-     set_text<&Config::dcgm_address>},
+     kText<&Config::dcgm_address>},
     {"dcgm-embedded", G::kSource, F::kSwitch, "", "false",
      "with --backend=dcgm: an engine of our own, in this process; not on a node where nv-hostengine runs",
-     set_parsed<&Config::dcgm_embedded, parse_bool>},
+     kParsed<&Config::dcgm_embedded, parse_bool>},
     {"dcgm-exporter-url", G::kSource, F::kValue, "URL", "",
      "add-on mode: serve the metrics of this dcgm-exporter on /gpu/metrics, with pod labels, in place of our own",
-     set_exporter_url},
+     kept_in<&Config::dcgm_exporter_url>(set_exporter_url)},
     {"dcgm-exporter-file", G::kSource, F::kValue, "FILE", "",
      "the same from the file that the first dcgm-exporter writes, /run/prometheus/dcgm.prom",
-     set_path<&Config::dcgm_exporter_file>},
+     kPath<&Config::dcgm_exporter_file>},
     {"dcgm-pcie-throughput", G::kSource, F::kSwitch, "", "false",
      "read dcgm_pcie_*_throughput also from GPUs before Hopper, which takes the driver 42 ms at every process scan",
-     set_parsed<&Config::dcgm_pcie_throughput, parse_bool>},
+     kParsed<&Config::dcgm_pcie_throughput, parse_bool>},
 
     {"kubernetes-enabled", G::kKubernetes, F::kSwitch, "", "auto",
-     "find pods: true, false or auto (where a kubelet or a cluster is to be seen)", set_kubernetes},
+     "find pods: true, false or auto (where a kubelet or a cluster is to be seen)",
+     kept_in<&Config::kubernetes>(set_kubernetes)},
     {"pod-source", G::kKubernetes, F::kValue, "NAME", "auto",
      "where pod names come from: auto (pods-api, else apiserver), pods-api, apiserver, kubelet, cri or none",
-     set_choice<&Config::pod_source, kPodSources>},
+     kChoice<&Config::pod_source, kPodSources>},
     {"pod-labels", G::kKubernetes, F::kList, "LIST", "", "pod labels to put on gpu_ledger_pod_info",
-     set_words<&Config::pod_labels>},
+     kNames<&Config::pod_labels>},
     {"gpu-resources", G::kKubernetes, F::kList, "LIST", "",
-     "resources that are GPUs too, beside nvidia.com/gpu and nvidia.com/mig-*", set_words<&Config::gpu_resources>},
+     "resources that are GPUs too, beside nvidia.com/gpu and nvidia.com/mig-*", kNames<&Config::gpu_resources>},
     {"pod-resources-socket", G::kKubernetes, F::kValue, "FILE", "/var/lib/kubelet/pod-resources/kubelet.sock",
-     "the kubelet's socket that tells which pod was given which GPU", set_path<&Config::pod_resources_socket>},
+     "the kubelet's socket that tells which pod was given which GPU", kPath<&Config::pod_resources_socket>},
     {"pods-api-socket", G::kKubernetes, F::kValue, "FILE", "/var/lib/kubelet/pods-api/pods-api.sock",
      "the kubelet's socket that tells its pods, from Kubernetes 1.37 on (1.36 with a feature gate)",
-     set_path<&Config::pods_api_socket>},
+     kPath<&Config::pods_api_socket>},
     {"kubelet-address", G::kKubernetes, F::kValue, "ADDRESS", "",
      "with --pod-source=kubelet: its HOST:PORT; else NODE_IP, HOST_IP or 127.0.0.1 and port 10250",
-     set_text<&Config::kubelet_address>},
+     kText<&Config::kubelet_address>},
     {"kubelet-ca-file", G::kKubernetes, F::kValue, "FILE", "", "who signed the kubelet's certificate; else the cluster",
-     set_text<&Config::kubelet_ca_file>},
+     kText<&Config::kubelet_ca_file>},
     {"kubelet-insecure", G::kKubernetes, F::kSwitch, "", "false", "do not check the kubelet's certificate",
-     set_parsed<&Config::kubelet_insecure, parse_bool>},
+     kParsed<&Config::kubelet_insecure, parse_bool>},
     {"cri-socket", G::kKubernetes, F::kValue, "FILE", "",
-     "with --pod-source=cri: the container runtime's; else the first of the usual ones", set_text<&Config::cri_socket>},
+     "with --pod-source=cri: the container runtime's; else the first of the usual ones", kText<&Config::cri_socket>},
     {"docker-socket", G::kContainers, F::kValue, "FILE", "/var/run/docker.sock",
      "where docker tells the names of its containers; asked if it is there, empty: never",
-     set_text<&Config::docker_socket>},
+     kText<&Config::docker_socket>},
     {"podman-socket", G::kContainers, F::kValue, "FILE", "/run/podman/podman.sock", "the same for podman",
-     set_text<&Config::podman_socket>},
+     kText<&Config::podman_socket>},
 
     GL_COLLECTOR("process", "true", "energy, time, utilisation and memory of each process"),
     GL_COLLECTOR("idle", "true", "gpu_idle_*: who holds memory without working"),
@@ -317,11 +329,11 @@ const Setting kSettings[] = {
     GL_COLLECTOR("dcgm-modern", "false", "DCGM_FI_* on /gpu/metrics"),
 
     {"config", G::kProgram, F::kValue, "FILE", "", "YAML with the same names; SIGHUP reads it again",
-     set_text<&Config::config_file>},
+     kText<&Config::config_file>},
     {"log-level", G::kProgram, F::kValue, "LEVEL", "info", "debug, info, warn or error",
-     set_choice<&Config::log_level, kLogLevels>},
-    {"log-format", G::kProgram, F::kValue, "FORMAT", "text", "text or json",
-     set_choice<&Config::log_format, kLogFormats>},
+     kChoice<&Config::log_level, kLogLevels>, kLive},
+    {"log-format", G::kProgram, F::kValue, "FORMAT", "text", "text or json", kChoice<&Config::log_format, kLogFormats>,
+     kLive},
 };
 #undef GL_COLLECTOR
 
@@ -329,20 +341,6 @@ const Setting kSettings[] = {
 
 std::span<const Setting> settings() {
   return kSettings;
-}
-
-std::string_view group_title(SettingGroup group) {
-  switch (group) {
-    case SettingGroup::kServing: return "What is served, and where";
-    case SettingGroup::kSampling: return "How often";
-    case SettingGroup::kLedger: return "Who pays";
-    case SettingGroup::kSource: return "Where the numbers come from";
-    case SettingGroup::kKubernetes: return "Kubernetes";
-    case SettingGroup::kContainers: return "Containers outside Kubernetes";
-    case SettingGroup::kCollectors: return "Collectors";
-    case SettingGroup::kProgram: return "The program";
-  }
-  return "";
 }
 
 const Setting* find_setting(std::string_view name) {

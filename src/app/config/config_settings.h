@@ -17,6 +17,21 @@ enum class SettingForm {
 };
 
 enum class SettingGroup { kServing, kSampling, kLedger, kSource, kKubernetes, kContainers, kCollectors, kProgram };
+inline constexpr std::string_view kGroupTitles[] = {  // in the order of the enum
+    "What is served, and where",     "How often",  "Who pays",   "Where the numbers come from", "Kubernetes",
+    "Containers outside Kubernetes", "Collectors", "The program"};
+
+// What a row does with the member of Config that it fills.
+struct SettingMember {
+  // Checks the value and puts it into the Config. One element, but for lists.
+  Status (*apply)(const std::vector<std::string>& values, Config& config);
+  bool (*same)(const Config& a, const Config& b);
+  void (*take)(Config& to, const Config& from);
+};
+
+// When a change of the config file takes effect. Whoever acts on a setting that is live looks at it again in reload()
+// of the command serve.
+enum class SettingEffect { kRestart, kLive };
 
 // One row of THE table of settings. Flags, environment, config file, --help, docs/settings.md and the man page are all
 // made from it, so a setting is added here and in Config, and nowhere else.
@@ -27,8 +42,9 @@ struct Setting {
   std::string_view metavar;
   std::string_view default_text;  // as a user would write it; empty: none
   std::string_view help;
-  // Checks the value and puts it into the Config. One element, but for lists.
-  Status (*apply)(const std::vector<std::string>& values, Config& config);
+  SettingMember member;
+  SettingEffect effect = SettingEffect::kRestart;
+  std::string_view command = {};  // the only one it is for; empty: all
 };
 std::span<const Setting> settings();
 
@@ -43,7 +59,6 @@ struct OlderName {
 };
 std::span<const OlderName> older_names();
 
-std::string_view group_title(SettingGroup group);
 const Setting* find_setting(std::string_view name);
 const OlderName* find_older_flag(std::string_view name);
 

@@ -147,10 +147,10 @@ Result<std::chrono::nanoseconds> parse_duty(std::string_view text) {
   return refuse(text, "is not a share of every minute (write 10% or 6s; 1s or more)");
 }
 
-std::vector<std::string> split_list(std::string_view text) {
+std::vector<std::string> split_list(std::string_view text, char separator) {
   std::vector<std::string> parts;
   while (!text.empty()) {
-    const size_t comma = std::min(text.find(','), text.size());
+    const size_t comma = std::min(text.find(separator), text.size());
     std::string_view part = text.substr(0, comma);
     text.remove_prefix(std::min(comma + 1, text.size()));
     while (part.starts_with(' ')) part.remove_prefix(1);

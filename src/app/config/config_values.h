@@ -47,7 +47,7 @@ Result<mode_t> parse_file_mode(std::string_view text);
 Result<std::chrono::nanoseconds> parse_duty(std::string_view text);
 
 // "a, b,c" to its parts; empty parts are dropped.
-std::vector<std::string> split_list(std::string_view text);
+std::vector<std::string> split_list(std::string_view text, char separator = ',');
 
 // "a, b or c", for messages.
 std::string join_choices(std::span<const std::string_view> words);

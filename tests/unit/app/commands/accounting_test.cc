@@ -4,10 +4,13 @@
 
 #include <cstdlib>
 
-#include "app/commands/commands.h"
+#include "app/config/config.h"
 #include "unit/http/temporary_directory.h"
 
 namespace gpuledger::app {
+
+Status accounting_command(const Config& config, const ConfigSources& sources);
+
 namespace {
 
 using ::testing::HasSubstr;
@@ -40,15 +43,14 @@ class AccountingTest : public ::testing::Test {
     ::unsetenv("NVML_SIM_SCENARIO");
   }
 
-  Outcome run(AccountingAction action, std::vector<std::string> devices = {}) {
+  Outcome run(const std::string& action, std::vector<std::string> devices = {}) {
     Config config;
-    config.command = Command::kAccounting;
-    config.accounting = action;
+    config.argument = action;
     config.backend = Backend::kNvml;
     config.nvml_library = library_;
     config.gpu_devices = std::move(devices);
     ::testing::internal::CaptureStdout();
-    Status status = accounting(config);
+    Status status = accounting_command(config, {});
     return {std::move(status), ::testing::internal::GetCapturedStdout()};
   }
 
@@ -59,48 +61,47 @@ class AccountingTest : public ::testing::Test {
 
 TEST_F(AccountingTest, TellsAndSets) {
   open(kGpus);
-  auto outcome = run(AccountingAction::kStatus);
+  auto outcome = run("status");
   EXPECT_TRUE(outcome.status.ok()) << outcome.status.error().message;
   EXPECT_EQ(outcome.output, std::string(kH200) + "disabled\n" + kA100 + kT4 + "enabled\n");
 
   for (int twice = 0; twice < 2; ++twice) {
-    outcome = run(AccountingAction::kOn);
+    outcome = run("on");
     EXPECT_TRUE(outcome.status.ok());
     EXPECT_EQ(outcome.output, std::string(kH200) + "enabled\n" + kA100 + kT4 + "enabled\n");
   }
-  EXPECT_EQ(run(AccountingAction::kStatus).output, outcome.output);
+  EXPECT_EQ(run("status").output, outcome.output);
 
-  EXPECT_EQ(run(AccountingAction::kOff).output, std::string(kH200) + "disabled\n" + kA100 + kT4 + "disabled\n");
-  EXPECT_EQ(run(AccountingAction::kStatus).output, std::string(kH200) + "disabled\n" + kA100 + kT4 + "disabled\n");
+  EXPECT_EQ(run("off").output, std::string(kH200) + "disabled\n" + kA100 + kT4 + "disabled\n");
+  EXPECT_EQ(run("status").output, std::string(kH200) + "disabled\n" + kA100 + kT4 + "disabled\n");
 }
 
 TEST_F(AccountingTest, OnlyTheGpusAskedFor) {
   open(kGpus);
-  EXPECT_EQ(run(AccountingAction::kOn, {"0"}).output, std::string(kH200) + "enabled\n");
-  EXPECT_EQ(run(AccountingAction::kOff, {"GPU-22222222-2222-2222-2222-222222222222"}).output,
-            std::string(kT4) + "disabled\n");
-  EXPECT_EQ(run(AccountingAction::kStatus).output, std::string(kH200) + "enabled\n" + kA100 + kT4 + "disabled\n");
-  const auto missing = run(AccountingAction::kStatus, {"7"});
+  EXPECT_EQ(run("on", {"0"}).output, std::string(kH200) + "enabled\n");
+  EXPECT_EQ(run("off", {"GPU-22222222-2222-2222-2222-222222222222"}).output, std::string(kT4) + "disabled\n");
+  EXPECT_EQ(run("status").output, std::string(kH200) + "enabled\n" + kA100 + kT4 + "disabled\n");
+  const auto missing = run("status", {"7"});
   ASSERT_FALSE(missing.status.ok());
   EXPECT_THAT(missing.status.error().message, HasSubstr("--gpu-devices names 7"));
 }
 
 TEST_F(AccountingTest, WithoutRoot) {
   open(std::string(kGpus) + "events:\n  - {at: 0, do: error, call: nvmlDeviceSetAccountingMode, code: 4}\n");
-  EXPECT_TRUE(run(AccountingAction::kStatus).status.ok());
-  const auto refused = run(AccountingAction::kOn);
+  EXPECT_TRUE(run("status").status.ok());
+  const auto refused = run("on");
   ASSERT_FALSE(refused.status.ok());
   EXPECT_EQ(refused.status.error().code, Code::kPermission);
   EXPECT_THAT(refused.status.error().message, HasSubstr("GPU 0"));
   EXPECT_THAT(refused.status.error().message, HasSubstr("only root"));
   EXPECT_EQ(refused.output, std::string(kH200) + "failed\n" + kA100 + kT4 + "enabled\n");
   // Nothing to do, so nothing to be allowed.
-  EXPECT_TRUE(run(AccountingAction::kOn, {"2"}).status.ok());
+  EXPECT_TRUE(run("on", {"2"}).status.ok());
 }
 
 TEST_F(AccountingTest, OneGpuThatFailsStopsNoOther) {
   open(std::string(kGpus) + "events:\n  - {at: 0, do: error, call: nvmlDeviceGetAccountingMode, code: 999, gpu: 0}\n");
-  const auto outcome = run(AccountingAction::kOff);
+  const auto outcome = run("off");
   ASSERT_FALSE(outcome.status.ok());
   EXPECT_THAT(outcome.status.error().message, HasSubstr("nvmlDeviceGetAccountingMode"));
   EXPECT_EQ(outcome.output, std::string(kH200) + "failed\n" + kA100 + kT4 + "disabled\n");
@@ -108,7 +109,7 @@ TEST_F(AccountingTest, OneGpuThatFailsStopsNoOther) {
 
 TEST_F(AccountingTest, ADriverThatDoesNotHaveIt) {
   open(std::string(kGpus) + "missing_symbols: [nvmlDeviceSetAccountingMode]\n");
-  const auto outcome = run(AccountingAction::kOn);
+  const auto outcome = run("on");
   EXPECT_TRUE(outcome.status.ok());
   EXPECT_EQ(outcome.output, std::string(kH200) + "unsupported\n" + kA100 + kT4 + "enabled\n");
 }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/commands/commands.h"
 #include "app/config/config.h"
 #include "base/file.h"
 
@@ -18,7 +19,7 @@ namespace gpuledger::app {
 using Environment = std::map<std::string, std::string>;
 
 inline Result<ParseOutcome> outcome_of(std::vector<std::string> arguments, Environment environment = {}) {
-  return read_config(ConfigSources{std::move(arguments), std::move(environment)});
+  return read_config(ConfigSources{std::move(arguments), std::move(environment), commands()});
 }
 
 // The Config of input that must be right.

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <string>
 
+#include "app/commands/commands.h"
 #include "app/config/config_help.h"
 #include "base/file.h"
 
@@ -12,8 +13,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   const std::string directory = argv[1];
-  for (const auto& [name, text] :
-       {std::pair{"/settings.md", app::write_settings_doc()}, std::pair{"/gpu-ledger.1", app::write_man_page()}}) {
+  for (const auto& [name, text] : {std::pair{"/settings.md", app::write_settings_doc(app::commands())},
+                                   std::pair{"/gpu-ledger.1", app::write_man_page(app::commands())}}) {
     const Status written = write_file_atomically(directory + name, text);
     if (written.ok()) continue;
     std::fprintf(stderr, "%s\n", written.error().message.c_str());
