@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "app/doctor/doctor.h"
-#include "attribute/state/state_file.h"
+#include "app/runtime/state_file.h"
 #include "base/file.h"
 #include "base/listen_address.h"
 #include "http/listener.h"
@@ -119,7 +119,7 @@ Findings check_state_file(const Config& config) {
              written.error().message + ": let this user write to the folder; in a pod, mount a hostPath"}};
   }
   struct stat file {};
-  for (const std::string& each : {path, attribute::recent_state_path(path)}) {
+  for (const std::string& each : {path, recent_state_path(path)}) {
     if (::stat(each.c_str(), &file) != 0) continue;
     if (!S_ISREG(file.st_mode)) return {{Level::kFail, "state file", each + " is no file: choose another path"}};
     if (::access(each.c_str(), R_OK | W_OK) != 0)

@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include "attribute/state/state_file.h"
+#include "app/runtime/state_file.h"
 #include "attribute/state/state_text.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -29,8 +29,7 @@ std::string lock_path(const std::string& path) {
 
 StateKeeper::StateKeeper(const std::string& path, mode_t mode)
     : path_(path),
-      recent_(std::make_unique<FileWriter>(kSource, attribute::recent_state_path(path),
-                                           write_with(mode, Flush::kToSystem))),
+      recent_(std::make_unique<FileWriter>(kSource, recent_state_path(path), write_with(mode, Flush::kToSystem))),
       durable_(std::make_unique<FileWriter>(kSource, path, write_with(mode, Flush::kToDisk))) {}
 
 StateKeeper::~StateKeeper() = default;
@@ -41,7 +40,7 @@ Result<std::unique_ptr<StateKeeper>> StateKeeper::open(const std::string& path, 
   if (!lock.ok() && lock.error().code != Code::kUnavailable) return lock.error();
   if (!lock.ok())
     return Error{lock.error().code, path + " is kept by another gpu-ledger; give this one a file of its own"};
-  auto found = attribute::read_state_files(path, unix_time);
+  auto found = read_state_files(path, unix_time);
   if (!found.ok()) return found.error();
   for (const std::string& warning : found->warnings) log_warn(warning);
   std::unique_ptr<StateKeeper> keeper(new StateKeeper(path, mode));
@@ -85,7 +84,7 @@ bool StateKeeper::finish(Nanoseconds patience) {
   if (last_) durable_->post(last_);
   // First the one that could write again after it was removed.
   if (!recent_->finish(patience) || !durable_->finish(patience)) return false;
-  if (last_ && durable_->health().up) ::unlink(attribute::recent_state_path(path_).c_str());
+  if (last_ && durable_->health().up) ::unlink(recent_state_path(path_).c_str());
   return true;
 }
 

@@ -1,4 +1,4 @@
-#include "attribute/state/state_file.h"
+#include "app/runtime/state_file.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -7,7 +7,7 @@
 #include "attribute/state/state_text.h"
 #include "base/file.h"
 
-namespace gpuledger::attribute {
+namespace gpuledger::app {
 namespace {
 
 // A thousand times what eight full GPUs need: a larger file is somebody else's.
@@ -20,14 +20,15 @@ std::string set_aside(const std::string& path, int64_t unix_time, const std::str
          (moved ? "; kept as " + aside : "; " + errno_error("cannot rename", path, errno).message);
 }
 
-std::optional<EngineState> read_one(const std::string& path, int64_t unix_time, std::vector<std::string>& warnings) {
+std::optional<attribute::EngineState> read_one(const std::string& path, int64_t unix_time,
+                                               std::vector<std::string>& warnings) {
   const auto text = read_file(path, kLargestState);
   if (!text.ok() && text.error().code == Code::kNotFound) return std::nullopt;
   if (!text.ok()) {
     warnings.push_back(set_aside(path, unix_time, text.error().message));
     return std::nullopt;
   }
-  auto state = parse_state(*text);
+  auto state = attribute::parse_state(*text);
   if (state.ok()) return std::move(*state);
   warnings.push_back(set_aside(path, unix_time, path + " " + state.error().message));
   return std::nullopt;
@@ -51,4 +52,4 @@ Result<StateFound> read_state_files(const std::string& path, int64_t unix_time) 
   return found;
 }
 
-}  // namespace gpuledger::attribute
+}  // namespace gpuledger::app

@@ -1,4 +1,4 @@
-#include "attribute/state/state_file.h"
+#include "app/runtime/state_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -9,10 +9,11 @@
 #include "attribute/state/state_text.h"
 #include "base/file.h"
 
-namespace gpuledger::attribute {
+namespace gpuledger::app {
 namespace {
 
 namespace fs = std::filesystem;
+using attribute::write_state;
 
 class StateFile : public ::testing::Test {
  protected:
@@ -115,4 +116,4 @@ TEST_F(StateFile, OneThatCannotBeRenamedIsLeft) {
 }
 
 }  // namespace
-}  // namespace gpuledger::attribute
+}  // namespace gpuledger::app
