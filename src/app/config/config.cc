@@ -26,13 +26,6 @@ std::string origin_of(std::string_view name, const GivenSettings& given) {
   return found == given.end() ? std::string() : found->second.origin;
 }
 
-Status apply_one(const Setting& setting, const Given& given, Config& config) {
-  if (Status status = setting.member.apply(given.values, config); !status.ok()) {
-    return Error{status.error().code, given.origin + ": " + status.error().message};
-  }
-  return ok_status();
-}
-
 // Every look at processes or idleness is made of samples, so their intervals cannot be shorter. A default gives way
 // to what was given, so that POLL_INTERVAL=500ms or --dcgm-update-frequency=30s alone go on working; two wishes that
 // contradict each other are an error.
@@ -126,7 +119,9 @@ Result<Config> resolve_config(Arguments arguments, const ConfigSources& sources)
   for (const Setting& setting : settings()) {  // in the table's order, so that the first of several errors is stable
     const auto found = given.find(&setting);
     if (found == given.end()) continue;
-    if (Status status = apply_one(setting, found->second, config); !status.ok()) return status.error();
+    if (Status status = setting.member.apply(found->second.values, config); !status.ok()) {
+      return Error{status.error().code, found->second.origin + ": " + status.error().message};
+    }
   }
   if (Status status = check_commands(given, config); !status.ok()) return status.error();
   if (Status status = check_together(given, config); !status.ok()) return status.error();

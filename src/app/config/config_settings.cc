@@ -23,13 +23,6 @@ constexpr Nanoseconds kLongestInterval = hours(24);
 constexpr Nanoseconds kLongestRetention = hours(24 * 365);
 constexpr Nanoseconds kLongestRecording = hours(24 * 7);
 
-template <typename T>
-Status store(Result<T> parsed, T& place) {
-  if (!parsed.ok()) return parsed.error();
-  place = std::move(parsed).value();
-  return ok_status();
-}
-
 template <auto kMember>
 constexpr SettingMember kept_in(decltype(SettingMember::apply) apply) {
   return {apply, [](const Config& a, const Config& b) { return a.*kMember == b.*kMember; },
@@ -49,8 +42,11 @@ constexpr SettingMember kPath = kept_in<kMember>([](const Values& values, Config
 });
 
 template <auto kMember, auto kParse>
-constexpr SettingMember kParsed = kept_in<kMember>([](const Values& values, Config& config) {
-  return store(kParse(values.front()), config.*kMember);
+constexpr SettingMember kParsed = kept_in<kMember>([](const Values& values, Config& config) -> Status {
+  auto parsed = kParse(values.front());
+  if (!parsed.ok()) return parsed.error();
+  config.*kMember = std::move(parsed).value();
+  return ok_status();
 });
 
 template <auto kMember, int64_t kShortestMs, const Nanoseconds& kLongest>
@@ -113,13 +109,6 @@ Status set_gpu_devices(const Values& values, Config& config) {
     devices.push_back(std::move(device).value());
   }
   config.gpu_devices = std::move(devices);
-  return ok_status();
-}
-
-Status set_exporter_url(const Values& values, Config& config) {
-  Result<HttpUrl> url = parse_http_url(values.front());
-  if (!url.ok()) return url.error();
-  config.dcgm_exporter_url = std::move(url).value();
   return ok_status();
 }
 
@@ -187,8 +176,7 @@ const Setting kSettings[] = {
      kText<&Config::textfile>},
     {"textfile-mode", G::kServing, F::kValue, "MODE", "0644",
      "rights of that file: node_exporter must be able to read it, and whoever else may sees what a password on the "
-     "port "
-     "would hide",
+     "port would hide",
      kParsed<&Config::textfile_mode, parse_file_mode>},
     {"textfile-dcgm", G::kServing, F::kSwitch, "", "false",
      "what /gpu/metrics shows is in the textfile too, and in what the command once prints",
@@ -219,8 +207,7 @@ const Setting kSettings[] = {
      kDuration<&Config::metric_retention, 0, kLongestRetention>, kLive},
     {"owner-retention", G::kSampling, F::kValue, "DURATION", "24h",
      "how long a pod, job, container or service stays in the metrics after its last process ended; then its joules are "
-     "in "
-     "gpu_ledger_closed_energy_joules",
+     "in gpu_ledger_closed_energy_joules",
      kDuration<&Config::owner_retention, 0, kLongestRetention>, kLive},
     {"max-exited-processes", G::kSampling, F::kValue, "COUNT", "1000",
      "exited processes that stay, the newest; older ones go before --metric-retention is over",
@@ -247,8 +234,7 @@ const Setting kSettings[] = {
      kParsed<&Config::gpu_idle_power, parse_idle_power>, kLive},
     {"exact-time", G::kLedger, F::kValue, "MODE", "off",
      "read from the driver who has the GPU when, to the microsecond: off, auto (where it can be had) or on; costs "
-     "shared "
-     "work up to 0.8 %; see docs/exact-time.md. With the command replay: off ignores what the trace has of it",
+     "shared work up to 0.8 %; see docs/exact-time.md. With the command replay: off ignores what the trace has of it",
      exact_time_mode()},
     {"exact-time-duty", G::kLedger, F::kValue, "SHARE", "100%",
      "how much of every minute that is done: 10% or 6s; less costs less",
@@ -281,7 +267,7 @@ const Setting kSettings[] = {
      kParsed<&Config::dcgm_embedded, parse_bool>},
     {"dcgm-exporter-url", G::kSource, F::kValue, "URL", "",
      "add-on mode: serve the metrics of this dcgm-exporter on /gpu/metrics, with pod labels, in place of our own",
-     kept_in<&Config::dcgm_exporter_url>(set_exporter_url)},
+     kParsed<&Config::dcgm_exporter_url, parse_http_url>},
     {"dcgm-exporter-file", G::kSource, F::kValue, "FILE", "",
      "the same from the file that the first dcgm-exporter writes, /run/prometheus/dcgm.prom",
      kPath<&Config::dcgm_exporter_file>},
