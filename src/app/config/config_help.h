@@ -6,7 +6,6 @@
 namespace gpuledger::app {
 
 using Commands = std::span<const Command>;
-
 std::string write_help(Commands commands);          // --help, at most 100 columns
 std::string write_settings_doc(Commands commands);  // docs/settings.md
 std::string write_man_page(Commands commands);      // docs/gpu-ledger.1

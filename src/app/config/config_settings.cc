@@ -182,7 +182,9 @@ const Setting kSettings[] = {
      "what /gpu/metrics shows is in the textfile too, and in what the command once prints",
      kParsed<&Config::textfile_dcgm, parse_bool>},
     {"web-config-file", G::kServing, F::kValue, "FILE", "",
-     "TLS and basic authentication, in the format of Prometheus' exporter-toolkit", kText<&Config::web_config_file>},
+     "TLS and basic authentication, in the format of Prometheus' exporter-toolkit; a change of what is in it counts at "
+     "once",
+     kText<&Config::web_config_file>},
     {"allowed-hosts", G::kServing, F::kList, "LIST", "",
      "host names by which browsers may come, besides IP addresses, localhost, names without a dot, this machine's and "
      "those of Kubernetes services; *: any. Prometheus and other programs come by any name",
