@@ -19,6 +19,13 @@ ALLOWED = {
     "http": {"base", "model"},
     "app": {"base", "model", "sample", "identity", "attribute", "expose", "http"},
 }
+# The same for the rooms of app/. Whatever is in none, as main, may include all.
+ALLOWED_IN_APP = {
+    "config": set(),
+    "runtime": {"config"},
+    "doctor": {"config", "runtime"},
+    "commands": {"config", "runtime", "doctor"},
+}
 LONGEST_FILE = 500
 SIZED = {".cc", ".h", ".inc", ".py", ".sh"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
@@ -28,6 +35,10 @@ LINK = re.compile(r"target_link_libraries\s*\(([^)]*)\)", re.DOTALL)
 def room_of(path, src):
     parts = path.relative_to(src).parts
     return parts[0] if len(parts) > 1 else None
+
+
+def may_include_in_app(own, other):
+    return own == other or own not in ALLOWED_IN_APP or other in ALLOWED_IN_APP[own]
 
 
 def check_includes(src):
@@ -48,6 +59,8 @@ def check_includes(src):
                 yield f"{path}: includes \"{target}\" from outside src/"
             elif first != room and first not in ALLOWED[room]:
                 yield f"{path}: {room} must not include {first} (\"{target}\")"
+            elif first == room == "app" and not may_include_in_app(path.parent.name, target.split("/")[1]):
+                yield f"{path}: app/{path.parent.name} must not include \"{target}\""
 
 
 def check_links(src):

@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <exception>
 
-#include "app/commands.h"
-#include "app/config.h"
+#include "app/commands/commands.h"
+#include "app/config/config.h"
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "expose/expose.h"
@@ -25,24 +25,10 @@ void warn_of_unknown_variables(const gpuledger::app::Config& config) {
   }
 }
 
-gpuledger::Status run_command(const gpuledger::app::Config& config, const gpuledger::app::ConfigSources& sources) {
-  using namespace gpuledger::app;
-  switch (config.command) {
-    case Command::kOnce: return once(config);
-    case Command::kRecord: return record(config);
-    case Command::kReplay: return replay(config);
-    case Command::kAccounting: return accounting(config);
-    case Command::kTop: return top(config);
-    case Command::kDoctor: return doctor(config);
-    case Command::kServe: break;
-  }
-  return serve(config, sources);
-}
-
 int run(int argc, char** argv) {
   using namespace gpuledger;
   raise_descriptor_limit();
-  const app::ConfigSources sources = app::read_sources(argc, argv);
+  const app::ConfigSources sources = app::read_sources(argc, argv, app::commands());
   auto outcome = app::read_config(sources);
   if (!outcome.ok()) return fail(outcome.error().message, kWrongUse);
   if (const auto* answer = std::get_if<app::PrintAndExit>(&*outcome)) {
@@ -57,7 +43,7 @@ int run(int argc, char** argv) {
     return fail(log.error().message, kWrongUse);
   }
   warn_of_unknown_variables(config);
-  const Status done = run_command(config, sources);
+  const Status done = config.command->run(config, sources);
   return done.ok() ? 0 : fail(done.error().message, kWorkFailed);
 }
 

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <string>
 
-#include "app/replay.h"
+#include "app/commands/replay.h"
 #include "sample/replay/trace.h"
 
 // gpu-ledger replay with other constants of the model: replay_with FILE [--exact-time=off] [NAME=VALUE ...]. For

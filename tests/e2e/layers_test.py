@@ -36,6 +36,7 @@ class LayersTest(unittest.TestCase):
             "src/http/c.cc": '#include "attribute/books/engine.h"\n',
             "src/app/d.cc": '#include "sim/scenario.h"\n',
             "src/app/CMakeLists.txt": "target_link_libraries(gpu-ledger PRIVATE gl_base nvml_sim)\n",
+            "src/app/runtime/g.cc": '#include "app/commands/replay.h"\n',
             "src/helpers/e.h": "\n",
             "tests/unit/f.cc": "\n" * 501,
         }

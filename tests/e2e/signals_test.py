@@ -49,6 +49,20 @@ class SignalsTest(harness.Case):
                                "the idle collector to go")
             self.assert_never_fell(before, ledger.metrics(), gone_allowed=("my_gpu_process", ))
 
+    def test_sighup_takes_what_is_live_and_says_what_takes_a_restart(self):
+        config = self.write("config.yaml", "node-name: one\n")
+        with harness.Ledger(f"--config={config}", *harness.FAST) as ledger:
+            self.assertFalse(ledger.metrics().find("gpu_ledger_series_left_out", node="two"))
+            config.write_text("node-name: two\nmax-series: 50\ncollector: {idle: false, processlist: false}\n",
+                              encoding="utf-8")
+            ledger.send(signal.SIGHUP)
+            harness.wait_until(lambda: ledger.metrics().total("gpu_ledger_series_left_out") > 0, 5, "fewer series")
+            self.assertFalse(ledger.metrics().find("gpu_process_info"))
+            self.assertFalse(ledger.metrics().find("gpu_ledger_build_info", node="two"))
+            restart = [line for line in ledger.log().splitlines() if "takes effect after a restart" in line]
+            self.assertEqual(len(restart), 1, restart)
+            self.assertIn("node-name", restart[0])
+
     def test_sighup_with_a_broken_file_keeps_the_old_settings(self):
         config = self.write("config.yaml", "collector.idle: false\n")
         with harness.Ledger(f"--config={config}", *harness.FAST) as ledger:

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "app/config_given.h"
+#include "app/config/config_given.h"
 #include "invariant.h"
 
 using gpuledger::fuzz::require;
@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     require(setting != nullptr && find_setting(setting->name) == setting, "a setting that exists");
     require(setting->form == SettingForm::kList || value.values.size() == 1, "one value, but for lists");
     Config config;
-    if (!value.values.empty()) (void)setting->apply(value.values, config);
+    if (!value.values.empty()) (void)setting->member.apply(value.values, config);
   }
   return 0;
 }

@@ -9,7 +9,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "app/pipeline.h"
+#include "app/runtime/pipeline.h"
 #include "base/log.h"
 #include "identity/node_files.h"
 #include "sample/nvml/nvml_source.h"

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "app/replay.h"
+#include "app/commands/replay.h"
 #include "trace_text.h"
 
 namespace gpuledger::replay {

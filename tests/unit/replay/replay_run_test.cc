@@ -1,4 +1,4 @@
-#include "app/replay.h"
+#include "app/commands/replay.h"
 
 #include <gmock/gmock.h>
 

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "app/config/config.h"
+
+namespace gpuledger::app {
+
+// THE table of commands. The first is the one that runs when none is named.
+std::span<const Command> commands();
+
+}  // namespace gpuledger::app

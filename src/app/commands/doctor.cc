@@ -1,0 +1,93 @@
+#include "app/doctor/doctor.h"
+
+#include <thread>
+
+#include "app/runtime/wiring.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/quote.h"
+
+namespace gpuledger::app {
+namespace {
+
+constexpr size_t kLongestLine = 500;
+constexpr Nanoseconds kBetweenLooks = std::chrono::seconds(1);
+
+class Report {
+ public:
+  // At once, so that whoever waits sees what it hangs on.
+  Status add(const Findings& findings) {
+    std::string text;
+    for (const Finding& finding : findings) {
+      text += write_finding(finding);
+      failed_ += finding.level == Finding::Level::kFail ? 1 : 0;
+    }
+    return write_to_stdout(text);
+  }
+  int failed() const { return failed_; }
+
+ private:
+  int failed_ = 0;
+};
+
+Findings check_driver(const Config& config, const Result<OpenDriver>& driver) {
+  if (!driver.ok() && config.backend == Backend::kDcgm) {
+    return {{Finding::Level::kWarn, "driver",
+             driver.error().message + "; by DCGM alone nobody can say which of several processes works"}};
+  }
+  if (!driver.ok()) return {{Finding::Level::kFail, "driver", driver.error().message}};
+  const nvml::NvmlProbe& probe = driver->probe;
+  return {{Finding::Level::kOk, "driver",
+           probe.driver + " with " + std::to_string(probe.gpus.size()) +
+               (config.backend == Backend::kSim ? " simulated GPUs" : " GPUs")}};
+}
+
+Status check_hardware(const Config& config, OpenDriver& driver, const identity::ProcReader& proc, Report& report) {
+  if (const Status written = report.add(check_symbols(driver.probe)); !written.ok()) return written;
+  const SampleBatch first = driver.source->sample(true);
+  std::this_thread::sleep_for(kBetweenLooks);
+  const SampleBatch second = driver.source->sample(true);
+  if (const Status written = report.add(check_gpus(first, second)); !written.ok()) return written;
+  if (const Status written = report.add(check_processes(second, proc)); !written.ok()) return written;
+  return report.add(check_exact_time(config, driver.library, second));
+}
+
+}  // namespace
+
+std::string write_finding(const Finding& finding) {
+  const char* level = finding.level == Finding::Level::kOk     ? "ok    "
+                      : finding.level == Finding::Level::kWarn ? "warn  "
+                                                               : "FAIL  ";
+  return level + finding.subject + ": " + clean_text(finding.text, kLongestLine) + "\n";
+}
+
+Status doctor_command(const Config& config, const ConfigSources& /*sources*/) {
+  const SystemClock clock;
+  // What a source logs it also says in its line.
+  (void)configure_log("error", config.log_format);
+  Report report;
+  auto driver = open_driver(config, clock);
+  if (const Status written = report.add(check_driver(config, driver)); !written.ok()) return written;
+  const bool simulated = driver.ok() && driver->sim;
+  const bool own_proc = simulated && config.proc_root == Config{}.proc_root;
+  const identity::ProcReader proc(own_proc ? driver->sim->proc_root() : config.proc_root);
+  if (driver.ok()) {
+    if (const Status looked = check_hardware(config, *driver, proc, report); !looked.ok()) return looked;
+  }
+  if (const Status written = report.add(check_proc(proc)); !written.ok()) return written;
+  std::vector<GpuUuid> gpus;
+  if (driver.ok()) {
+    for (const auto& gpu : driver->probe.gpus) gpus.push_back(gpu.uuid);
+  }
+  const Findings names =
+      simulated ? Findings{{Finding::Level::kOk, "names", "those of the simulated node"}} : check_names(config);
+  for (const Findings& findings : {check_dcgm(config), check_dcgm_exporter(config, gpus, clock), names,
+                                   check_textfile(config), check_state_file(config), check_listen_addresses(config)}) {
+    if (const Status written = report.add(findings); !written.ok()) return written;
+  }
+  if (report.failed() == 0) return ok_status();
+  return Error{Code::kUnavailable,
+               std::to_string(report.failed()) + (report.failed() == 1 ? " check failed" : " checks failed")};
+}
+
+}  // namespace gpuledger::app

@@ -1,0 +1,40 @@
+#include <thread>
+
+#include "app/runtime/wiring.h"
+#include "base/file.h"
+
+namespace gpuledger::app {
+namespace {
+
+constexpr Nanoseconds kPatienceWithDisk = std::chrono::seconds(10);
+
+}  // namespace
+
+// For CronJobs: two looks, so that there are rates and a first step in the books, then the numbers.
+Status once_command(const Config& config, const ConfigSources& /*sources*/) {
+  const SystemClock clock;
+  Config quiet = config;
+  quiet.textfile.clear();  // written below, from the second look alone
+  auto node = open_node(quiet, clock);
+  if (!node.ok()) return node.error();
+
+  (void)node->pipeline->run_cycle();
+  std::this_thread::sleep_for(config.sample_interval);
+  const auto snapshot = node->pipeline->run_cycle();
+  if (StateKeeper* keeper = node->pipeline->state_keeper()) {
+    const bool ended = keeper->finish(kPatienceWithDisk);
+    if (const SourceHealth health = keeper->health(); !ended || !health.up) {
+      return Error{Code::kUnavailable, "--state-file: " + (ended ? health.reason : "the file system does not answer")};
+    }
+  }
+  if (!snapshot->cycle->batch.health.up) return Error{Code::kUnavailable, snapshot->cycle->batch.health.reason};
+
+  if (!config.textfile.empty()) {
+    remove_left_temporaries(config.textfile);
+    return write_file_atomically(config.textfile, textfile_text(*snapshot->cycle, pipeline_options(config)),
+                                 config.textfile_mode);
+  }
+  return write_to_stdout(snapshot->text.get() + (config.textfile_dcgm ? snapshot->gpu_text.get() : ""));
+}
+
+}  // namespace gpuledger::app

@@ -1,0 +1,104 @@
+#include <pthread.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+#include "app/runtime/exact_time.h"
+#include "base/log.h"
+#include "sample/replay/trace_file.h"
+#include "sample/replay/trace_recorder.h"
+
+namespace gpuledger::app {
+namespace {
+
+using replay::TraceFile;
+using replay::TraceRecorder;
+
+sigset_t block_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, signal);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  return set;
+}
+
+// True: somebody wants the recording to end.
+bool wait_until(Nanoseconds when, const Clock& clock, const sigset_t& signals) {
+  for (;;) {
+    const Nanoseconds left = std::max(Nanoseconds(0), when - clock.now().steady);
+    const timespec patience{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
+    if (sigtimedwait(&signals, nullptr, &patience) > 0) return true;
+    if (errno != EINTR) return false;
+  }
+}
+
+// A trace that cannot be had is said once, and the recording goes on without.
+void record_trace(switch_trace::TracerThread& tracer, TraceRecorder& recorder, std::string& lines) {
+  static StateLog states;
+  switch_trace::TraceReport report = tracer.take_report();
+  recorder.record_residency(std::move(report.bins), lines);
+  if (!report.trouble.empty()) {
+    states.update("exact time", report.trouble, "recording without exact time: " + report.trouble, LogLevel::kWarn);
+  }
+  if (report.lost > 0) log_warn("records of the trace were lost", {{"records", report.lost}});
+}
+
+// The error of a GPU that went away comes after what it had said until then.
+Status record_lines(TraceRecorder& recorder, switch_trace::TracerThread* tracer, TraceFile& file, const Config& config,
+                    const Clock& clock, const sigset_t& signals) {
+  if (const Status first = file.append(recorder.device_line()); !first.ok()) return first;
+  const Nanoseconds began = clock.now().steady;
+  Nanoseconds due = began;
+  Status seen = ok_status();
+  for (bool ended = false; !ended && seen.ok();) {
+    std::string lines;
+    seen = recorder.poll(lines);
+    if (!seen.ok() && due == began) return seen;  // nothing to keep
+    if (tracer != nullptr) record_trace(*tracer, recorder, lines);
+    due += TraceRecorder::kPeriod;
+    // A driver that was slow has cost readings that nobody can make up for.
+    const Nanoseconds late = clock.now().steady - due;
+    if (late > Nanoseconds(0)) due += (late / TraceRecorder::kPeriod + 1) * TraceRecorder::kPeriod;
+    const bool over = config.record_for && due - began > *config.record_for;
+    ended = over || (seen.ok() && wait_until(due, clock, signals));
+    if (ended) recorder.finish(lines);
+    if (const Status written = file.append(lines); !written.ok()) return written;
+  }
+  const Status committed = file.commit();
+  if (!committed.ok() || seen.ok()) return committed;
+  return Error{seen.error().code, seen.error().message + "; " + config.argument + " holds what was seen until then"};
+}
+
+}  // namespace
+
+Status record_command(const Config& config, const ConfigSources& /*sources*/) {
+  const sigset_t signals = block_signals();
+  const SystemClock clock;
+  auto driver = open_driver(config, clock);
+  if (!driver.ok()) return driver.error();
+  if (config.gpu_devices.size() > 1) {
+    return Error{Code::kMalformed, "a recording holds one GPU: name one with --gpu-devices"};
+  }
+  const nvml::NvmlProbe::Gpu gpu = driver->probe.gpus.front();
+  driver->source.reset();
+
+  auto file = TraceFile::create(config.argument);
+  if (!file.ok()) return file.error();
+  auto library = nvml::load_library(driver->library);
+  if (!library.ok()) return library.error();
+  auto recorder = TraceRecorder::open(std::move(*library), gpu.index, clock);
+  if (!recorder.ok()) return recorder.error();
+  log_info("recording",
+           {{"gpu", gpu.index}, {"model", gpu.model}, {"uuid", gpu.uuid.text.str()}, {"file", config.argument}});
+  std::unique_ptr<switch_trace::TracerThread> tracer;
+  if (wants_exact_time(config)) {
+    auto door = open_door(config, driver->library);
+    if (!door.ok()) return door.error();
+    tracer = std::make_unique<switch_trace::TracerThread>(
+        std::move(*door), switch_trace::TraceOptions{(*recorder)->bus_address(), config.exact_time_burst}, clock);
+  }
+  return record_lines(**recorder, tracer.get(), *file, config, clock, signals);
+}
+
+}  // namespace gpuledger::app

@@ -1,0 +1,194 @@
+#include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <csignal>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+
+#include "app/runtime/sampler.h"
+#include "app/runtime/wiring.h"
+#include "base/log.h"
+#include "base/version.h"
+#include "http/server.h"
+
+namespace gpuledger::app {
+namespace {
+
+constexpr int kSignals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
+// SIGTERM promises two seconds; the HTTP server takes up to half of one.
+constexpr Nanoseconds kPatienceWithDriver = std::chrono::milliseconds(1000);
+constexpr Nanoseconds kPatienceWithDisk = std::chrono::milliseconds(300);
+constexpr Nanoseconds kPatienceWithUpstream = std::chrono::milliseconds(500);
+
+// Blocked in every thread that follows, so that only wait_for_signal sees them.
+sigset_t block_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int signal : kSignals) sigaddset(&set, signal);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  return set;
+}
+
+// Each process that is watched takes a descriptor, and the usual soft limit is 1024: beyond it everybody else would be
+// looked up in /proc in every cycle.
+void raise_file_limit() {
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == files.rlim_max) return;
+  files.rlim_cur = files.rlim_max;
+  (void)::setrlimit(RLIMIT_NOFILE, &files);
+}
+
+int wait_for_signal(const sigset_t& set) {
+  int signal = 0;
+  while (sigwait(&set, &signal) != 0) {}
+  return signal;
+}
+
+// A call into the driver hangs and cannot be called back; whoever asked us to end should not wait for it.
+[[noreturn]] void end_without_the_driver() {
+  log_warn("the driver does not answer; ending without closing it");
+  std::_Exit(EXIT_SUCCESS);
+}
+
+// Hears SIGTERM and SIGINT while the main thread opens the driver, which may take for ever.
+class StartWatch {
+ public:
+  StartWatch() : thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+  // Ends the watch. True: the program was asked to end meanwhile.
+  bool finish() {
+    thread_.request_stop();
+    thread_.join();
+    return asked_to_end_;
+  }
+
+ private:
+  void run(const std::stop_token& stop) {
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    constexpr timespec kBeat{0, 20'000'000};
+    while (!stop.stop_requested() && !asked_to_end_) asked_to_end_ = sigtimedwait(&ends, nullptr, &kBeat) > 0;
+    if (!asked_to_end_) return;
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any started;
+    started.wait_for(lock, stop, kPatienceWithDriver, [] { return false; });
+    if (!stop.stop_requested()) end_without_the_driver();
+  }
+
+  bool asked_to_end_ = false;  // the watch's own until it is joined
+  std::jthread thread_;        // last: starts when all else is there
+};
+
+Nanoseconds stale_after(const Config& config) {
+  return std::max<Nanoseconds>(3 * config.sample_interval, std::chrono::seconds(10));
+}
+
+http::ServerOptions server_options(const Config& config) {
+  http::ServerOptions options;
+  options.listen_addresses = config.listen_addresses;
+  options.metrics_path = config.metrics_path;
+  options.web_config_file = config.web_config_file;
+  options.allowed_hosts = config.allowed_hosts;
+  options.stale_after = stale_after(config);
+  options.on_web_config = [](const Status& status) {
+    if (status.ok()) {
+      log_info("web config read again");
+    } else {
+      log_error("web config kept as it was", {{"error", status.error().message}});
+    }
+  };
+  return options;
+}
+
+void reload(Config& config, const ConfigSources& sources, Sampler& sampler, http::Server& server) {
+  auto fresh = reread_config(sources);
+  if (!fresh.ok()) {
+    log_error("settings kept as they were", {{"error", fresh.error().message}});
+  } else {
+    for (const std::string& name : changes_needing_restart(config, *fresh)) {
+      log_warn("this change takes effect after a restart", {{"setting", name}});
+    }
+    take_live_changes(config, *fresh);  // what takes a restart stays as it is until then
+    (void)configure_log(config.log_level, config.log_format);
+    sampler.change_interval(config.sample_interval);
+    server.change_stale_after(stale_after(config));
+    sampler.post([config](Pipeline& pipeline) { pipeline.change(booking_rules(config), pipeline_options(config)); });
+    log_info("settings read again");
+  }
+  if (const Status web = server.reload(); !web.ok()) {
+    log_error("web config kept as it was", {{"error", web.error().message}});
+  }
+}
+
+// A wrong path is said at the start; a disk that is full today is no reason to measure nothing.
+Status check_state(const StateKeeper* keeper) {
+  if (!keeper) return ok_status();
+  const SourceHealth health = keeper->health();
+  if (health.up || health.errors.contains(code_name(Code::kUnavailable))) return ok_status();
+  return Error{Code::kPermission, "--state-file: " + health.reason};
+}
+
+void announce(const Config& config, const Node& node, const http::Server& server) {
+  log_info(node.sim ? "watching a SIMULATED node" : "watching", {{"gpus", node.summary}, {"version", version()}});
+  for (const std::string& address : server.addresses()) {
+    log_info("serving", {{"address", address}, {"path", config.metrics_path}});
+  }
+}
+
+}  // namespace
+
+Status serve_command(const Config& given, const ConfigSources& sources) {
+  const sigset_t signals = block_signals();
+  raise_file_limit();
+  Config config = given;
+  const SystemClock clock;
+  SnapshotCell snapshots;
+  StartWatch start;
+  auto node = open_node(config, clock);
+  if (!node.ok()) return node.error();
+  if (auto options = upstream_options(config)) {
+    auto upstream = std::make_unique<Upstream>(std::move(*options), clock);
+    upstream->wait(kPatienceWithUpstream);
+    node->pipeline->serve_upstream(std::move(upstream));
+  }
+  auto server = http::Server::start(server_options(config), snapshots, clock);
+  if (!server.ok()) return server.error();
+  // The first look happens here, so that a file that cannot be written is said before anything is served.
+  snapshots.store(node->pipeline->run_cycle());
+  FileWriter* const textfile = node->pipeline->textfile();
+  if (textfile && !textfile->health().up) return Error{Code::kPermission, "--textfile: " + textfile->health().reason};
+  StateKeeper* const keeper = node->pipeline->state_keeper();
+  if (const Status writable = check_state(keeper); !writable.ok()) return writable;
+  announce(config, *node, **server);
+
+  Sampler sampler(*node->pipeline, config.sample_interval, snapshots);
+  bool ending = start.finish();
+  while (!ending) {
+    const int signal = wait_for_signal(signals);
+    if (signal == SIGHUP) {
+      reload(config, sources, sampler, **server);
+    } else if (signal == SIGUSR1) {
+      sampler.post([](Pipeline& pipeline) { pipeline.release_gpus(); });
+    } else if (signal == SIGUSR2) {
+      sampler.post([](Pipeline& pipeline) { pipeline.resume_gpus(); });
+    } else {
+      ending = true;
+    }
+  }
+  log_info("stopping");
+  (*server)->stop();
+  const bool ended = sampler.stop(kPatienceWithDriver);
+  if (textfile && !textfile->remove(kPatienceWithDisk)) log_warn("the textfile cannot be removed in time");
+  if (!ended) end_without_the_driver();
+  if (keeper && !keeper->finish(kPatienceWithDisk)) log_warn("the state is not on the disk yet");
+  return ok_status();
+}
+
+}  // namespace gpuledger::app

@@ -1,0 +1,63 @@
+#include "app/commands/terminal.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+namespace gpuledger::app {
+namespace {
+
+// A terminal that is gone cannot be told anything: errors end the writing and nothing else.
+void write_all(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+}  // namespace
+
+Status Terminal::enter() {
+  if (!::isatty(STDIN_FILENO) || !::isatty(STDOUT_FILENO))
+    return Error{Code::kNotSupported, "top needs a terminal; gpu-ledger top --batch prints one look"};
+  if (::tcgetattr(STDIN_FILENO, &before_) != 0)
+    return Error{Code::kInternal, std::string("tcgetattr: ") + std::strerror(errno)};
+  termios raw = before_;
+  raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+  raw.c_cc[VMIN] = 0;
+  raw.c_cc[VTIME] = 0;
+  if (::tcsetattr(STDIN_FILENO, TCSANOW, &raw) != 0)
+    return Error{Code::kInternal, std::string("tcsetattr: ") + std::strerror(errno)};
+  entered_ = true;
+  write_all("\x1b[?1049h\x1b[?25l\x1b[?7l");  // the other screen, no cursor, no wrapping
+  return ok_status();
+}
+
+void Terminal::leave() {
+  if (!entered_) return;
+  entered_ = false;
+  write_all("\x1b[?7h\x1b[?25h\x1b[?1049l");
+  ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+}
+
+Terminal::Size Terminal::size() {
+  winsize window{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_col == 0 || window.ws_row == 0) return {80, 24};
+  return {window.ws_col, window.ws_row};
+}
+
+void Terminal::show(const std::vector<std::string>& lines) {
+  std::string text = "\x1b[H";
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (i > 0) text += "\r\n";
+    text += lines[i] + "\x1b[K";
+  }
+  write_all(text + "\x1b[J");
+}
+
+}  // namespace gpuledger::app

@@ -1,0 +1,186 @@
+#include "app/config/config.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "app/config/config_given.h"
+#include "app/config/config_help.h"
+#include "app/config/config_values.h"
+#include "base/duration.h"
+#include "base/file.h"
+#include "base/version.h"
+
+namespace gpuledger::app {
+namespace {
+
+constexpr size_t kLargestConfigFile = 1 << 20;
+
+Error wrong(std::string message) {
+  return {Code::kMalformed, std::move(message)};
+}
+
+// Where the user set it, or empty: the default stands.
+std::string origin_of(std::string_view name, const GivenSettings& given) {
+  const auto found = given.find(find_setting(name));
+  return found == given.end() ? std::string() : found->second.origin;
+}
+
+// Every look at processes or idleness is made of samples, so their intervals cannot be shorter. A default gives way
+// to what was given, so that POLL_INTERVAL=500ms or --dcgm-update-frequency=30s alone go on working; two wishes that
+// contradict each other are an error.
+Status reconcile_intervals(const GivenSettings& given, Config& config) {
+  struct Follower {
+    std::string_view name;
+    Nanoseconds Config::*value;
+  };
+  constexpr Follower kFollowers[] = {{"process-scan-interval", &Config::process_scan_interval},
+                                     {"idle-interval", &Config::idle_interval}};
+  const std::string sample_origin = origin_of("sample-interval", given);
+  for (const Follower& follower : kFollowers) {
+    const std::string origin = origin_of(follower.name, given);
+    if (config.*follower.value >= config.sample_interval) continue;
+    if (origin.empty()) {
+      config.*follower.value = config.sample_interval;
+    } else if (sample_origin.empty()) {
+      config.sample_interval = config.*follower.value;
+    } else {
+      return wrong(origin + ": " + write_duration(config.*follower.value) + " is shorter than " + sample_origin + " (" +
+                   write_duration(config.sample_interval) + ")");
+    }
+  }
+  return ok_status();
+}
+
+Status check_commands(const GivenSettings& given, const Config& config) {
+  for (const auto& [setting, value] : given) {
+    if (setting->command.empty() || setting->command == config.command->name || setting->member.same(config, Config{}))
+      continue;
+    return wrong(value.origin + ": needs the command " + std::string(setting->command));
+  }
+  return ok_status();
+}
+
+Status check_together(const GivenSettings& given, Config& config) {
+  if (!config.sim_scenario.empty() && config.backend != Backend::kSim) {
+    return wrong(origin_of("sim-scenario", given) + ": needs --backend=sim");
+  }
+  const std::pair<const char*, bool> for_dcgm[] = {{"dcgm-library", !config.dcgm_library.empty()},
+                                                   {"dcgm-address", !config.dcgm_address.empty()},
+                                                   {"dcgm-embedded", config.dcgm_embedded}};
+  for (const auto& [name, is_set] : for_dcgm) {
+    if (is_set && config.backend != Backend::kDcgm) return wrong(origin_of(name, given) + ": needs --backend=dcgm");
+  }
+  if (config.dcgm_embedded && !config.dcgm_address.empty()) {
+    return wrong(origin_of("dcgm-embedded", given) + ": not together with " + origin_of("dcgm-address", given));
+  }
+  const bool exact_time = config.exact_time.value_or(ExactTimeMode::kOff) != ExactTimeMode::kOff;
+  if (config.exact_time_burst != Config{}.exact_time_burst && !exact_time) {
+    return wrong(origin_of("exact-time-duty", given) + ": needs --exact-time=on or auto");
+  }
+  if (config.dcgm_exporter_url && !config.dcgm_exporter_file.empty()) {
+    return wrong(origin_of("dcgm-exporter-file", given) + ": not together with " +
+                 origin_of("dcgm-exporter-url", given));
+  }
+  // The other exporter's metrics take the place of ours, so nobody needs to read them.
+  if (config.dcgm_exporter_url || !config.dcgm_exporter_file.empty()) {
+    if (config.textfile_dcgm) {
+      return wrong(origin_of("textfile-dcgm", given) +
+                   ": not in add-on mode, where /gpu/metrics is another exporter's");
+    }
+    config.collectors.erase("dcgm");
+    config.collectors.erase("dcgm-modern");
+  }
+  return reconcile_intervals(given, config);
+}
+
+Status add_config_file(const std::string& path, GivenSettings& given) {
+  const Result<std::string> text = read_file(path, kLargestConfigFile);
+  if (!text.ok()) return Error{text.error().code, origin_of("config", given) + ": " + text.error().message};
+  Result<GivenSettings> from_file = parse_yaml_settings(*text, path);
+  if (!from_file.ok()) return from_file.error();
+  given.merge(*from_file);  // keeps what is there already
+  return ok_status();
+}
+
+Result<Config> resolve_config(Arguments arguments, const ConfigSources& sources) {
+  const auto& environment = sources.environment;
+  GivenSettings given = std::move(arguments.given);
+  add_environment(environment, given);
+  if (Status status = add_older_environment(environment, given); !status.ok()) return status.error();
+  if (const auto file = given.find(find_setting("config")); file != given.end()) {
+    const std::string path = file->second.values.front();
+    if (path.empty()) return wrong(file->second.origin + ": needs a path");
+    if (Status status = add_config_file(path, given); !status.ok()) return status.error();
+  }
+  Config config;
+  config.command = arguments.command == nullptr ? &sources.commands.front() : arguments.command;
+  config.argument = std::move(arguments.argument);
+  for (const Setting& setting : settings()) {  // in the table's order, so that the first of several errors is stable
+    const auto found = given.find(&setting);
+    if (found == given.end()) continue;
+    if (Status status = setting.member.apply(found->second.values, config); !status.ok()) {
+      return Error{status.error().code, found->second.origin + ": " + status.error().message};
+    }
+  }
+  if (Status status = check_commands(given, config); !status.ok()) return status.error();
+  if (Status status = check_together(given, config); !status.ok()) return status.error();
+  config.unknown_environment = unknown_environment(environment);
+  return config;
+}
+
+}  // namespace
+
+ConfigSources read_sources(int argc, const char* const* argv, std::span<const Command> commands) {
+  ConfigSources sources{{}, {}, commands};
+  for (int i = 1; i < argc; ++i) sources.arguments.emplace_back(argv[i]);
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+    const std::string_view text(*variable);
+    const size_t equals = text.find('=');
+    if (equals == text.npos) continue;
+    sources.environment.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return sources;
+}
+
+Result<ParseOutcome> read_config(const ConfigSources& sources) {
+  Result<Arguments> arguments = parse_arguments(sources.arguments, sources.commands);
+  if (!arguments.ok()) return arguments.error();
+  Result<ParseOutcome> outcome{ParseOutcome()};  // filled in place: g++ 12 warns falsely when it is moved in
+  if (arguments->help) {
+    *outcome = PrintAndExit{arguments->command == nullptr ? write_help(sources.commands)
+                                                          : write_command_help(*arguments->command)};
+  } else if (arguments->version) {
+    *outcome = PrintAndExit{std::string("gpu-ledger ") + version() + "\n"};
+  } else {
+    Result<Config> config = resolve_config(std::move(arguments).value(), sources);
+    if (!config.ok()) return config.error();
+    *outcome = std::move(config).value();
+  }
+  return outcome;
+}
+
+Result<Config> reread_config(const ConfigSources& sources) {
+  Result<ParseOutcome> outcome = read_config(sources);
+  if (!outcome.ok()) return outcome.error();
+  Config* config = std::get_if<Config>(&outcome.value());
+  if (config == nullptr) return Error{Code::kInternal, "--help and --version have nothing to read again"};
+  return std::move(*config);
+}
+
+std::vector<std::string> changes_needing_restart(const Config& old, const Config& fresh) {
+  std::vector<std::string> changed;
+  for (const Setting& setting : settings()) {
+    if (setting.effect == SettingEffect::kRestart && !setting.member.same(old, fresh))
+      changed.emplace_back(setting.name);
+  }
+  return changed;
+}
+
+void take_live_changes(Config& config, const Config& fresh) {
+  for (const Setting& setting : settings()) {
+    if (setting.effect == SettingEffect::kLive) setting.member.take(config, fresh);
+  }
+}
+
+}  // namespace gpuledger::app

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "app/config/config.h"
+
+// What people read about the settings and the commands, made from their tables, so that it cannot be wrong.
+namespace gpuledger::app {
+
+using Commands = std::span<const Command>;
+std::string write_help(Commands commands);          // --help, at most 100 columns
+std::string write_settings_doc(Commands commands);  // docs/settings.md
+std::string write_man_page(Commands commands);      // docs/gpu-ledger.1
+std::string write_command_help(const Command& command);
+
+}  // namespace gpuledger::app

@@ -1,0 +1,348 @@
+#include "app/config/config_settings.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "app/config/config_values.h"
+#include "base/duration.h"
+#include "base/listen_address.h"
+#include "base/quote.h"
+
+namespace gpuledger::app {
+namespace {
+
+using Values = std::vector<std::string>;
+using std::chrono::hours;
+using std::chrono::milliseconds;
+
+// The driver's energy counter moves every 100 ms: sampling faster sees nothing new.
+constexpr int64_t kShortestIntervalMs = 100;
+constexpr int64_t kShortestRecordingMs = 1000;
+constexpr Nanoseconds kLongestInterval = hours(24);
+constexpr Nanoseconds kLongestRetention = hours(24 * 365);
+constexpr Nanoseconds kLongestRecording = hours(24 * 7);
+
+template <auto kMember>
+constexpr SettingMember kept_in(decltype(SettingMember::apply) apply) {
+  return {apply, [](const Config& a, const Config& b) { return a.*kMember == b.*kMember; },
+          [](Config& to, const Config& from) { to.*kMember = from.*kMember; }};
+}
+
+template <auto kMember>
+constexpr SettingMember kText = kept_in<kMember>([](const Values& values, Config& config) {
+  config.*kMember = values.front();
+  return ok_status();
+});
+
+template <auto kMember>
+constexpr SettingMember kPath = kept_in<kMember>([](const Values& values, Config& config) -> Status {
+  if (values.front().empty()) return Error{Code::kMalformed, "needs a path"};
+  return kText<kMember>.apply(values, config);
+});
+
+template <auto kMember, auto kParse>
+constexpr SettingMember kParsed = kept_in<kMember>([](const Values& values, Config& config) -> Status {
+  auto parsed = kParse(values.front());
+  if (!parsed.ok()) return parsed.error();
+  config.*kMember = std::move(parsed).value();
+  return ok_status();
+});
+
+template <auto kMember, int64_t kShortestMs, const Nanoseconds& kLongest>
+constexpr SettingMember kDuration = kept_in<kMember>([](const Values& values, Config& config) -> Status {
+  const Result<Nanoseconds> parsed = parse_duration(values.front());
+  if (!parsed.ok()) return parsed.error();
+  if (*parsed < milliseconds(kShortestMs) || *parsed > kLongest) {
+    return Error{Code::kMalformed, in_quotes(values.front()) + " is not between " +
+                                       write_duration(milliseconds(kShortestMs)) + " and " + write_duration(kLongest)};
+  }
+  config.*kMember = *parsed;
+  return ok_status();
+});
+
+// The words stand in the order of the enum, or the setting is kept as the word itself.
+template <auto kMember, const auto& kWords>
+constexpr SettingMember kChoice = kept_in<kMember>([](const Values& values, Config& config) -> Status {
+  const Result<size_t> place = parse_choice(values.front(), kWords);
+  if (!place.ok()) return place.error();
+  using Member = std::remove_reference_t<decltype(config.*kMember)>;
+  if constexpr (std::is_enum_v<Member>) {
+    config.*kMember = static_cast<Member>(*place);
+  } else if constexpr (requires {
+                         typename Member::value_type;
+                         requires std::is_enum_v<typename Member::value_type>;
+                       }) {
+    config.*kMember = static_cast<typename Member::value_type>(*place);
+  } else {
+    config.*kMember = values.front();
+  }
+  return ok_status();
+});
+
+constexpr std::array<std::string_view, 3> kAttributions = {"adaptive", "utilization", "measured-only"};
+constexpr std::array<std::string_view, 3> kStaticPowers = {"proportional", "equal", "separate"};
+constexpr std::array<std::string_view, 6> kPodSources = {"auto", "pods-api", "apiserver", "kubelet", "cri", "none"};
+constexpr std::array<std::string_view, 4> kBackends = {"auto", "nvml", "dcgm", "sim"};
+constexpr std::array<std::string_view, 3> kExactTimeModes = {"off", "auto", "on"};
+constexpr std::array<std::string_view, 4> kLogLevels = {"debug", "info", "warn", "error"};
+constexpr std::array<std::string_view, 2> kLogFormats = {"text", "json"};
+
+Status set_listen_addresses(const Values& values, Config& config) {
+  std::vector<std::string> addresses;
+  for (const std::string& value : values) {
+    const Result<ListenAddress> address = parse_listen_address(value);
+    if (!address.ok()) return address.error();
+    addresses.push_back(value);
+  }
+  if (addresses.empty()) return Error{Code::kMalformed, "needs at least one address (write :9400)"};
+  config.listen_addresses = std::move(addresses);
+  return ok_status();
+}
+
+Status set_gpu_devices(const Values& values, Config& config) {
+  std::vector<std::string> devices;
+  for (const std::string& value : values) {
+    if (value == "all" && values.size() == 1) break;
+    Result<std::string> device = parse_gpu_device(value);
+    if (!device.ok()) return device.error();
+    devices.push_back(std::move(device).value());
+  }
+  config.gpu_devices = std::move(devices);
+  return ok_status();
+}
+
+Status set_kubernetes(const Values& values, Config& config) {
+  const Result<bool> on = parse_bool(values.front());
+  if (!on.ok() && values.front() != "auto") {
+    return Error{Code::kMalformed, in_quotes(values.front()) + " is not one of auto, true or false"};
+  }
+  config.kubernetes = on.ok() ? std::optional(*on) : std::nullopt;
+  return ok_status();
+}
+
+template <auto kMember>
+constexpr SettingMember kNames = kept_in<kMember>([](const Values& values, Config& config) -> Status {
+  for (const std::string& value : values) {
+    if (value.empty()) return Error{Code::kMalformed, "has an empty name in its list"};
+  }
+  config.*kMember = values;
+  return ok_status();
+});
+
+// To say off is to say nothing, but for a replay, which has no restart.
+constexpr SettingMember exact_time_mode() {
+  SettingMember member = kChoice<&Config::exact_time, kExactTimeModes>;
+  member.same = [](const Config& a, const Config& b) {
+    return a.exact_time.value_or(ExactTimeMode::kOff) == b.exact_time.value_or(ExactTimeMode::kOff);
+  };
+  return member;
+}
+
+Status set_collector(const std::string& name, const Values& values, Config& config) {
+  const Result<bool> on = parse_bool(values.front());
+  if (!on.ok()) return on.error();
+  config.collectors.erase(name);
+  if (*on) config.collectors.insert(name);
+  return ok_status();
+}
+
+using G = SettingGroup;
+using F = SettingForm;
+constexpr SettingEffect kLive = SettingEffect::kLive;
+
+#define GL_COLLECTOR(NAME, DEFAULT, HELP)                                                              \
+  {                                                                                                    \
+    "collector." NAME, G::kCollectors, F::kSwitch, "", DEFAULT, HELP,                                  \
+        kept_in<&Config::collectors>(                                                                  \
+            [](const Values& values, Config& config) { return set_collector(NAME, values, config); }), \
+        kLive                                                                                          \
+  }
+
+const Setting kSettings[] = {
+    {"listen-address", G::kServing, F::kList, "ADDRESS", ":9400",
+     "where to serve HTTP: :PORT, HOST:PORT, [IPV6]:PORT or unix:/PATH; may be given several times",
+     kept_in<&Config::listen_addresses>(set_listen_addresses)},
+    {"metrics-path", G::kServing, F::kValue, "PATH", "/metrics", "path of the metrics",
+     kParsed<&Config::metrics_path, parse_metrics_path>},
+    {"metric-prefix", G::kServing, F::kValue, "PREFIX", "my_gpu_process", "prefix of the process metrics",
+     kParsed<&Config::metric_prefix, parse_metric_prefix>},
+    {"max-series", G::kServing, F::kValue, "COUNT", "15000",
+     "most series in one scrape: the biggest spenders stay, gpu_ledger_series_left_out says how many did not; 0: no "
+     "limit",
+     kParsed<&Config::max_series, parse_count>, kLive},
+    {"textfile", G::kServing, F::kValue, "FILE", "",
+     "also write the metrics to this file, for node_exporter's textfile collector (name it *.prom)",
+     kText<&Config::textfile>},
+    {"textfile-mode", G::kServing, F::kValue, "MODE", "0644",
+     "rights of that file: node_exporter must be able to read it, and whoever else may sees what a password on the "
+     "port would hide",
+     kParsed<&Config::textfile_mode, parse_file_mode>},
+    {"textfile-dcgm", G::kServing, F::kSwitch, "", "false",
+     "what /gpu/metrics shows is in the textfile too, and in what the command once prints",
+     kParsed<&Config::textfile_dcgm, parse_bool>},
+    {"web-config-file", G::kServing, F::kValue, "FILE", "",
+     "TLS and basic authentication, in the format of Prometheus' exporter-toolkit; a change of what is in it counts at "
+     "once",
+     kText<&Config::web_config_file>},
+    {"allowed-hosts", G::kServing, F::kList, "LIST", "",
+     "host names by which browsers may come, besides IP addresses, localhost, names without a dot, this machine's and "
+     "those of Kubernetes services; *: any. Prometheus and other programs come by any name",
+     kNames<&Config::allowed_hosts>},
+    {"node-name", G::kServing, F::kValue, "NAME", "", "constant label node on every series", kText<&Config::node_name>},
+    {"pod-name", G::kServing, F::kValue, "NAME", "", "constant label pod on the gpu_idle_* series",
+     kText<&Config::pod_name>},
+    {"pod-namespace", G::kServing, F::kValue, "NAME", "", "constant label namespace on the gpu_idle_* series",
+     kText<&Config::pod_namespace>},
+
+    {"sample-interval", G::kSampling, F::kValue, "DURATION", "1s",
+     "how often energy and utilisation are read, 100ms or more; when not given, it is never longer than the two "
+     "intervals below",
+     kDuration<&Config::sample_interval, kShortestIntervalMs, kLongestInterval>, kLive},
+    {"process-scan-interval", G::kSampling, F::kValue, "DURATION", "10s",
+     "how often to search for processes and their owners; a new pid in a utilisation sample is looked up at once",
+     kDuration<&Config::process_scan_interval, kShortestIntervalMs, kLongestInterval>, kLive},
+    {"idle-interval", G::kSampling, F::kValue, "DURATION", "5s", "how often idleness is judged",
+     kDuration<&Config::idle_interval, kShortestIntervalMs, kLongestInterval>, kLive},
+    {"metric-retention", G::kSampling, F::kValue, "DURATION", "5m",
+     "how long an exited process stays in the metrics, with active 0",
+     kDuration<&Config::metric_retention, 0, kLongestRetention>, kLive},
+    {"owner-retention", G::kSampling, F::kValue, "DURATION", "24h",
+     "how long a pod, job, container or service stays in the metrics after its last process ended; then its joules are "
+     "in gpu_ledger_closed_energy_joules",
+     kDuration<&Config::owner_retention, 0, kLongestRetention>, kLive},
+    {"max-exited-processes", G::kSampling, F::kValue, "COUNT", "1000",
+     "exited processes that stay, the newest; older ones go before --metric-retention is over",
+     kParsed<&Config::max_exited_processes, parse_count>, kLive},
+    {"max-ended-owners", G::kSampling, F::kValue, "COUNT", "1000",
+     "ended pods, jobs, containers and services that stay, the newest; older ones go before --owner-retention is over",
+     kParsed<&Config::max_ended_owners, parse_count>, kLive},
+
+    {"for", G::kSampling, F::kValue, "DURATION", "", "how long; without it until SIGINT or SIGTERM",
+     kDuration<&Config::record_for, kShortestRecordingMs, kLongestRecording>, SettingEffect::kRestart, "record"},
+    {"series", G::kSampling, F::kSwitch, "", "false", "first a line of JSON with the books after every step",
+     kParsed<&Config::replay_series, parse_bool>, SettingEffect::kRestart, "replay"},
+    {"batch", G::kSampling, F::kSwitch, "", "false", "print the table once and exit",
+     kParsed<&Config::top_batch, parse_bool>, SettingEffect::kRestart, "top"},
+
+    {"attribution", G::kLedger, F::kValue, "RULE", "adaptive",
+     "who pays for shared time: adaptive, utilization (the plain formula) or measured-only (nobody: it goes to "
+     "unattributed)",
+     kChoice<&Config::attribution, kAttributions>},
+    {"static-power", G::kLedger, F::kValue, "RULE", "proportional",
+     "who pays for the idle watts while processes exist: proportional, equal or separate",
+     kChoice<&Config::static_power, kStaticPowers>},
+    {"gpu-idle-power", G::kLedger, F::kValue, "WATTS", "learned", "fixes the idle floor of every GPU; 0: learned",
+     kParsed<&Config::gpu_idle_power, parse_idle_power>, kLive},
+    {"exact-time", G::kLedger, F::kValue, "MODE", "off",
+     "read from the driver who has the GPU when, to the microsecond: off, auto (where it can be had) or on; costs "
+     "shared work up to 0.8 %; see docs/exact-time.md. With the command replay: off ignores what the trace has of it",
+     exact_time_mode()},
+    {"exact-time-duty", G::kLedger, F::kValue, "SHARE", "100%",
+     "how much of every minute that is done: 10% or 6s; less costs less",
+     kParsed<&Config::exact_time_burst, parse_duty>},
+    {"state-file", G::kLedger, F::kValue, "FILE", "", "the ledger's memory across restarts; FILE.recent beside it",
+     kText<&Config::state_file>},
+    {"state-file-mode", G::kLedger, F::kValue, "MODE", "0600", "rights of those two files",
+     kParsed<&Config::state_file_mode, parse_file_mode>},
+
+    {"backend", G::kSource, F::kValue, "NAME", "auto",
+     "auto, nvml, dcgm (NVML, and a running nv-hostengine for what NVML cannot say) or sim (a simulated node)",
+     kChoice<&Config::backend, kBackends>},
+    {"nvml-library", G::kSource, F::kValue, "FILE", "",
+     "the driver's library, where it is not the loader's libnvidia-ml.so.1", kText<&Config::nvml_library>},
+    {"sim-scenario", G::kSource, F::kValue, "FILE", "",
+     "with --backend=sim: a scenario or a recorded trace; without it a mixed node that shows every feature",
+     kText<&Config::sim_scenario>},
+    {"gpu-devices", G::kSource, F::kList, "LIST", "all", "the GPUs to watch: indexes or UUIDs, with commas",
+     kept_in<&Config::gpu_devices>(set_gpu_devices)},
+    {"proc-root", G::kSource, F::kValue, "DIR", "/proc", "where the processes of the host are seen",
+     kPath<&Config::proc_root>},
+    {"dcgm-library", G::kSource, F::kValue, "FILE", "",
+     "with --backend=dcgm: DCGM's library, where it is not the loader's libdcgm.so.4 or libdcgm.so.3",
+     kText<&Config::dcgm_library>},
+    {"dcgm-address", G::kSource, F::kValue, "ADDRESS", "",
+     "with --backend=dcgm: where nv-hostengine listens: HOST, HOST:PORT or unix:/PATH; else 127.0.0.1:5555",
+     kText<&Config::dcgm_address>},
+    {"dcgm-embedded", G::kSource, F::kSwitch, "", "false",
+     "with --backend=dcgm: an engine of our own, in this process; not on a node where nv-hostengine runs",
+     kParsed<&Config::dcgm_embedded, parse_bool>},
+    {"dcgm-exporter-url", G::kSource, F::kValue, "URL", "",
+     "add-on mode: serve the metrics of this dcgm-exporter on /gpu/metrics, with pod labels, in place of our own",
+     kParsed<&Config::dcgm_exporter_url, parse_http_url>},
+    {"dcgm-exporter-file", G::kSource, F::kValue, "FILE", "",
+     "the same from the file that the first dcgm-exporter writes, /run/prometheus/dcgm.prom",
+     kPath<&Config::dcgm_exporter_file>},
+    {"dcgm-pcie-throughput", G::kSource, F::kSwitch, "", "false",
+     "read dcgm_pcie_*_throughput also from GPUs before Hopper, which takes the driver 42 ms at every process scan",
+     kParsed<&Config::dcgm_pcie_throughput, parse_bool>},
+
+    {"kubernetes-enabled", G::kKubernetes, F::kSwitch, "", "auto",
+     "find pods: true, false or auto (where a kubelet or a cluster is to be seen)",
+     kept_in<&Config::kubernetes>(set_kubernetes)},
+    {"pod-source", G::kKubernetes, F::kValue, "NAME", "auto",
+     "where pod names come from: auto (pods-api, else apiserver), pods-api, apiserver, kubelet, cri or none",
+     kChoice<&Config::pod_source, kPodSources>},
+    {"pod-labels", G::kKubernetes, F::kList, "LIST", "", "pod labels to put on gpu_ledger_pod_info",
+     kNames<&Config::pod_labels>},
+    {"gpu-resources", G::kKubernetes, F::kList, "LIST", "",
+     "resources that are GPUs too, beside nvidia.com/gpu and nvidia.com/mig-*", kNames<&Config::gpu_resources>},
+    {"pod-resources-socket", G::kKubernetes, F::kValue, "FILE", "/var/lib/kubelet/pod-resources/kubelet.sock",
+     "the kubelet's socket that tells which pod was given which GPU", kPath<&Config::pod_resources_socket>},
+    {"pods-api-socket", G::kKubernetes, F::kValue, "FILE", "/var/lib/kubelet/pods-api/pods-api.sock",
+     "the kubelet's socket that tells its pods, from Kubernetes 1.37 on (1.36 with a feature gate)",
+     kPath<&Config::pods_api_socket>},
+    {"kubelet-address", G::kKubernetes, F::kValue, "ADDRESS", "",
+     "with --pod-source=kubelet: its HOST:PORT; else NODE_IP, HOST_IP or 127.0.0.1 and port 10250",
+     kText<&Config::kubelet_address>},
+    {"kubelet-ca-file", G::kKubernetes, F::kValue, "FILE", "", "who signed the kubelet's certificate; else the cluster",
+     kText<&Config::kubelet_ca_file>},
+    {"kubelet-insecure", G::kKubernetes, F::kSwitch, "", "false", "do not check the kubelet's certificate",
+     kParsed<&Config::kubelet_insecure, parse_bool>},
+    {"cri-socket", G::kKubernetes, F::kValue, "FILE", "",
+     "with --pod-source=cri: the container runtime's; else the first of the usual ones", kText<&Config::cri_socket>},
+    {"docker-socket", G::kContainers, F::kValue, "FILE", "/var/run/docker.sock",
+     "where docker tells the names of its containers; asked if it is there, empty: never",
+     kText<&Config::docker_socket>},
+    {"podman-socket", G::kContainers, F::kValue, "FILE", "/run/podman/podman.sock", "the same for podman",
+     kText<&Config::podman_socket>},
+
+    GL_COLLECTOR("process", "true", "energy, time, utilisation and memory of each process"),
+    GL_COLLECTOR("idle", "true", "gpu_idle_*: who holds memory without working"),
+    GL_COLLECTOR("processlist", "true", "gpu_process_*: the list of processes"),
+    GL_COLLECTOR("device", "true", "gpu_ledger_device_*: the GPUs and the books' other side"),
+    GL_COLLECTOR("dcgm", "true", "dcgm_* on /gpu/metrics"),
+    GL_COLLECTOR("pod", "true", "gpu_ledger_pod_* and the other owners"),
+    GL_COLLECTOR("self", "true", "gpu_ledger_build_info and the program's own state"),
+    GL_COLLECTOR("dcgm-modern", "false", "DCGM_FI_* on /gpu/metrics"),
+
+    {"config", G::kProgram, F::kValue, "FILE", "", "YAML with the same names; SIGHUP reads it again",
+     kText<&Config::config_file>},
+    {"log-level", G::kProgram, F::kValue, "LEVEL", "info", "debug, info, warn or error",
+     kChoice<&Config::log_level, kLogLevels>, kLive},
+    {"log-format", G::kProgram, F::kValue, "FORMAT", "text", "text or json", kChoice<&Config::log_format, kLogFormats>,
+     kLive},
+};
+#undef GL_COLLECTOR
+
+}  // namespace
+
+std::span<const Setting> settings() {
+  return kSettings;
+}
+
+const Setting* find_setting(std::string_view name) {
+  const auto found = std::find_if(std::begin(kSettings), std::end(kSettings),
+                                  [&](const Setting& setting) { return setting.name == name; });
+  return found == std::end(kSettings) ? nullptr : &*found;
+}
+
+std::string environment_name(std::string_view setting_name) {
+  std::string name = "GPU_LEDGER_";
+  for (const unsigned char c : setting_name) {
+    name += c == '-' || c == '.' ? '_' : static_cast<char>(std::toupper(c));
+  }
+  return name;
+}
+
+}  // namespace gpuledger::app

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/config/config.h"
+#include "base/result.h"
+
+namespace gpuledger::app {
+
+enum class SettingForm {
+  kValue,   // --name VALUE
+  kList,    // may be given several times, or with commas
+  kSwitch,  // --name, --no-name, --name=false
+};
+
+enum class SettingGroup { kServing, kSampling, kLedger, kSource, kKubernetes, kContainers, kCollectors, kProgram };
+inline constexpr std::string_view kGroupTitles[] = {  // in the order of the enum
+    "What is served, and where",     "How often",  "Who pays",   "Where the numbers come from", "Kubernetes",
+    "Containers outside Kubernetes", "Collectors", "The program"};
+
+// What a row does with the member of Config that it fills.
+struct SettingMember {
+  // Checks the value and puts it into the Config. One element, but for lists.
+  Status (*apply)(const std::vector<std::string>& values, Config& config);
+  bool (*same)(const Config& a, const Config& b);
+  void (*take)(Config& to, const Config& from);
+};
+
+// When a change of the config file takes effect. Whoever acts on a setting that is live looks at it again in reload()
+// of the command serve.
+enum class SettingEffect { kRestart, kLive };
+
+// One row of THE table of settings. Flags, environment, config file, --help, docs/settings.md and the man page are all
+// made from it, so a setting is added here and in Config, and nowhere else.
+struct Setting {
+  std::string_view name;  // of the flag, without dashes
+  SettingGroup group;
+  SettingForm form = SettingForm::kValue;
+  std::string_view metavar;
+  std::string_view default_text;  // as a user would write it; empty: none
+  std::string_view help;
+  SettingMember member;
+  SettingEffect effect = SettingEffect::kRestart;
+  std::string_view command = {};  // the only one it is for; empty: all
+};
+std::span<const Setting> settings();
+
+// Names of the exporters whose place this program takes.
+struct OlderName {
+  std::string_view name;
+  bool environment;  // a variable; otherwise a flag
+  std::string_view setting;
+  std::string_view stands_for;  // for people
+  SettingForm form;
+  Result<std::string> (*translate)(std::string_view value);  // to the setting's own words
+};
+std::span<const OlderName> older_names();
+
+const Setting* find_setting(std::string_view name);
+const OlderName* find_older_flag(std::string_view name);
+
+// collector.dcgm-modern: GPU_LEDGER_COLLECTOR_DCGM_MODERN
+std::string environment_name(std::string_view setting_name);
+
+}  // namespace gpuledger::app

@@ -1,0 +1,186 @@
+#include "app/config/config_values.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <numeric>
+
+#include "base/duration.h"
+#include "base/quote.h"
+
+namespace gpuledger::app {
+namespace {
+
+Error refuse(std::string_view text, std::string_view why) {
+  return {Code::kMalformed, in_quotes(text) + " " + std::string(why)};
+}
+
+bool all_digits(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+std::optional<uint32_t> number_up_to(std::string_view text, uint32_t largest) {
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (!all_digits(text) || error != std::errc() || end != text.data() + text.size() || number > largest) return {};
+  return number;
+}
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, changed});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+Result<bool> parse_bool(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  for (const std::string_view yes : {"true", "t", "1", "yes", "on"}) {
+    if (lower == yes) return true;
+  }
+  for (const std::string_view no : {"false", "f", "0", "no", "off"}) {
+    if (lower == no) return false;
+  }
+  return refuse(text, "is neither true nor false");
+}
+
+Result<uint64_t> parse_count(std::string_view text) {
+  constexpr uint32_t kMost = 1'000'000'000;
+  const auto number = number_up_to(text, kMost);
+  if (!number) return refuse(text, "is no whole number up to " + std::to_string(kMost));
+  return uint64_t{*number};
+}
+
+Result<size_t> parse_choice(std::string_view text, std::span<const std::string_view> allowed) {
+  const auto found = std::find(allowed.begin(), allowed.end(), text);
+  if (found == allowed.end()) return refuse(text, "is not one of " + join_choices(allowed));
+  return static_cast<size_t>(found - allowed.begin());
+}
+
+Result<std::optional<Power>> parse_idle_power(std::string_view text) {
+  if (text == "learned") return std::optional<Power>();
+  double watts = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), watts);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (!whole || !std::isfinite(watts) || watts < 0 || watts > 10'000) {
+    return refuse(text, "is not a power in watts (0 to 10000; 0 or learned: found out while running)");
+  }
+  const Power power = Power::watts(watts);
+  if (power == Power()) return std::optional<Power>();
+  return std::optional<Power>(power);
+}
+
+Result<std::string> parse_port(std::string_view text) {
+  const std::optional<uint32_t> port = number_up_to(text, 65535);
+  if (!port || *port == 0) return refuse(text, "is not a port (1 to 65535)");
+  return ":" + std::to_string(*port);
+}
+
+Result<std::string> parse_gpu_device(std::string_view text) {
+  const bool uuid = (text.starts_with("GPU-") || text.starts_with("MIG-")) && text.size() > 4 &&
+                    std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) || c == '-'; });
+  if (!uuid && !number_up_to(text, 9999)) return refuse(text, "is neither a GPU's index (0) nor its UUID (GPU-...)");
+  return std::string(text);
+}
+
+Result<std::string> parse_metrics_path(std::string_view text) {
+  if (!text.starts_with('/')) return refuse(text, "does not start with /");
+  for (const unsigned char c : text) {
+    if (c <= ' ' || c >= 0x7f || c == '?' || c == '#' || c == '%' || c == '"') {
+      return refuse(text, "is not a plain path (write /metrics)");
+    }
+  }
+  constexpr std::array<std::string_view, 9> kTaken = {
+      "/", "/page.css", "/page.js", "/gpu/metrics", "/api/v1/snapshot", "/health", "/healthz", "/-/ready", "/readyz"};
+  if (std::find(kTaken.begin(), kTaken.end(), text) != kTaken.end()) return refuse(text, "is another page's path");
+  return std::string(text);
+}
+
+Result<std::string> parse_metric_prefix(std::string_view text) {
+  const auto allowed = [](unsigned char c) { return c == '_' || c == ':' || (c < 0x80 && std::isalnum(c) != 0); };
+  const bool starts_well = !text.empty() && !(text.front() >= '0' && text.front() <= '9');
+  if (!starts_well || !std::all_of(text.begin(), text.end(), allowed)) {
+    return refuse(text, "cannot begin a metric's name (letters, digits, _ and :, no digit first)");
+  }
+  return std::string(text);
+}
+
+Result<mode_t> parse_file_mode(std::string_view text) {
+  unsigned mode = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, failed] = std::from_chars(text.data(), end, mode, 8);
+  const bool octal = failed == std::errc() && stop == end && text.size() >= 3 && text.size() <= 4;
+  if (!octal || (mode & 0600) != 0600 || (mode & ~0666U) != 0) {
+    return refuse(text, "is not a file's rights in octal between 0600 and 0666");
+  }
+  return static_cast<mode_t>(mode);
+}
+
+// A shorter burst would begin and end more than it sees.
+Result<std::chrono::nanoseconds> parse_duty(std::string_view text) {
+  constexpr std::chrono::nanoseconds kMinute = std::chrono::minutes(1);
+  std::chrono::nanoseconds burst{0};
+  if (text.ends_with('%')) {
+    double percent = 0;
+    const char* const end = text.data() + text.size() - 1;
+    const auto [stop, failed] = std::from_chars(text.data(), end, percent);
+    if (failed == std::errc() && stop == end && percent > 0 && percent <= 100) {
+      burst = std::chrono::nanoseconds(std::llround(static_cast<double>(kMinute.count()) * percent / 100));
+    }
+  } else if (const Result<std::chrono::nanoseconds> given = parse_duration(text); given.ok()) {
+    burst = *given;
+  }
+  if (burst >= std::chrono::seconds(1) && burst <= kMinute) return burst;
+  return refuse(text, "is not a share of every minute (write 10% or 6s; 1s or more)");
+}
+
+std::vector<std::string> split_list(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const size_t comma = std::min(text.find(separator), text.size());
+    std::string_view part = text.substr(0, comma);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+    while (part.starts_with(' ')) part.remove_prefix(1);
+    while (part.ends_with(' ')) part.remove_suffix(1);
+    if (!part.empty()) parts.emplace_back(part);
+  }
+  return parts;
+}
+
+std::string join_choices(std::span<const std::string_view> words) {
+  std::string out;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) out += i + 1 == words.size() ? " or " : ", ";
+    out += words[i];
+  }
+  return out;
+}
+
+std::string_view nearest_word(std::string_view word, std::span<const std::string_view> known) {
+  if (word.size() > 64) return {};
+  std::string_view best;
+  size_t best_distance = std::max<size_t>(2, word.size() / 4) + 1;
+  for (const std::string_view candidate : known) {
+    const size_t distance = edit_distance(word, candidate);
+    if (distance < best_distance) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+}  // namespace gpuledger::app

@@ -1,0 +1,105 @@
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "app/doctor/doctor.h"
+#include "app/runtime/wiring.h"
+
+namespace gpuledger::app {
+namespace {
+
+using Level = Finding::Level;
+constexpr const char* kEngine = "dcgm";
+constexpr const char* kExporter = "dcgm-exporter";
+constexpr auto kPatienceWithExporter = std::chrono::seconds(6);  // a little more than it takes to give up
+
+Finding ask_engine(const dcgm::DcgmSourceOptions& options) {
+  const auto library = dcgm::load_library(options.library);
+  if (!library.ok()) return {Level::kFail, kEngine, library.error().message};
+  dcgm::CallBook book;
+  const auto engine = dcgm::Connection::open(*library, options.where, book);
+  if (!engine.ok()) return {Level::kFail, kEngine, engine.error().message};
+  unsigned ids[dcgm::kMostDevices] = {};
+  int count = 0;
+  const dcgm::Return result =
+      (*engine)->call("dcgmGetAllDevices", (*engine)->functions().dcgmGetAllDevices, ids, &count);
+  if (result != dcgm::kOk) return {Level::kFail, kEngine, dcgm::describe("dcgmGetAllDevices", result)};
+  if (count <= 0) {
+    return {Level::kFail, kEngine,
+            "the engine answers and has no GPU: nvidia-smi must work where nv-hostengine runs, then restart it"};
+  }
+  return {Level::kOk, kEngine,
+          "library " + (*library)->version + ", engine " + (*engine)->engine_version() + " with " +
+              std::to_string(count) + (count == 1 ? " GPU" : " GPUs")};
+}
+
+// A call into libdcgm may take a minute and cannot be called back: it has a thread of its own, which is left behind.
+struct Answer {
+  std::mutex mutex;
+  std::condition_variable came;
+  std::optional<Finding> finding;
+};
+
+bool names_one_of(const expose::UpstreamText& text, const std::vector<GpuUuid>& gpus) {
+  const auto is_ours = [&](const expose::UpstreamLabel& label) {
+    return (label.name == "uuid" || label.name == "UUID") &&
+           std::any_of(gpus.begin(), gpus.end(), [&](const GpuUuid& gpu) { return gpu.text == label.value; });
+  };
+  for (const expose::UpstreamFamily& family : text.families) {
+    for (const expose::UpstreamSeries& series : family.series) {
+      if (std::any_of(series.labels.begin(), series.labels.end(), is_ours)) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+Findings check_dcgm(const Config& config) {
+  if (config.backend != Backend::kDcgm) return {};
+  const auto answer = std::make_shared<Answer>();
+  std::thread([answer, options = dcgm_options(config)] {
+    Finding finding = ask_engine(options);
+    const std::lock_guard lock(answer->mutex);
+    answer->finding = std::move(finding);
+    answer->came.notify_all();
+  }).detach();
+  std::unique_lock lock(answer->mutex);
+  const auto came = [&] { return answer->finding.has_value(); };
+  if (answer->came.wait_for(lock, kPatienceWithEngine, came)) return {*answer->finding};
+  if (config.dcgm_embedded) {
+    return {{Level::kFail, kEngine, "the engine inside libdcgm does not begin: try a running one, --dcgm-address"}};
+  }
+  return {{Level::kFail, kEngine,
+           "the engine took the connection and does not answer: restart nv-hostengine; until then gpu-ledger goes on "
+           "without it"}};
+}
+
+Findings check_dcgm_exporter(const Config& config, const std::vector<GpuUuid>& gpus, const Clock& clock) {
+  auto options = upstream_options(config);
+  if (!options) return {};
+  const Upstream upstream(std::move(*options), clock);
+  if (!upstream.wait(kPatienceWithExporter)) {
+    return {{Level::kFail, kExporter, "no answer within 6 s: check the name and its DNS, or the folder's mount"}};
+  }
+  const SourceHealth health = upstream.health();
+  const auto text = upstream.view(clock.now());
+  if (!health.up || !text) return {{Level::kFail, kExporter, health.reason}};
+  uint64_t faults = 0;
+  for (const uint64_t count : text->faults) faults += count;
+  if (faults > 0) {
+    return {{Level::kWarn, kExporter,
+             std::to_string(faults) +
+                 " of its lines are wrong and left out; gpu_ledger_source_errors_total{source=\"dcgm-exporter\"} "
+                 "says in which way"}};
+  }
+  if (!gpus.empty() && !names_one_of(*text, gpus)) {
+    return {{Level::kWarn, kExporter,
+             "none of its lines is about a GPU of this node, so none gets a pod: name the exporter of this node, not a "
+             "Service of them all"}};
+  }
+  return {{Level::kOk, kExporter, "answers with " + std::to_string(text->families.size()) + " metrics"}};
+}
+
+}  // namespace gpuledger::app

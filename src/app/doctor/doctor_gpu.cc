@@ -1,0 +1,199 @@
+#include <algorithm>
+
+#include "app/doctor/doctor.h"
+#include "identity/cgroup_path.h"
+
+namespace gpuledger::app {
+namespace {
+
+using Level = Finding::Level;
+constexpr double kClearlyWorking = 0.05;
+
+std::string text_of(const std::vector<uint32_t>& indexes) {
+  std::string text = indexes.size() == 1 ? "GPU " : "GPUs ";
+  for (size_t i = 0; i < indexes.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(indexes[i]);
+  return text;
+}
+
+// The GPUs of whom the same is to be said are said in one line.
+template <typename Condition>
+std::vector<uint32_t> gpus_where(const SampleBatch& batch, Condition condition) {
+  std::vector<uint32_t> found;
+  for (const DeviceSample& device : batch.devices) {
+    if (condition(device)) found.push_back(device.description->index);
+  }
+  return found;
+}
+
+void add_if_any(Findings& findings, Level level, const char* subject, const std::vector<uint32_t>& gpus,
+                const std::string& text) {
+  if (!gpus.empty()) findings.push_back({level, subject, text_of(gpus) + ": " + text});
+}
+
+bool has_mig(const DeviceSample& device) {
+  return device.description->mig_enabled.value_or(false);
+}
+
+Findings check_energy(const SampleBatch& first, const SampleBatch& second) {
+  Findings findings;
+  const auto stands_still = [&](const DeviceSample& device) {
+    const auto before = std::find_if(first.devices.begin(), first.devices.end(), [&](const DeviceSample& each) {
+      return each.description->uuid == device.description->uuid;
+    });
+    return before != first.devices.end() && before->energy_counter && device.energy_counter && device.power &&
+           device.power->watts() > 0 && *before->energy_counter == *device.energy_counter;
+  };
+  const auto without = [](const DeviceSample& device) {
+    return device.up && device.description->energy_source == EnergySource::kPowerIntegral;
+  };
+  add_if_any(findings, Level::kWarn, "energy", gpus_where(second, stands_still),
+             "power is drawn, but the energy counter stands still: update the driver; watch "
+             "nvidia-smi -q -d POWER for what it says");
+  add_if_any(findings, Level::kWarn, "energy", gpus_where(second, without),
+             "no energy counter (GPUs before Volta): joules are added up from power readings, which is less exact");
+  if (findings.empty()) findings.push_back({Level::kOk, "energy", "every GPU counts its joules in hardware"});
+  return findings;
+}
+
+Findings check_utilization(const SampleBatch& batch) {
+  Findings findings;
+  add_if_any(findings, Level::kWarn, "utilisation",
+             gpus_where(batch,
+                        [](const DeviceSample& device) {
+                          return device.up && !has_mig(device) && device.utilization != UtilizationState::kKnown;
+                        }),
+             "the driver cannot say which process works: nobody is called idle, and shared energy is a rough guess; "
+             "drivers from 535 on can, unless profiling is restricted or vGPU is used");
+  if (findings.empty()) findings.push_back({Level::kOk, "utilisation", "the driver says which process works"});
+  return findings;
+}
+
+Findings check_accounting(const SampleBatch& batch) {
+  Findings findings;
+  add_if_any(findings, Level::kWarn, "accounting",
+             gpus_where(batch,
+                        [](const DeviceSample& device) {
+                          return !has_mig(device) && !device.description->accounting_enabled.value_or(true);
+                        }),
+             "accounting mode is off: processes that live for less than a sample leave no trace; as root: gpu-ledger "
+             "accounting on (before the workloads start)");
+  if (findings.empty()) findings.push_back({Level::kOk, "accounting", "on, or not to be had (MIG)"});
+  return findings;
+}
+
+Findings check_mig(const SampleBatch& batch) {
+  Findings findings;
+  const auto used = [](const DeviceSample& device) {
+    return std::any_of(device.description->mig.begin(), device.description->mig.end(), [](const MigInstance& instance) {
+      return instance.memory_used && instance.memory_total &&
+             instance.memory_used->count > instance.memory_total->count / 20;
+    });
+  };
+  add_if_any(findings, Level::kWarn, "mig",
+             gpus_where(batch,
+                        [](const DeviceSample& device) {
+                          return device.up && has_mig(device) && device.description->mig.empty();
+                        }),
+             "in MIG mode without instances, so nothing can run there: nvidia-smi mig -cgi PROFILE -C makes one, "
+             "nvidia-smi -i INDEX -mig 0 ends the mode");
+  add_if_any(findings, Level::kFail, "mig",
+             gpus_where(batch,
+                        [&](const DeviceSample& device) {
+                          return has_mig(device) && used(device) && device.processes.empty();
+                        }),
+             "MIG instances are in use, but the driver lists none of their processes: run as root on the host, or in a "
+             "container with NVIDIA_MIG_MONITOR_DEVICES=all and the capability SYS_ADMIN");
+  const auto fine = gpus_where(batch, [&](const DeviceSample& device) {
+    return has_mig(device) && !device.description->mig.empty() && (!used(device) || !device.processes.empty());
+  });
+  add_if_any(findings, Level::kOk, "mig", fine, "MIG instances, and their processes can be listed");
+  if (findings.empty()) findings.push_back({Level::kOk, "mig", "no GPU is in MIG mode"});
+  return findings;
+}
+
+}  // namespace
+
+Findings check_symbols(const nvml::NvmlProbe& probe) {
+  if (probe.missing_symbols.empty()) return {{Level::kOk, "symbols", "the driver has every function that is used"}};
+  std::string names;
+  for (const std::string& name : probe.missing_symbols) names += (names.empty() ? "" : ", ") + name;
+  return {{Level::kWarn, "symbols",
+           "this driver is older than " + std::to_string(probe.missing_symbols.size()) +
+               " functions, and what they tell is missing; a newer driver has them: " + names}};
+}
+
+Findings check_gpus(const SampleBatch& first, const SampleBatch& second) {
+  Findings findings;
+  const auto lost = gpus_where(second, [](const DeviceSample& device) { return !device.up; });
+  add_if_any(findings, Level::kFail, "gpus", lost,
+             "no answer: see dmesg for the Xid; it needs nvidia-smi --gpu-reset or the machine a reboot");
+  // With every GPU lost the driver counts as away too; its words are for when it has no GPU to speak of.
+  if (lost.empty() && !second.health.up) return {{Level::kFail, "gpus", second.health.reason}};
+  if (lost.empty()) findings.push_back({Level::kOk, "gpus", "all of them answer"});
+  for (const Findings& more :
+       {check_energy(first, second), check_utilization(second), check_accounting(second), check_mig(second)}) {
+    findings.insert(findings.end(), more.begin(), more.end());
+  }
+  return findings;
+}
+
+Findings check_processes(const SampleBatch& batch, const identity::ProcReader& proc) {
+  Findings findings;
+  add_if_any(findings, Level::kFail, "processes",
+             gpus_where(batch,
+                        [](const DeviceSample& device) {
+                          return device.up && !has_mig(device) && device.processes.empty() && device.gpu_utilization &&
+                                 device.gpu_utilization->value > kClearlyWorking;
+                        }),
+             "somebody works, but the driver lists no process: it shows those of its own pid namespace only; set "
+             "hostPID: true, "
+             "or run on the host");
+  size_t all = 0, found = 0, unread = 0, pods = 0, containers = 0, unclear = 0;
+  for (const DeviceSample& device : batch.devices) {
+    for (const ProcessSample& process : device.processes) {
+      ++all;
+      if (!proc.read_start_ticks(process.pid).ok()) continue;
+      ++found;
+      const auto cgroup = proc.read_cgroup(process.pid);
+      if (!cgroup.ok()) {
+        ++unread;
+        continue;
+      }
+      const identity::CgroupHome home = identity::parse_cgroup(*cgroup);
+      unclear += home.verdict != identity::CgroupHome::Verdict::kClear ? 1 : 0;
+      pods += home.payer == identity::CgroupHome::Payer::kPod ? 1 : 0;
+      containers += home.payer == identity::CgroupHome::Payer::kContainer ? 1 : 0;
+    }
+  }
+  const std::string count = std::to_string(all);
+  if (all == 0) {
+    if (findings.empty()) findings.push_back({Level::kOk, "processes", "none uses a GPU right now"});
+    return findings;
+  }
+  if (found == 0) {
+    findings.push_back({Level::kFail, "processes",
+                        "none of the " + count +
+                            " that the driver lists is in /proc: set hostPID: true, or mount the host's /proc and give "
+                            "its path to --proc-root"});
+    return findings;
+  }
+  findings.push_back({Level::kOk, "processes", std::to_string(found) + " of " + count + " on the GPUs are in /proc"});
+  if (unread > 0) {
+    findings.push_back({Level::kFail, "cgroups",
+                        "the cgroup of " + std::to_string(unread) +
+                            " processes cannot be read, so that they have no container: let this user read "
+                            "/proc/PID/cgroup (uid 0, or the capability SYS_PTRACE where hidepid is set)"});
+  } else if (unclear > 0) {
+    findings.push_back({Level::kWarn, "cgroups",
+                        std::to_string(unclear) +
+                            " processes have cgroups that name two owners or none the kernel could have written: they "
+                            "are booked to the host; see cat /proc/PID/cgroup"});
+  } else {
+    findings.push_back(
+        {Level::kOk, "cgroups",
+         std::to_string(pods) + " in pods, " + std::to_string(containers) + " in other containers, the rest in none"});
+  }
+  return findings;
+}
+
+}  // namespace gpuledger::app

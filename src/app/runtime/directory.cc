@@ -1,0 +1,174 @@
+#include "app/runtime/directory.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+#include "base/listen_address.h"
+#include "identity/auto_pods.h"
+#include "identity/node_files.h"
+#include "identity/sources/apiserver.h"
+#include "identity/sources/cri.h"
+#include "identity/sources/docker_names.h"
+#include "identity/sources/kubelet_pods.h"
+#include "identity/sources/pod_resources.h"
+#include "identity/sources/pods_api.h"
+
+namespace gpuledger::app {
+namespace {
+
+namespace fs = std::filesystem;
+using identity::NodeDirectory;
+using identity::PodSource;
+
+// A rollout starts this program on every node at once. A short delay spreads their lists, which the API server answers
+// from its cache; a long one would leave the first joules without names.
+constexpr auto kStartDelay = std::chrono::seconds(1);
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+bool in_cluster() {
+  const char* host = std::getenv("KUBERNETES_SERVICE_HOST");
+  return host && *host;
+}
+
+NodeDirectory simulated_directory(const Config& config, const SimNode& sim) {
+  NodeDirectory directory;
+  if (config.kubernetes.value_or(true)) {
+    directory.pods = std::make_unique<identity::PodFile>(sim.pod_list(), config.pod_labels);
+    directory.allocations = std::make_unique<identity::AllocationFile>(sim.pod_resources());
+  }
+  directory.containers.push_back(std::make_unique<identity::ContainerFile>(sim.docker_list()));
+  return directory;
+}
+
+std::unique_ptr<PodSource> open_pods_api(const Config& config) {
+  identity::PodsApi::Options options;
+  options.socket = config.pods_api_socket;
+  options.labels = config.pod_labels;
+  return std::make_unique<identity::PodsApi>(std::move(options));
+}
+
+Result<std::unique_ptr<PodSource>> open_apiserver(const Config& config, std::chrono::seconds start_delay) {
+  auto options = identity::read_cluster_environment();
+  if (!options.ok()) return options.error();
+  options->node_name = config.node_name;
+  options->labels = config.pod_labels;
+  options->start_delay = start_delay;
+  auto source = identity::ApiServerPods::start(std::move(*options));
+  if (!source.ok()) return source.error();
+  return std::unique_ptr<PodSource>(std::move(*source));
+}
+
+Result<std::unique_ptr<PodSource>> open_kubelet(const Config& config) {
+  identity::KubeletOptions options;
+  if (!config.kubelet_address.empty()) {
+    const auto address = parse_listen_address(config.kubelet_address);
+    if (!address.ok()) return Error{Code::kMalformed, "--kubelet-address: " + address.error().message};
+    options.host = address->host;
+    options.port = address->port;
+  }
+  if (!config.kubelet_ca_file.empty()) options.account.ca_file = config.kubelet_ca_file;
+  options.skip_verify = config.kubelet_insecure;
+  options.labels = config.pod_labels;
+  return std::unique_ptr<PodSource>(std::make_unique<identity::KubeletPods>(std::move(options)));
+}
+
+std::unique_ptr<PodSource> open_cri(const Config& config) {
+  identity::CriPods::Options options;
+  options.socket = config.cri_socket;
+  options.labels = config.pod_labels;
+  return std::make_unique<identity::CriPods>(std::move(options));
+}
+
+// The kubelet's /pods and the CRI need rights that nobody should have to give away by default; they are never chosen.
+std::unique_ptr<PodSource> open_auto(const Config& config) {
+  std::vector<identity::PodChoice> choices;
+  choices.push_back(
+      {"pods-api", [config] { return why_no_pods_api(config); }, [config] { return open_pods_api(config); }});
+  choices.push_back({"apiserver", [config] { return why_no_apiserver(config); },
+                     [config]() -> std::unique_ptr<PodSource> {
+                       auto source = open_apiserver(config, kStartDelay);
+                       return source.ok() ? std::move(*source) : nullptr;
+                     }});
+  return std::make_unique<identity::AutoPods>(std::move(choices));
+}
+
+Result<std::unique_ptr<PodSource>> open_pods(const Config& config, PodSourceName name,
+                                             std::chrono::seconds start_delay) {
+  switch (name) {
+    case PodSourceName::kAuto: return open_auto(config);
+    case PodSourceName::kPodsApi: return open_pods_api(config);
+    case PodSourceName::kApiServer: {
+      auto source = open_apiserver(config, start_delay);
+      if (!source.ok()) return Error{source.error().code, "--pod-source=apiserver: " + source.error().message};
+      return source;
+    }
+    case PodSourceName::kKubelet: return open_kubelet(config);
+    case PodSourceName::kCri: return open_cri(config);
+    case PodSourceName::kNone: break;
+  }
+  return std::unique_ptr<PodSource>();
+}
+
+bool kubelet_is_seen(const Config& config) {
+  return is_there(fs::path(config.pod_resources_socket).parent_path());
+}
+
+}  // namespace
+
+std::string why_no_pods_api(const Config& config) {
+  if (is_there(config.pods_api_socket)) return {};
+  return config.pods_api_socket + " is not there (it is from Kubernetes 1.37 on)";
+}
+
+std::string why_no_apiserver(const Config& config) {
+  if (!in_cluster()) return "KUBERNETES_SERVICE_HOST is not set: not in a cluster";
+  return config.node_name.empty() ? "needs --node-name or NODE_NAME" : "";
+}
+
+bool kubernetes_is_wanted(const Config& config) {
+  const bool chosen = config.pod_source != PodSourceName::kAuto;
+  return config.kubernetes.value_or(kubelet_is_seen(config) || in_cluster() || chosen);
+}
+
+std::unique_ptr<identity::AllocationSource> open_allocations(const Config& config) {
+  identity::PodResources::Options options;
+  options.socket = config.pod_resources_socket;
+  options.more_resources = config.gpu_resources;
+  return std::make_unique<identity::PodResources>(std::move(options));
+}
+
+std::vector<std::unique_ptr<identity::ContainerSource>> open_containers(const Config& config) {
+  std::vector<std::unique_ptr<identity::ContainerSource>> sources;
+  auto docker = identity::DockerOptions::docker();
+  auto podman = identity::DockerOptions::podman();
+  docker.socket = config.docker_socket;
+  podman.socket = config.podman_socket;
+  for (auto* options : {&docker, &podman}) {
+    if (options->socket.empty() || !identity::container_socket_exists(options->socket)) continue;
+    sources.push_back(std::make_unique<identity::DockerNames>(std::move(*options)));
+  }
+  return sources;
+}
+
+Result<std::unique_ptr<PodSource>> open_pod_source(const Config& config, PodSourceName name) {
+  return open_pods(config, name, std::chrono::seconds(0));
+}
+
+Result<NodeDirectory> open_directory(const Config& config, const SimNode* sim) {
+  if (sim) return simulated_directory(config, *sim);
+  NodeDirectory directory;
+  directory.containers = open_containers(config);
+  if (!kubernetes_is_wanted(config)) return directory;
+  if (kubelet_is_seen(config) || config.kubernetes.value_or(false)) directory.allocations = open_allocations(config);
+  auto pods = open_pods(config, config.pod_source, kStartDelay);
+  if (!pods.ok()) return pods.error();
+  directory.pods = std::move(*pods);
+  return directory;
+}
+
+}  // namespace gpuledger::app

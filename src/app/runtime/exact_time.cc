@@ -1,0 +1,53 @@
+#include "app/runtime/exact_time.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "base/capability.h"
+#include "sample/switch_trace/exact_time_source.h"
+
+namespace gpuledger::app {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr const char* kDriverCapabilities = "/driver/nvidia/capabilities";  // below --proc-root
+
+// The driver shows every MIG instance as a folder: gpu0/mig/gi1.
+bool any_mig_instance(const std::string& proc_root) {
+  std::error_code failed;
+  for (const auto& gpu : fs::directory_iterator(proc_root + kDriverCapabilities, failed)) {
+    for (const auto& entry : fs::directory_iterator(gpu.path() / "mig", failed)) {
+      if (entry.path().filename().string().starts_with("gi")) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+bool wants_exact_time(const Config& config) {
+  return config.exact_time.value_or(ExactTimeMode::kOff) != ExactTimeMode::kOff;
+}
+
+Result<std::shared_ptr<switch_trace::DriverDoor>> open_door(const Config& config, const std::string& library) {
+  if (config.backend == Backend::kSim) return switch_trace::open_library_door(library);
+  return switch_trace::open_system_door();
+}
+
+Result<std::unique_ptr<GpuSource>> add_exact_time(const Config& config, const std::string& library,
+                                                  std::unique_ptr<GpuSource> source, const Clock& clock) {
+  if (!wants_exact_time(config)) return source;
+  auto door = open_door(config, library);
+  if (!door.ok()) return door.error();
+  switch_trace::ExactTimeOptions options;
+  options.burst = config.exact_time_burst;
+  options.insist = config.exact_time == ExactTimeMode::kOn;
+  return std::unique_ptr<GpuSource>(
+      std::make_unique<switch_trace::ExactTimeSource>(std::move(source), std::move(*door), options, clock));
+}
+
+void lay_aside_rights_for_exact_time(const Config& config) {
+  if (wants_exact_time(config) && !any_mig_instance(config.proc_root)) lay_aside_sys_admin();
+}
+
+}  // namespace gpuledger::app

@@ -1,0 +1,172 @@
+#include "app/runtime/pipeline.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "app/runtime/self_stats.h"
+#include "base/file.h"
+#include "expose/upstream_write.h"
+
+namespace gpuledger::app {
+namespace {
+
+constexpr Nanoseconds kPatienceAtStart = std::chrono::seconds(10);
+
+std::optional<uint64_t> count_folders(const std::string& folder) {
+  std::error_code failed;
+  uint64_t count = 0;
+  for (std::filesystem::directory_iterator entry(folder, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    ++count;
+  }
+  return failed ? std::nullopt : std::optional(count);
+}
+
+}  // namespace
+
+std::string textfile_text(const Cycle& cycle, const PipelineOptions& options) {
+  expose::ExposeOptions shown = options.expose;
+  shown.own_process_metrics = false;
+  std::string text = expose::write_text(cycle, shown);
+  if (options.textfile_dcgm) text += expose::write_gpu_text(cycle, shown);
+  return text;
+}
+
+Pipeline::Pipeline(std::unique_ptr<GpuSource> source, std::unique_ptr<identity::Resolver> resolver,
+                   const BookingRules& rules, PipelineOptions options, const Clock& clock)
+    : source_(std::move(source)),
+      resolver_(std::move(resolver)),
+      engine_(rules),
+      options_(std::move(options)),
+      shown_(std::make_shared<const expose::ExposeOptions>(options_.expose)),
+      clock_(clock) {
+  if (options_.textfile.empty()) return;
+  textfile_ = std::make_unique<FileWriter>(
+      "textfile", options_.textfile, [mode = options_.textfile_mode](const std::string& path, std::string_view text) {
+        return write_file_atomically(path, text, mode);
+      });
+}
+
+void Pipeline::keep_state(std::unique_ptr<StateKeeper> keeper, std::string boot_id) {
+  engine_.restore(keeper->take_found(), std::move(boot_id));
+  state_keeper_ = std::move(keeper);
+}
+
+bool Pipeline::scan_is_due(Nanoseconds now) const {
+  return rescan_wanted_ || scan_interval_is_over(last_scan_, now);
+}
+
+bool Pipeline::scan_interval_is_over(const std::optional<Nanoseconds>& since, Nanoseconds now) const {
+  // The cycle nearest to the moment: one that comes a hair early must not put the scan off by a whole cycle.
+  return !since || now - *since + options_.sample_interval / 2 >= options_.process_scan_interval;
+}
+
+std::shared_ptr<const Snapshot> Pipeline::run_cycle() {
+  const Nanoseconds began = clock_.now().steady;
+  const bool scan = scan_is_due(began);
+
+  auto cycle = std::make_shared<Cycle>();
+  cycle->number = ++cycles_;
+  cycle->simulated = options_.simulated;
+  cycle->batch = source_->sample(scan);
+  cycle->identities = resolver_->resolve(cycle->batch);
+  cycle->ledger = engine_.advance(cycle->batch, *cycle->identities);
+  if (state_keeper_) state_keeper_->keep(engine_.state(), began);
+  cycle->self = read_self_stats();
+  rescan_wanted_ = cycle->identities->rescan_wanted;
+  if (cycle->batch.processes_scanned) last_scan_ = began;
+  if (scan && !gpus_folder_.empty()) gpus_expected_ = count_folders(gpus_folder_);
+  cycle->gpus_expected = gpus_expected_;
+
+  cycle->sources.push_back(cycle->batch.health);
+  for (const SourceHealth& health : cycle->batch.more_health) cycle->sources.push_back(health);
+  for (SourceHealth& health : resolver_->health()) cycle->sources.push_back(std::move(health));
+  if (textfile_) cycle->sources.push_back(textfile_->health());
+  if (state_keeper_) cycle->sources.push_back(state_keeper_->health());
+  if (upstream_) cycle->sources.push_back(upstream_->health());
+  // The cycle that is being shown cannot hold its own duration: that is in the next one.
+  cycle->cycle_durations = cycle_durations_;
+  log_changes(*cycle);
+  if (textfile_) post_textfile(*cycle, began);
+
+  auto snapshot = std::make_shared<Snapshot>();
+  // The bytes are made on the reader's thread, from what no longer changes: a format nobody asks for costs nothing.
+  const auto deferred = [&](auto write) {
+    return LazyText([cycle, options = shown_, write] { return write(*cycle, *options); });
+  };
+  snapshot->text = deferred(expose::write_text);
+  snapshot->openmetrics = deferred(expose::write_openmetrics);
+  snapshot->json = deferred(expose::write_json);
+  snapshot->gpu_text = deferred(expose::write_gpu_text);
+  snapshot->gpu_openmetrics = deferred(expose::write_gpu_openmetrics);
+  snapshot->serves_gpu = upstream_ || shown_->collectors.contains("dcgm") || shown_->collectors.contains("dcgm-modern");
+  if (upstream_) show_upstream(cycle, *snapshot);
+  snapshot->cycle = std::move(cycle);
+  cycle_durations_.observe(std::chrono::duration<double>(clock_.now().steady - began).count());
+  return snapshot;
+}
+
+void Pipeline::show_upstream(const std::shared_ptr<const Cycle>& cycle, Snapshot& snapshot) const {
+  static const auto kNothing = std::make_shared<const expose::UpstreamText>();
+  const auto fresh = upstream_->view(cycle->batch.at);
+  const auto deferred = [&](Format format) {
+    return LazyText([cycle, text = fresh ? fresh : kNothing, options = shown_, format] {
+      return expose::write_upstream(*text, *cycle, *options, format);
+    });
+  };
+  snapshot.gpu_text = deferred(Format::kText);
+  snapshot.gpu_openmetrics = deferred(Format::kOpenMetrics);
+}
+
+void Pipeline::post_textfile(const Cycle& cycle, Nanoseconds now) {
+  // While the driver is away a scan is due in every cycle, and none is done.
+  if (!cycle.batch.processes_scanned && !scan_interval_is_over(last_textfile_, now)) return;
+  last_textfile_ = now;
+  textfile_->post(std::make_shared<const std::string>(textfile_text(cycle, options_)));
+  // The first one is waited for, so that serve() can end over a file that cannot be written.
+  if (cycle.number == 1) (void)textfile_->wait(kPatienceAtStart);
+}
+
+void Pipeline::log_changes(const Cycle& cycle) {
+  // That everything works at the start is no news.
+  const auto level = [&](bool up) {
+    return !up ? LogLevel::kWarn : cycle.number == 1 ? LogLevel::kDebug : LogLevel::kInfo;
+  };
+  for (const SourceHealth& source : cycle.sources) {
+    if (source.undecided) continue;  // else the reason that follows would be no change of state
+    const std::string message = source.up ? "source works" : "source fails: " + source.reason;
+    states_.update(source.source, source.up ? "up" : "down", message, level(source.up));
+  }
+  for (const DeviceAccount& device : cycle.ledger.devices) {
+    const std::string message = device.up ? "GPU " + std::to_string(device.description->index) + " answers"
+                                          : "GPU " + std::to_string(device.description->index) + " does not answer";
+    states_.update(device.description->uuid.text, device.up ? "up" : "down", message, level(device.up));
+  }
+  for (const DeviceSample& device : cycle.batch.devices) {
+    for (uint64_t xid : device.xids) {
+      log_warn("Xid error",
+               {{"gpu", device.description->index}, {"uuid", device.description->uuid.text.str()}, {"xid", xid}});
+    }
+  }
+}
+
+void Pipeline::change(const BookingRules& rules, PipelineOptions options) {
+  engine_.change_rules(rules);
+  source_->change_interval(options.sample_interval);
+  source_->change_readings(options.readings);
+  options_ = std::move(options);
+  shown_ = std::make_shared<const expose::ExposeOptions>(options_.expose);
+}
+
+void Pipeline::release_gpus() {
+  source_->release();
+  log_info("GPUs released; SIGUSR2 takes them back");
+}
+
+void Pipeline::resume_gpus() {
+  source_->resume();
+  rescan_wanted_ = true;
+  log_info("GPUs taken back");
+}
+
+}  // namespace gpuledger::app

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "app/runtime/file_writer.h"
+#include "app/runtime/state_keeper.h"
+#include "app/runtime/upstream.h"
+#include "attribute/books/engine.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "expose/expose.h"
+#include "identity/resolver.h"
+#include "model/snapshot.h"
+#include "sample/gpu_source.h"
+
+namespace gpuledger::app {
+
+struct PipelineOptions {
+  Nanoseconds sample_interval = std::chrono::seconds(1);
+  Nanoseconds process_scan_interval = std::chrono::seconds(10);
+  expose::ExposeOptions expose;
+  Readings readings;
+  bool simulated = false;
+  std::string textfile;  // empty: none; change() leaves it as it was
+  mode_t textfile_mode = 0644;
+  bool textfile_dcgm = false;  // what /gpu/metrics shows is in the textfile too
+};
+
+// What node_exporter reads: the text without our own process_* series.
+std::string textfile_text(const Cycle& cycle, const PipelineOptions& options);
+
+// The straight line: sample -> identity -> attribute -> expose. Every cycle ends in one new Snapshot.
+// Used by one thread.
+class Pipeline {
+ public:
+  Pipeline(std::unique_ptr<GpuSource> source, std::unique_ptr<identity::Resolver> resolver, const BookingRules& rules,
+           PipelineOptions options, const Clock& clock);
+
+  // Before the first cycle: the books go on where the keeper's last ended.
+  void keep_state(std::unique_ptr<StateKeeper> keeper, std::string boot_id);
+
+  // Where the driver lists the GPUs it found, one folder each.
+  void count_gpus_in(std::string folder) { gpus_folder_ = std::move(folder); }
+
+  // Before the first cycle: /gpu/metrics is another exporter's.
+  void serve_upstream(std::unique_ptr<Upstream> upstream) { upstream_ = std::move(upstream); }
+
+  std::shared_ptr<const Snapshot> run_cycle();
+  // A short look between two cycles. Who is new is asked at once who it is: by the next cycle it may be gone.
+  void glance() { resolver_->meet_early(source_->glance(), clock_.now().steady); }
+
+  void change(const BookingRules& rules, PipelineOptions options);
+  void release_gpus();
+  void resume_gpus();
+  // Null without --textfile. Any thread.
+  FileWriter* textfile() const { return textfile_.get(); }
+  // Null without --state-file. Between cycles.
+  StateKeeper* state_keeper() const { return state_keeper_.get(); }
+
+ private:
+  bool scan_is_due(Nanoseconds now) const;
+  bool scan_interval_is_over(const std::optional<Nanoseconds>& since, Nanoseconds now) const;
+  void post_textfile(const Cycle& cycle, Nanoseconds now);
+  void log_changes(const Cycle& cycle);
+  void show_upstream(const std::shared_ptr<const Cycle>& cycle, Snapshot& snapshot) const;
+
+  std::unique_ptr<GpuSource> source_;
+  std::unique_ptr<identity::Resolver> resolver_;
+  attribute::Engine engine_;
+  PipelineOptions options_;
+  std::shared_ptr<const expose::ExposeOptions> shown_;  // options_.expose, shared with the snapshots
+  const Clock& clock_;
+  std::optional<Nanoseconds> last_scan_;
+  bool rescan_wanted_ = false;
+  uint64_t cycles_ = 0;
+  DurationHistogram cycle_durations_;
+  std::unique_ptr<FileWriter> textfile_;
+  std::optional<Nanoseconds> last_textfile_;
+  std::unique_ptr<StateKeeper> state_keeper_;
+  std::unique_ptr<Upstream> upstream_;
+  StateLog states_;
+  std::string gpus_folder_;  // empty: not to be looked at
+  std::optional<uint64_t> gpus_expected_;
+};
+
+}  // namespace gpuledger::app

@@ -1,0 +1,62 @@
+#include "app/runtime/sampler.h"
+
+namespace gpuledger::app {
+namespace {
+
+// As often as the driver has something new to say.
+constexpr auto kGlancePeriod = std::chrono::milliseconds(100);
+
+}  // namespace
+
+Sampler::Sampler(Pipeline& pipeline, Nanoseconds interval, SnapshotCell& cell)
+    : pipeline_(pipeline), cell_(cell), interval_(interval), thread_([this](std::stop_token stop) { run(stop); }) {}
+
+Sampler::~Sampler() = default;
+
+void Sampler::post(std::function<void(Pipeline&)> task) {
+  const std::lock_guard lock(mutex_);
+  tasks_.push_back(std::move(task));
+  wake_.notify_all();
+}
+
+void Sampler::change_interval(Nanoseconds interval) {
+  const std::lock_guard lock(mutex_);
+  interval_ = interval;
+  wake_.notify_all();
+}
+
+bool Sampler::stop(Nanoseconds patience) {
+  thread_.request_stop();
+  std::unique_lock lock(mutex_);
+  return wake_.wait_for(lock, patience, [this] { return ended_; });
+}
+
+void Sampler::run(std::stop_token stop) {
+  using SteadyClock = std::chrono::steady_clock;
+  SteadyClock::time_point next = SteadyClock::now();
+  while (!stop.stop_requested()) {
+    std::unique_lock lock(mutex_);
+    next += interval_;
+    // After a stall (a suspended machine, a driver that hung) the missed beats are not made up for.
+    if (next < SteadyClock::now()) next = SteadyClock::now() + interval_;
+    // Short looks in between tell who came and left, and how busy the GPU was meanwhile.
+    for (auto glance = SteadyClock::now() + kGlancePeriod; glance + kGlancePeriod / 2 < next; glance += kGlancePeriod) {
+      if (wake_.wait_until(lock, stop, glance, [this] { return !tasks_.empty(); }) || stop.stop_requested()) break;
+      lock.unlock();
+      pipeline_.glance();
+      lock.lock();
+    }
+    wake_.wait_until(lock, stop, next, [this] { return !tasks_.empty(); });
+    if (stop.stop_requested()) break;
+    const auto tasks = std::exchange(tasks_, {});
+    lock.unlock();
+    for (const auto& task : tasks) task(pipeline_);
+    if (!tasks.empty()) next = SteadyClock::now();
+    cell_.store(pipeline_.run_cycle());
+  }
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+  wake_.notify_all();
+}
+
+}  // namespace gpuledger::app

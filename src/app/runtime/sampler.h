@@ -1,0 +1,40 @@
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "app/runtime/pipeline.h"
+#include "model/snapshot.h"
+
+namespace gpuledger::app {
+
+// The one thread that writes: runs the pipeline every interval, the first time one interval from now, and
+// publishes what comes out.
+class Sampler {
+ public:
+  Sampler(Pipeline& pipeline, Nanoseconds interval, SnapshotCell& cell);
+  ~Sampler();
+
+  // Runs between two cycles, on the sampler's thread; the next cycle follows at once.
+  void post(std::function<void(Pipeline&)> task);
+  void change_interval(Nanoseconds interval);
+  // False: a driver call hangs, and the thread with it.
+  bool stop(Nanoseconds patience);
+
+ private:
+  void run(std::stop_token stop);
+
+  Pipeline& pipeline_;
+  SnapshotCell& cell_;
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  Nanoseconds interval_;
+  std::vector<std::function<void(Pipeline&)>> tasks_;
+  bool ended_ = false;
+  std::jthread thread_;  // last: starts when all else is there
+};
+
+}  // namespace gpuledger::app

@@ -1,0 +1,101 @@
+#include "app/runtime/sim_node.h"
+
+#include <dlfcn.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include "base/file.h"
+
+namespace gpuledger::app {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr size_t kLargestScenario = 256 << 20;
+constexpr std::string_view kFolderName = "gpu-ledger-sim-";  // and the pid
+
+Result<std::string> find_library(const std::string& given) {
+  if (!given.empty()) return given;
+  std::error_code ignored;
+  const fs::path program = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  const fs::path candidates[] = {program / "sim/libnvidia-ml.so.1",
+                                 program / "../lib/gpu-ledger/sim/libnvidia-ml.so.1"};
+  for (const fs::path& candidate : candidates) {
+    if (fs::exists(candidate, ignored)) return candidate.string();
+  }
+  return Error{Code::kNotFound, "--backend=sim: no simulator at " + candidates[0].string() +
+                                    "; build it (cmake --workflow --preset release) or name it with --nvml-library"};
+}
+
+fs::path temporary_folder() {
+  const char* given = std::getenv("TMPDIR");
+  return given && *given ? given : "/tmp";
+}
+
+// A program that was killed could not clear up after itself. Folders of other users are theirs to remove.
+void remove_folders_of_the_dead(const fs::path& temporary) {
+  std::error_code ignored;
+  for (auto entry = fs::directory_iterator(temporary, ignored); entry != fs::directory_iterator();
+       entry.increment(ignored)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(kFolderName)) continue;
+    pid_t pid = 0;
+    const char* const digits = name.data() + kFolderName.size();
+    const char* const end = std::from_chars(digits, name.data() + name.size(), pid).ptr;
+    struct stat folder {};
+    const bool ours = end != digits && *end == '-' && ::lstat(entry->path().c_str(), &folder) == 0 &&
+                      S_ISDIR(folder.st_mode) && folder.st_uid == ::geteuid();
+    if (ours && pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH) fs::remove_all(entry->path(), ignored);
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SimNode>> SimNode::prepare(const std::string& scenario, const std::string& library) {
+  if (!scenario.empty()) {
+    const auto text = read_file(scenario, kLargestScenario);
+    if (!text.ok()) return Error{text.error().code, "--sim-scenario: " + text.error().message};
+  }
+  auto found = find_library(library);
+  if (!found.ok()) return found.error();
+
+  const fs::path temporary = temporary_folder();
+  remove_folders_of_the_dead(temporary);
+  std::string root = temporary / (std::string(kFolderName) + std::to_string(::getpid()) + "-XXXXXX");
+  if (!::mkdtemp(root.data()))
+    return errno_error("--backend=sim: cannot make a folder for the simulated node", root, errno);
+  // The simulator reads these when it is loaded. The epoch lets its time go on when the library is closed and
+  // opened again, for a driver reload or SIGUSR1.
+  ::setenv("GPU_LEDGER_SIM_EPOCH", std::to_string(::time(nullptr)).c_str(), 0);
+  ::setenv("GPU_LEDGER_SIM_ROOT", root.c_str(), 1);
+  if (!scenario.empty()) ::setenv("GPU_LEDGER_SIM_SCENARIO", scenario.c_str(), 1);
+  return std::unique_ptr<SimNode>(new SimNode(std::move(*found), std::move(root)));
+}
+
+SimNode::~SimNode() {
+  std::error_code ignored;
+  fs::remove_all(root_, ignored);
+}
+
+std::string SimNode::scenario_error() const {
+  const std::unique_ptr<void, int (*)(void*)> handle(::dlopen(library_.c_str(), RTLD_NOW | RTLD_LOCAL), &::dlclose);
+  if (!handle) return {};
+  // A library that was closed has forgotten why; it is asked to try again.
+  using Start = int (*)();
+  using ErrorText = const char* (*)();
+  const auto start = reinterpret_cast<Start>(::dlsym(handle.get(), "nvmlInit_v2"));
+  const auto error_text = reinterpret_cast<ErrorText>(::dlsym(handle.get(), "gpu_ledger_sim_error"));
+  if (!start || !error_text || start() == 0) return {};
+  const char* text = error_text();
+  return text ? text : "";
+}
+
+}  // namespace gpuledger::app

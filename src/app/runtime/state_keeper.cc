@@ -1,0 +1,113 @@
+#include "app/runtime/state_keeper.h"
+
+#include <unistd.h>
+
+#include "app/runtime/state_file.h"
+#include "attribute/state/state_text.h"
+#include "base/file.h"
+#include "base/log.h"
+
+namespace gpuledger::app {
+namespace {
+
+constexpr Nanoseconds kBetweenDurable = std::chrono::seconds(10);
+// Far more than writing to memory takes, far less than a cycle.
+constexpr Nanoseconds kPatienceWithSystem = std::chrono::milliseconds(50);
+constexpr const char* kSource = "state-file";
+
+FileWriter::Write write_with(mode_t mode, Flush flush) {
+  return [mode, flush](const std::string& path, std::string_view text) {
+    return write_file_atomically(path, text, mode, flush);
+  };
+}
+
+std::string lock_path(const std::string& path) {
+  return path + ".lock";
+}
+
+}  // namespace
+
+StateKeeper::StateKeeper(const std::string& path, mode_t mode)
+    : path_(path),
+      recent_(std::make_unique<FileWriter>(kSource, recent_state_path(path), write_with(mode, Flush::kToSystem))),
+      durable_(std::make_unique<FileWriter>(kSource, path, write_with(mode, Flush::kToDisk))) {}
+
+StateKeeper::~StateKeeper() = default;
+
+Result<std::unique_ptr<StateKeeper>> StateKeeper::open(const std::string& path, mode_t mode, const Clock& clock) {
+  const auto unix_time = std::chrono::duration_cast<std::chrono::seconds>(clock.now().wall).count();
+  auto lock = FileLock::take(lock_path(path));
+  if (!lock.ok() && lock.error().code != Code::kUnavailable) return lock.error();
+  if (!lock.ok())
+    return Error{lock.error().code, path + " is kept by another gpu-ledger; give this one a file of its own"};
+  auto found = read_state_files(path, unix_time);
+  if (!found.ok()) return found.error();
+  for (const std::string& warning : found->warnings) log_warn(warning);
+  std::unique_ptr<StateKeeper> keeper(new StateKeeper(path, mode));
+  keeper->lock_ = std::move(*lock);
+  keeper->found_ = std::move(found->state);
+  return keeper;
+}
+
+attribute::EngineState StateKeeper::take_found() {
+  return std::exchange(found_, {});
+}
+
+// Whoever removed the lock let another program in, or could have: the first to notice makes it anew.
+bool StateKeeper::still_ours() {
+  if (!taken_over_.empty()) return false;
+  if (!lock_ || lock_->held()) return true;
+  auto again = FileLock::take(lock_path(path_));
+  if (!again.ok()) {
+    taken_over_ = path_ + " is no longer ours: its lock was removed, and " + again.error().message;
+    last_.reset();
+    return false;
+  }
+  if (*again) lock_ = std::move(*again);  // null: its folder is away for the moment
+  return true;
+}
+
+void StateKeeper::keep(const attribute::EngineState& state, Nanoseconds now) {
+  if (!still_ours()) return;
+  const bool first = !last_durable_;
+  last_ = std::make_shared<const std::string>(attribute::write_state(state));
+  recent_->post(last_);
+  if (first || now - *last_durable_ >= kBetweenDurable) {
+    last_durable_ = now;
+    durable_->post(last_);
+  }
+  if (first) (void)durable_->wait(kBetweenDurable);
+  (void)recent_->wait(kPatienceWithSystem);
+}
+
+bool StateKeeper::finish(Nanoseconds patience) {
+  if (last_) durable_->post(last_);
+  // First the one that could write again after it was removed.
+  if (!recent_->finish(patience) || !durable_->finish(patience)) return false;
+  if (last_ && durable_->health().up) ::unlink(recent_state_path(path_).c_str());
+  return true;
+}
+
+SourceHealth StateKeeper::health() const {
+  SourceHealth health = durable_->health();
+  const SourceHealth recent = recent_->health();
+  if (health.up) health.reason = recent.reason;
+  health.up = health.up && recent.up;
+  for (const auto& [code, count] : recent.errors) health.errors[code] += count;
+  if (!taken_over_.empty()) {
+    health.up = false;
+    health.reason = taken_over_;
+    ++health.errors["taken_over"];
+  }
+  return health;
+}
+
+std::string read_boot_id() {
+  constexpr size_t kLongest = 128;
+  auto text = read_file("/proc/sys/kernel/random/boot_id", kLongest);
+  if (!text.ok()) return {};
+  while (text->ends_with('\n')) text->pop_back();
+  return std::move(*text);
+}
+
+}  // namespace gpuledger::app

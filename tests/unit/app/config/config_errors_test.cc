@@ -1,0 +1,177 @@
+#include "config_reading.h"
+
+namespace gpuledger::app {
+namespace {
+
+struct Wrong {
+  std::vector<std::string> arguments;
+  std::string message;
+};
+
+void expect_all(std::initializer_list<Wrong> cases) {
+  for (const Wrong& c : cases) EXPECT_EQ(error_of(c.arguments), c.message);
+}
+
+TEST(WrongUse, UnknownNames) {
+  expect_all({
+      {{"--sample-intervall=1s"}, "unknown flag --sample-intervall (did you mean --sample-interval?)"},
+      {{"-loglevel=debug"}, "unknown flag --loglevel (did you mean --log-level?)"},
+      {{"--no-collector.idel"}, "unknown flag --no-collector.idel (did you mean --no-collector.idle?)"},
+      {{"--no-log-level"}, "unknown flag --no-log-level (did you mean --log-level?)"},
+      {{"--frobnicate"}, "unknown flag --frobnicate (gpu-ledger --help lists them)"},
+      {{"-x"}, "unknown flag --x (gpu-ledger --help lists them)"},
+      {{"--a\nb"}, "unknown flag --a\\nb (gpu-ledger --help lists them)"},
+      {{"---log-level=info"}, "unknown flag ---log-level (did you mean --log-level?)"},
+      {{"tpo"}, "unknown command \"tpo\" (known: serve, once, top, doctor, record, replay, accounting)"},
+      {{""}, "unknown command \"\" (known: serve, once, top, doctor, record, replay, accounting)"},
+      {{"serve", "once"}, "unexpected argument \"once\""},
+      {{"replay"}, "replay: needs an argument (gpu-ledger replay FILE)"},
+      {{"record", "--for=10s"}, "record: needs an argument (gpu-ledger record FILE)"},
+      {{"record", ""}, "unexpected argument \"\""},
+      {{"replay", "a.jsonl", "b.jsonl"}, "unexpected argument \"b.jsonl\""},
+      {{"replay", "a.jsonl", "--for=10s"}, "--for: needs the command record"},
+      {{"record", "a.jsonl", "--series"}, "--series: needs the command replay"},
+      {{"--batch"}, "--batch: needs the command top"},
+      {{"record", "a.jsonl", "--for=10ms"}, "--for: \"10ms\" is not between 1s and 7d"},
+  });
+}
+
+TEST(WrongUse, ExactTime) {
+  expect_all({
+      {{"--exact-time=yes"}, "--exact-time: \"yes\" is not one of off, auto or on"},
+      {{"--exact-time-duty=10%"}, "--exact-time-duty: needs --exact-time=on or auto"},
+  });
+  for (const char* wrong : {"", "0%", "101%", "1%", "x%", "500ms", "61s", "10"}) {
+    EXPECT_EQ(error_of({"--exact-time=on", std::string("--exact-time-duty=") + wrong}),
+              std::string("--exact-time-duty: \"") + wrong +
+                  "\" is not a share of every minute (write 10% or 6s; 1s or more)");
+  }
+}
+
+TEST(WrongUse, RightsOfFiles) {
+  for (const char* wrong : {"", "0400", "0777", "0648", "rw", "00644", "4644", "-600"}) {
+    EXPECT_EQ(
+        error_of({std::string("--state-file-mode=") + wrong}),
+        std::string("--state-file-mode: \"") + wrong + "\" is not a file's rights in octal between 0600 and 0666");
+  }
+}
+
+TEST(WrongUse, MissingValue) {
+  expect_all({
+      {{"--log-level"}, "--log-level: needs a value (debug, info, warn or error)"},
+      {{"--log-format", "--log-level=info"}, "--log-format: needs a value (text or json)"},
+  });
+}
+
+TEST(WrongUse, Durations) {
+  expect_all({
+      {{"--sample-interval=5"}, "--sample-interval: \"5\" is not a duration (write 500ms, 10s, 1m30s)"},
+      {{"--sample-interval="}, "--sample-interval: \"\" is not a duration (write 500ms, 10s, 1m30s)"},
+      {{"--sample-interval", "-5s"}, "--sample-interval: \"-5s\" is negative (write 500ms, 10s, 1m30s)"},
+      {{"--sample-interval=0"}, "--sample-interval: \"0\" is not between 100ms and 1d"},
+      {{"--sample-interval=99ms"}, "--sample-interval: \"99ms\" is not between 100ms and 1d"},
+      {{"--dcgm-update-frequency=50ms"}, "--dcgm-update-frequency: \"50ms\" is not between 100ms and 1d"},
+      {{"--process-scan-interval=2d"}, "--process-scan-interval: \"2d\" is not between 100ms and 1d"},
+      {{"--idle-interval=0s"}, "--idle-interval: \"0s\" is not between 100ms and 1d"},
+      {{"--metric-retention=2y"}, "--metric-retention: \"2y\" is not between 0s and 365d"},
+      {{"--owner-retention=2y"}, "--owner-retention: \"2y\" is not between 0s and 365d"},
+      {{"--max-series=many"}, "--max-series: \"many\" is no whole number up to 1000000000"},
+      {{"--max-ended-owners=-1"}, "--max-ended-owners: \"-1\" is no whole number up to 1000000000"},
+      {{"--metric-retention=999y"}, "--metric-retention: \"999y\" is too long a duration"},
+      {{"--sample-interval=2s", "--idle-interval=1s"}, "--idle-interval: 1s is shorter than --sample-interval (2s)"},
+      {{"--dcgm-update-frequency=30s", "--process-scan-interval=10s"},
+       "--process-scan-interval: 10s is shorter than --dcgm-update-frequency (30s)"},
+  });
+}
+
+TEST(WrongUse, Choices) {
+  expect_all({
+      {{"--log-level=loud"}, "--log-level: \"loud\" is not one of debug, info, warn or error"},
+      {{"--log-level=INFO"}, "--log-level: \"INFO\" is not one of debug, info, warn or error"},
+      {{"--log-format=xml"}, "--log-format: \"xml\" is not one of text or json"},
+      {{"--attribution=fair"}, "--attribution: \"fair\" is not one of adaptive, utilization or measured-only"},
+      {{"--static-power=x"}, "--static-power: \"x\" is not one of proportional, equal or separate"},
+      {{"--backend=cuda"}, "--backend: \"cuda\" is not one of auto, nvml, dcgm or sim"},
+      {{"--dcgm-address=localhost"}, "--dcgm-address: needs --backend=dcgm"},
+      {{"--dcgm-embedded"}, "--dcgm-embedded: needs --backend=dcgm"},
+      {{"--backend=dcgm", "--dcgm-embedded", "--dcgm-address=a"}, "--dcgm-embedded: not together with --dcgm-address"},
+      {{"--pod-source=etcd"}, "--pod-source: \"etcd\" is not one of auto, pods-api, apiserver, kubelet, cri or none"},
+      {{"--kubernetes-enabled=maybe"}, "--kubernetes-enabled: \"maybe\" is not one of auto, true or false"},
+      {{"--collector.idle=maybe"}, "--collector.idle: \"maybe\" is neither true nor false"},
+      {{"--no-collector.idle=maybe"}, "--no-collector.idle: \"maybe\" is neither true nor false"},
+      {{"--enable-energy-estimation=2"}, "--enable-energy-estimation: \"2\" is neither true nor false"},
+  });
+}
+
+TEST(WrongUse, Addresses) {
+  const std::string forms = " is not an address (write :9400, 127.0.0.1:9400, [::1]:9400 or unix:/path)";
+  for (const std::string text : {"9400", "localhost", ":", ":http", "::1:9400", "[::1]9400", "[::1]", "[host]:1",
+                                 "a b:1", "http://x:1", "unix:", "unix:relative", "unix:/dir/", ":-1", ":+1"}) {
+    EXPECT_EQ(error_of({"--listen-address=" + text}), "--listen-address: \"" + text + "\"" + forms);
+  }
+  expect_all({
+      {{"--listen-address="}, "--listen-address: needs at least one address (write :9400)"},
+      {{"--listen-address=:65536"}, "--listen-address: \":65536\" has a port over 65535"},
+      {{"--listen-address=:99999999999999999999"}, "--listen-address: \":99999999999999999999\" has a port over 65535"},
+      {{"--listen-address=:1,x"}, "--listen-address: \"x\"" + forms},
+  });
+  const std::string long_path = "unix:/" + std::string(200, 'a');
+  EXPECT_EQ(error_of({"--listen-address=" + long_path}),
+            "--listen-address: \"" + long_path + "\" is longer than a socket's path may be (107 bytes)");
+  for (const char* text : {":0", "localhost:9400", "0.0.0.0:1", "[fe80::1%eth0]:9400", "unix:/run/x.sock"}) {
+    EXPECT_EQ(error_of({"--listen-address", text}), "(no error)") << text;
+  }
+}
+
+TEST(WrongUse, OtherValues) {
+  const std::string watts = " is not a power in watts (0 to 10000; 0 or learned: found out while running)";
+  const std::string prefix = " cannot begin a metric's name (letters, digits, _ and :, no digit first)";
+  const std::string gpu = " is neither a GPU's index (0) nor its UUID (GPU-...)";
+  expect_all({
+      {{"--gpu-idle-power=-1"}, "--gpu-idle-power: \"-1\"" + watts},
+      {{"--gpu-idle-power=25W"}, "--gpu-idle-power: \"25W\"" + watts},
+      {{"--gpu-idle-power=nan"}, "--gpu-idle-power: \"nan\"" + watts},
+      {{"--gpu-idle-power=1e9"}, "--gpu-idle-power: \"1e9\"" + watts},
+      {{"--gpu-idle-power="}, "--gpu-idle-power: \"\"" + watts},
+      {{"--metric-prefix=9gpu"}, "--metric-prefix: \"9gpu\"" + prefix},
+      {{"--metric-prefix=my-gpu"}, "--metric-prefix: \"my-gpu\"" + prefix},
+      {{"--metric-prefix="}, "--metric-prefix: \"\"" + prefix},
+      {{"--gpu-devices=0,first"}, "--gpu-devices: \"first\"" + gpu},
+      {{"--gpu-devices=-1"}, "--gpu-devices: \"-1\"" + gpu},
+      {{"--gpu-devices=GPU-"}, "--gpu-devices: \"GPU-\"" + gpu},
+      {{"--gpu-devices=all,0"}, "--gpu-devices: \"all\"" + gpu},
+      {{"--metrics-path=metrics"}, "--metrics-path: \"metrics\" does not start with /"},
+      {{"--metrics-path="}, "--metrics-path: \"\" does not start with /"},
+      {{"--metrics-path=/a?b"}, "--metrics-path: \"/a?b\" is not a plain path (write /metrics)"},
+      {{"--metrics-path=/a b"}, "--metrics-path: \"/a b\" is not a plain path (write /metrics)"},
+      {{"--metrics-path=/healthz"}, "--metrics-path: \"/healthz\" is another page's path"},
+      {{"--proc-root="}, "--proc-root: needs a path"},
+      {{"--config="}, "--config: needs a path"},
+      {{"--dcgm-exporter-url=http://a/", "--dcgm-exporter-file=/b"},
+       "--dcgm-exporter-file: not together with --dcgm-exporter-url"},
+      {{"--dcgm-exporter-file="}, "--dcgm-exporter-file: needs a path"},
+      {{"--dcgm-exporter-file=/b", "--textfile-dcgm"},
+       "--textfile-dcgm: not in add-on mode, where /gpu/metrics is another exporter's"},
+      {{"accounting"}, "accounting: needs an argument (gpu-ledger accounting status|on|off)"},
+      {{"accounting", "maybe"}, "accounting: \"maybe\" is not one of status, on or off"},
+      {{"accounting", "on", "off"}, "unexpected argument \"off\""},
+      {{"--dcgm-exporter-url=localhost"},
+       "--dcgm-exporter-url: \"localhost\" is not a URL (write http://127.0.0.1:9400/metrics)"},
+      {{"--sim-scenario=x.json"}, "--sim-scenario: needs --backend=sim"},
+      {{"--sim-scenario=x.json", "--backend=nvml"}, "--sim-scenario: needs --backend=sim"},
+  });
+}
+
+TEST(WrongUse, VariablesAreNamedAsTheyAre) {
+  EXPECT_EQ(error_of({}, {{"GPU_LEDGER_LOG_LEVEL", "x\ny"}}),
+            "GPU_LEDGER_LOG_LEVEL: \"x\\ny\" is not one of debug, info, warn or error");
+  EXPECT_EQ(error_of({}, {{"HTTP_PORT", "http"}}), "HTTP_PORT: \"http\" is not a port (1 to 65535)");
+  EXPECT_EQ(error_of({}, {{"HTTP_PORT", "0"}}), "HTTP_PORT: \"0\" is not a port (1 to 65535)");
+  EXPECT_EQ(error_of({}, {{"HTTP_PORT", "65536"}}), "HTTP_PORT: \"65536\" is not a port (1 to 65535)");
+  EXPECT_EQ(error_of({}, {{"POLL_INTERVAL", "5"}}), "POLL_INTERVAL: \"5\" is not a duration (write 500ms, 10s, 1m30s)");
+  EXPECT_EQ(error_of({"--sample-interval=2s"}, {{"POLL_INTERVAL", "1s"}}),
+            "POLL_INTERVAL: 1s is shorter than --sample-interval (2s)");
+}
+
+}  // namespace
+}  // namespace gpuledger::app

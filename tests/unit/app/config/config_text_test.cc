@@ -1,0 +1,125 @@
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "app/config/config_help.h"
+#include "app/config/config_settings.h"
+#include "base/version.h"
+#include "config_reading.h"
+
+namespace gpuledger::app {
+namespace {
+
+using testing::HasSubstr;
+
+std::string printed_by(std::vector<std::string> arguments) {
+  const auto outcome = outcome_of(std::move(arguments));
+  if (!outcome.ok() || !std::holds_alternative<PrintAndExit>(*outcome)) return "(nothing printed)";
+  return std::get<PrintAndExit>(*outcome).text;
+}
+
+TEST(Help, EveryWayToAsk) {
+  for (const char* flag : {"--help", "-help", "-h"}) EXPECT_EQ(printed_by({flag}), write_help(commands()));
+  EXPECT_THAT(printed_by({"once", "--log-level=debug", "--help"}), testing::StartsWith("gpu-ledger once: takes one"));
+}
+
+void expect_to_fit_the_screen(const std::string& help) {
+  std::istringstream lines(help);
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LE(line.size(), 100u) << line;
+    EXPECT_FALSE(line.ends_with(' ')) << line;
+  }
+}
+
+TEST(Help, EveryCommandHasItsOwn) {
+  for (const Command& command : commands()) {
+    const std::string name(command.name);
+    const std::string help = printed_by({name, "--help"});
+    EXPECT_THAT(help, HasSubstr("\nUsage: gpu-ledger " + name + " "));
+    EXPECT_THAT(help, HasSubstr("\nExample:\n  gpu-ledger " + name));
+    EXPECT_THAT(help, HasSubstr("\nExit codes:\n  0 "));
+    expect_to_fit_the_screen(help);
+    EXPECT_THAT(write_help(commands()), HasSubstr("\n  " + name));
+    for (const Setting& setting : settings()) {
+      const bool own = setting.command == command.name;
+      EXPECT_EQ(help.find("\n  --" + std::string(setting.name) + " ") != help.npos ||
+                    help.find("\n  --[no-]" + std::string(setting.name) + " ") != help.npos,
+                own)
+          << name << ": " << setting.name;
+    }
+  }
+}
+
+// An example is right use, but for files that are not here.
+TEST(Help, EveryExampleIsRightUse) {
+  for (const Command& command : commands()) {
+    std::istringstream words{std::string(command.example)};
+    std::vector<std::string> arguments;
+    for (std::string word; words >> word;) arguments.push_back(word);
+    ASSERT_FALSE(arguments.empty());
+    EXPECT_EQ(arguments.front(), "gpu-ledger");
+    arguments.erase(arguments.begin());
+    EXPECT_EQ(config_of(arguments).command, &command) << command.example;
+  }
+}
+
+TEST(Help, ASettingOfOneCommandNamesOneThatThereIs) {
+  for (const Setting& setting : settings()) {
+    const bool known = std::any_of(commands().begin(), commands().end(),
+                                   [&](const Command& command) { return command.name == setting.command; });
+    EXPECT_TRUE(setting.command.empty() || known) << setting.name;
+  }
+}
+
+TEST(Help, NamesEverySettingAndFitsTheScreen) {
+  const std::string help = write_help(commands());
+  for (const Setting& setting : settings()) EXPECT_THAT(help, HasSubstr(setting.name));
+  for (const OlderName& older : older_names()) EXPECT_THAT(help, HasSubstr(older.name));
+  EXPECT_THAT(help, HasSubstr("  --listen-address ADDRESS        where to serve HTTP"));
+  EXPECT_THAT(help, testing::StartsWith("gpu-ledger: books every joule"));
+  EXPECT_THAT(help, HasSubstr("(default 10s; SIGHUP)"));
+  EXPECT_THAT(help, HasSubstr("  --[no-]collector.dcgm-modern    DCGM_FI_* on /gpu/metrics (default off;"));
+  for (const std::string_view title : kGroupTitles) {
+    const std::string line = "\n\n" + std::string(title) + ":\n";
+    EXPECT_NE(help.find(line), help.npos) << title;
+    EXPECT_EQ(help.find(line), help.rfind(line)) << title;
+  }
+  expect_to_fit_the_screen(help);
+}
+
+TEST(VersionFlag, OneLine) {
+  const std::string expected = std::string("gpu-ledger ") + version() + "\n";
+  EXPECT_EQ(printed_by({"--version"}), expected);
+  EXPECT_EQ(printed_by({"-version"}), expected);
+}
+
+TEST(Documentation, IsWhatTheTableSays) {
+  const std::string docs = GPU_LEDGER_SOURCE_DIR "/docs";
+  const auto settings_doc = read_file(docs + "/settings.md", 1 << 20);
+  const auto man_page = read_file(docs + "/gpu-ledger.1", 1 << 20);
+  ASSERT_TRUE(settings_doc.ok()) << settings_doc.error().message;
+  ASSERT_TRUE(man_page.ok()) << man_page.error().message;
+  EXPECT_EQ(*settings_doc, write_settings_doc(commands()))
+      << "build the target gpu_ledger_settings_doc and commit docs/";
+  EXPECT_EQ(*man_page, write_man_page(commands())) << "build the target gpu_ledger_settings_doc and commit docs/";
+}
+
+TEST(Documentation, NamesEverySettingItsVariableAndWhenItTakesEffect) {
+  std::istringstream doc(write_settings_doc(commands()));
+  std::map<std::string, std::string> rows;  // by variable
+  for (std::string line; std::getline(doc, line);) {
+    const size_t begin = line.find("`GPU_LEDGER_");
+    if (line.starts_with("| `--")) rows[line.substr(begin, line.find('|', begin) - begin)] = line;
+  }
+  EXPECT_EQ(rows.size(), settings().size());
+  for (const Setting& setting : settings()) {
+    const std::string row = rows["`" + environment_name(setting.name) + "` "];
+    EXPECT_THAT(row, HasSubstr(std::string(setting.name)));
+    const bool live = setting.effect == SettingEffect::kLive;
+    EXPECT_THAT(row, HasSubstr(live ? "| SIGHUP |" : setting.command.empty() ? "| restart |" : "|  |"));
+  }
+}
+
+}  // namespace
+}  // namespace gpuledger::app

@@ -1,0 +1,62 @@
+#include "app/runtime/sim_node.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "support/proc_tree.h"
+
+namespace gpuledger::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+pid_t pid_of_a_dead_process() {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return child;
+}
+
+class SimNodeTest : public ::testing::Test {
+ protected:
+  SimNodeTest() { ::setenv("TMPDIR", tree_.root().c_str(), 1); }
+  ~SimNodeTest() override { ::unsetenv("TMPDIR"); }
+
+  fs::path add_folder(const std::string& name) {
+    tree_.write(name + "/proc/1/stat", "x");
+    return fs::path(tree_.root()) / name;
+  }
+
+  ::gpuledger::testing::ProcTree tree_;
+};
+
+TEST_F(SimNodeTest, ClearsUpAfterProgramsThatWereKilledAndNobodyElse) {
+  const fs::path dead = add_folder("gpu-ledger-sim-" + std::to_string(pid_of_a_dead_process()) + "-abcdef");
+  const fs::path living = add_folder("gpu-ledger-sim-" + std::to_string(::getpid()) + "-abcdef");
+  const fs::path odd[] = {add_folder("gpu-ledger-sim-"), add_folder("gpu-ledger-sim-0-a"),
+                          add_folder("gpu-ledger-sim-abcdef"), add_folder("gpu-ledger-sim-4194305"),
+                          add_folder("other-4194305-a")};
+  const auto node = SimNode::prepare("", "/nowhere/libnvidia-ml.so.1");
+  ASSERT_TRUE(node.ok()) << node.error().message;
+  EXPECT_FALSE(fs::exists(dead));
+  EXPECT_TRUE(fs::exists(living));
+  for (const fs::path& each : odd) EXPECT_TRUE(fs::exists(each)) << each;
+}
+
+TEST_F(SimNodeTest, TheFolderGoesWithTheNode) {
+  auto node = SimNode::prepare("", "/nowhere/libnvidia-ml.so.1");
+  ASSERT_TRUE(node.ok()) << node.error().message;
+  const fs::path folder = fs::path((*node)->proc_root()).parent_path();
+  EXPECT_EQ(folder.filename().string().rfind("gpu-ledger-sim-" + std::to_string(::getpid()) + "-", 0), 0);
+  EXPECT_TRUE(fs::is_directory(folder));
+  node->reset();
+  EXPECT_FALSE(fs::exists(folder));
+}
+
+}  // namespace
+}  // namespace gpuledger::app

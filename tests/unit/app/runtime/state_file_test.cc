@@ -1,0 +1,119 @@
+#include "app/runtime/state_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "attribute/state/state_text.h"
+#include "base/file.h"
+
+namespace gpuledger::app {
+namespace {
+
+namespace fs = std::filesystem;
+using attribute::write_state;
+
+class StateFile : public ::testing::Test {
+ protected:
+  StateFile() {
+    std::string pattern = (fs::temp_directory_path() / "gpu-ledger-state-XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+    file_ = folder_ + "/state";
+  }
+  ~StateFile() override { fs::remove_all(folder_); }
+
+  static std::string text(uint64_t number) { return write_state({.number = number, .devices = {}}); }
+  static void write(const std::string& path, const std::string& contents) {
+    ASSERT_TRUE(write_file_atomically(path, contents).ok());
+  }
+  StateFound read() const {
+    auto found = read_state_files(file_, 1'700'000'000);
+    EXPECT_TRUE(found.ok());
+    return found.value_or({});
+  }
+  void expect_set_aside(const std::string& path) const {
+    EXPECT_FALSE(fs::exists(path));
+    EXPECT_TRUE(fs::exists(path + ".broken-1700000000"));
+  }
+
+  std::string folder_;
+  std::string file_;
+};
+
+TEST_F(StateFile, NoneIsNoNews) {
+  const StateFound found = read();
+  EXPECT_TRUE(found.warnings.empty());
+  EXPECT_EQ(found.state.number, 0u);
+}
+
+TEST_F(StateFile, TheYoungerOfTwoIsUsed) {
+  write(file_, text(10));
+  EXPECT_EQ(read().state.number, 10u);
+  write(file_ + ".recent", text(13));
+  EXPECT_EQ(read().state.number, 13u);
+  write(file_, text(14));
+  EXPECT_EQ(read().state.number, 14u);
+  EXPECT_TRUE(read().warnings.empty());
+}
+
+TEST_F(StateFile, ABrokenOneIsSetAsideAndTheOtherUsed) {
+  const std::string whole = text(10);
+  write(file_, whole.substr(0, whole.size() - 3));
+  write(file_ + ".recent", text(9));
+  const StateFound found = read();
+  EXPECT_EQ(found.state.number, 9u);
+  ASSERT_EQ(found.warnings.size(), 1u);
+  EXPECT_NE(found.warnings[0].find("torn"), std::string::npos) << found.warnings[0];
+  expect_set_aside(file_);
+  EXPECT_TRUE(read().warnings.empty());
+}
+
+TEST_F(StateFile, ForeignFilesAreSetAside) {
+  for (const char* contents : {"", "{\"hello\": 1}", "root:x:0:0:root:/root:/bin/sh\n", "gpu-ledger-state 2 later\n"}) {
+    write(file_, contents);
+    const StateFound found = read();
+    EXPECT_EQ(found.warnings.size(), 1u) << contents;
+    EXPECT_TRUE(found.state.devices.empty());
+    expect_set_aside(file_);
+  }
+}
+
+TEST_F(StateFile, AHugeFileIsNotReadWhole) {
+  write(file_, text(10));
+  fs::resize_file(file_, uint64_t{1} << 40);  // sparse
+  const StateFound found = read();
+  EXPECT_EQ(found.state.number, 0u);
+  ASSERT_EQ(found.warnings.size(), 1u);
+  EXPECT_NE(found.warnings[0].find("larger than"), std::string::npos) << found.warnings[0];
+  expect_set_aside(file_);
+}
+
+TEST_F(StateFile, WhatIsNoFileIsLeftAlone) {
+  fs::create_directory(file_);
+  EXPECT_FALSE(read_state_files(file_, 1).ok());
+  EXPECT_TRUE(fs::is_directory(file_));
+  fs::remove(file_);
+  ASSERT_EQ(::mkfifo(file_.c_str(), 0600), 0);
+  EXPECT_FALSE(read_state_files(file_, 1).ok());
+  EXPECT_TRUE(fs::exists(file_));
+}
+
+TEST_F(StateFile, OneThatCannotBeRenamedIsLeft) {
+  write(file_, "foreign");
+  fs::permissions(folder_,
+                  fs::perms::all & ~(fs::perms::owner_write | fs::perms::group_write | fs::perms::others_write));
+  constexpr uid_t kNobody = 65534;  // root may rename anything
+  const uid_t self = ::geteuid();
+  ASSERT_EQ(::seteuid(self == 0 ? kNobody : self), 0);
+  const StateFound found = read();
+  ASSERT_EQ(::seteuid(self), 0);
+  fs::permissions(folder_, fs::perms::owner_all);
+  ASSERT_EQ(found.warnings.size(), 1u);
+  EXPECT_NE(found.warnings[0].find("cannot rename"), std::string::npos) << found.warnings[0];
+  EXPECT_TRUE(fs::exists(file_));
+}
+
+}  // namespace
+}  // namespace gpuledger::app

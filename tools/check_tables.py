@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""What ARCHITECTURE.md says of where things are added, made true where it can be: a setting and a command are one row
+each, a path is known where it must be, and every file that the page names is there.
+
+Prints one line for everything that is wrong and exits 1, or nothing and exits 0.
+"""
+
+import pathlib
+import re
+import sys
+
+SETTINGS = "app/config/config_settings.cc"
+COMMANDS = "app/commands/command_table.cc"
+VALUES = "app/config/config_values.cc"
+ROUTES = "http/routes.cc"
+# Besides the table: names from before, and the checks of settings together.
+MAY_NAME_SETTINGS = {SETTINGS, "app/config/config_older_names.cc", "app/config/config.cc", "app/config/config_yaml.cc"}
+# Words that are something else too: sources of health, a kind of Slurm's steps.
+OTHER_MEANINGS = {"textfile", "state-file", "batch"}
+# No settings: ours, nvidia-smi's, node_exporter's and CMake's.
+OTHER_FLAGS = {"help", "version", "gpu-reset", "collector.textfile.directory", "workflow", "preset"}
+
+
+def sources(src):
+    for path in sorted(src.rglob("*")):
+        if path.suffix in {".cc", ".h", ".inc"}:
+            yield path.relative_to(src).as_posix(), path.read_text(encoding="utf-8")
+
+
+def strings(text):
+    whole = re.sub(r'(?<!\\)"\s*\n\s*"', "", re.sub(r"//.*", "", text))  # what was cut to fit the line
+    return re.findall(r'"((?:[^"\\\n]|\\.)*)"', whole)
+
+
+def setting_names(table):
+    rows = re.findall(r'^ *\{"([a-z.-]+)", G::', table, re.MULTILINE)
+    return {*rows, *("collector." + name for name in re.findall(r'^ *GL_COLLECTOR\("([a-z-]+)"', table, re.MULTILINE))}
+
+
+def check_settings(src):
+    names = setting_names((src / SETTINGS).read_text(encoding="utf-8"))
+    older = set(re.findall(r'\{"([a-z.-]+)", false', (src / "app/config/config_older_names.cc").read_text("utf-8")))
+    if not names:
+        yield f"{SETTINGS}: no settings found"
+    for name, text in sources(src):
+        for string in strings(text):
+            if string in names - OTHER_MEANINGS and name not in MAY_NAME_SETTINGS:
+                yield f"src/{name}: names the setting \"{string}\"; that is for the table, {SETTINGS}"
+            for flag in re.findall(r"(?<![\w-])--([a-z][a-z.-]*[a-z])", string):
+                if flag.removeprefix("no-") not in names | older | OTHER_FLAGS:
+                    yield f"src/{name}: there is no setting --{flag}"
+
+
+def check_commands(src):
+    table = (src / COMMANDS).read_text(encoding="utf-8")
+    functions = set(re.findall(r"\b(\w+)_command\(const Config&", table))
+    rows = re.findall(r'^    \{"(\w+)", "', table, re.MULTILINE)
+    if not rows or set(rows) != functions:
+        yield f"{COMMANDS}: a row for each function and a function for each row: {sorted(functions ^ set(rows))}"
+    for command in sorted(functions):
+        own = f"app/commands/{command}.cc"
+        found = {name for name, text in sources(src) if re.search(rf"\b{command}_command\b", text)}
+        if own not in found:
+            yield f"{COMMANDS}: {command}_command is not in src/{own}"
+        for name in sorted(found - {own, COMMANDS}):
+            yield f"src/{name}: names {command}_command; that is for src/{own} and the table"
+
+
+def check_paths(src):
+    values = (src / VALUES).read_text(encoding="utf-8")
+    taken = set(strings(values[values.index("kTaken"):].split(";")[0]))
+    for path in strings((src / ROUTES).read_text(encoding="utf-8")):
+        if re.fullmatch(r"/[a-z0-9/.-]*", path) and path not in taken:
+            yield f"src/{VALUES}: --metrics-path may be {path}, which {ROUTES} answers"
+
+
+def check_page(root):
+    page = (root / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    for path in re.findall(r"`((?:src|sim|tests|tools|docs)/[\w./*-]*)`", page):
+        if not list(root.glob(path.rstrip("/"))):
+            yield f"ARCHITECTURE.md: there is no {path}"
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent)
+    src = root / "src"
+    complaints = [*check_settings(src), *check_commands(src), *check_paths(src), *check_page(root)]
+    for line in complaints:
+        print(line)
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
