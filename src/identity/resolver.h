@@ -10,26 +10,20 @@
 #include "identity/node_directory.h"
 #include "identity/proc_reader.h"
 #include "identity/process_watch.h"
-#include "model/identity.h"
-#include "model/sample.h"
+#include "model/identity_source.h"
 
 namespace gpuledger::identity {
 
 // Whose is it? Joins the pids of a batch with /proc and with what the directory's sources have learned so far. Never
 // blocks on a network: a source only hands out what it has. Used by the sampler thread alone.
-class Resolver {
+class Resolver final : public IdentitySource {
  public:
   Resolver(ProcReader proc, NodeDirectory directory);
 
-  // The same object as last time when nothing has changed, which is how a crowded node costs next to nothing.
-  std::shared_ptr<const IdentityMap> resolve(const SampleBatch& batch);
-
-  // Between two batches: reads those who are new. The next batch that names one of them has its owner, though it may be
-  // over by then.
-  void meet_early(const std::vector<Pid>& pids, Nanoseconds now);
-
+  std::shared_ptr<const IdentityMap> resolve(const SampleBatch& batch) override;
+  void meet_early(const std::vector<Pid>& pids, Nanoseconds now) override;
   // How /proc and each of the sources are doing.
-  std::vector<SourceHealth> health() const;
+  std::vector<SourceHealth> health() const override;
   // Before the first batch: until every source has answered or failed, or the patience is over. Without it the first
   // cycle of a program that prints one and ends would have no names.
   void wait_for_names(Nanoseconds patience) const;

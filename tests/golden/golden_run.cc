@@ -12,6 +12,7 @@
 #include "app/runtime/pipeline.h"
 #include "base/log.h"
 #include "identity/node_files.h"
+#include "identity/resolver.h"
 #include "sample/nvml/nvml_source.h"
 
 namespace {

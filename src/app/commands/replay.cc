@@ -4,7 +4,6 @@
 #include <map>
 
 #include "app/runtime/wiring.h"
-#include "attribute/books/engine.h"
 #include "base/file.h"
 #include "expose/numbers.h"
 #include "sample/replay/replay_identities.h"
@@ -70,17 +69,21 @@ Result<Ledger> run_replay(const replay::Trace& trace, BookingRules rules,
   rules.retention = Nanoseconds::max();
   rules.owner_retention = Nanoseconds::max();
   rules.most_exited_processes = rules.most_ended_owners = std::numeric_limits<size_t>::max();
-  replay::ReplayIdentities identities(trace);
-  replay::ReplaySource source(trace, rules.sample_interval);
-  attribute::Engine engine(rules, constants);
-  Ledger ledger;
-  while (!source.done()) {
-    const SampleBatch batch = source.sample(true);
-    ledger = engine.advance(batch, identities.resolve(batch));
-    if (const Status balanced = check_balance(ledger, batch.at.steady); !balanced.ok()) return balanced.error();
-    if (after_step) after_step(batch.at.steady, ledger);
+  auto source = std::make_unique<replay::ReplaySource>(trace, rules.sample_interval);
+  const replay::ReplaySource& at = *source;
+  PipelineOptions options;
+  options.process_scan_interval = Nanoseconds(0);
+  options.replayed = true;
+  Pipeline pipeline(std::move(source), std::make_unique<replay::ReplayIdentities>(trace), rules, options, at,
+                    constants);
+  std::shared_ptr<const Cycle> cycle;
+  while (!at.done()) {
+    cycle = pipeline.run_cycle()->cycle;
+    const Nanoseconds t = cycle->batch.at.steady;
+    if (const Status balanced = check_balance(cycle->ledger, t); !balanced.ok()) return balanced.error();
+    if (after_step) after_step(t, cycle->ledger);
   }
-  return ledger;
+  return cycle ? cycle->ledger : Ledger();
 }
 
 std::string write_replay(const Ledger& ledger) {

@@ -32,11 +32,12 @@ std::string textfile_text(const Cycle& cycle, const PipelineOptions& options) {
   return text;
 }
 
-Pipeline::Pipeline(std::unique_ptr<GpuSource> source, std::unique_ptr<identity::Resolver> resolver,
-                   const BookingRules& rules, PipelineOptions options, const Clock& clock)
+Pipeline::Pipeline(std::unique_ptr<GpuSource> source, std::unique_ptr<IdentitySource> resolver,
+                   const BookingRules& rules, PipelineOptions options, const Clock& clock,
+                   const attribute::Constants& constants)
     : source_(std::move(source)),
       resolver_(std::move(resolver)),
-      engine_(rules),
+      engine_(rules, constants),
       options_(std::move(options)),
       shown_(std::make_shared<const expose::ExposeOptions>(options_.expose)),
       clock_(clock) {
@@ -72,7 +73,7 @@ std::shared_ptr<const Snapshot> Pipeline::run_cycle() {
   cycle->identities = resolver_->resolve(cycle->batch);
   cycle->ledger = engine_.advance(cycle->batch, *cycle->identities);
   if (state_keeper_) state_keeper_->keep(engine_.state(), began);
-  cycle->self = read_self_stats();
+  if (!options_.replayed) cycle->self = read_self_stats();
   rescan_wanted_ = cycle->identities->rescan_wanted;
   if (cycle->batch.processes_scanned) last_scan_ = began;
   if (scan && !gpus_folder_.empty()) gpus_expected_ = count_folders(gpus_folder_);
@@ -86,7 +87,7 @@ std::shared_ptr<const Snapshot> Pipeline::run_cycle() {
   if (upstream_) cycle->sources.push_back(upstream_->health());
   // The cycle that is being shown cannot hold its own duration: that is in the next one.
   cycle->cycle_durations = cycle_durations_;
-  log_changes(*cycle);
+  if (!options_.replayed) log_changes(*cycle);
   if (textfile_) post_textfile(*cycle, began);
 
   auto snapshot = std::make_shared<Snapshot>();

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "expose/expose.h"
-#include "identity/resolver.h"
+#include "model/identity_source.h"
 #include "model/snapshot.h"
 #include "sample/gpu_source.h"
 
@@ -22,7 +22,8 @@ struct PipelineOptions {
   expose::ExposeOptions expose;
   Readings readings;
   bool simulated = false;
-  std::string textfile;  // empty: none; change() leaves it as it was
+  bool replayed = false;  // says nothing of this process, and logs nothing
+  std::string textfile;   // empty: none; change() leaves it as it was
   mode_t textfile_mode = 0644;
   bool textfile_dcgm = false;  // what /gpu/metrics shows is in the textfile too
 };
@@ -34,8 +35,8 @@ std::string textfile_text(const Cycle& cycle, const PipelineOptions& options);
 // Used by one thread.
 class Pipeline {
  public:
-  Pipeline(std::unique_ptr<GpuSource> source, std::unique_ptr<identity::Resolver> resolver, const BookingRules& rules,
-           PipelineOptions options, const Clock& clock);
+  Pipeline(std::unique_ptr<GpuSource> source, std::unique_ptr<IdentitySource> resolver, const BookingRules& rules,
+           PipelineOptions options, const Clock& clock, const attribute::Constants& constants = {});
 
   // Before the first cycle: the books go on where the keeper's last ended.
   void keep_state(std::unique_ptr<StateKeeper> keeper, std::string boot_id);
@@ -66,7 +67,7 @@ class Pipeline {
   void show_upstream(const std::shared_ptr<const Cycle>& cycle, Snapshot& snapshot) const;
 
   std::unique_ptr<GpuSource> source_;
-  std::unique_ptr<identity::Resolver> resolver_;
+  std::unique_ptr<IdentitySource> resolver_;
   attribute::Engine engine_;
   PipelineOptions options_;
   std::shared_ptr<const expose::ExposeOptions> shown_;  // options_.expose, shared with the snapshots

@@ -9,6 +9,7 @@
 #include "app/runtime/directory.h"
 #include "app/runtime/exact_time.h"
 #include "base/version.h"
+#include "identity/resolver.h"
 #include "sample/patient_source.h"
 
 namespace gpuledger::app {

@@ -27,19 +27,19 @@ ProcessIdentity ReplayIdentities::identity_of(Pid pid, const Life& life) {
   return identity;
 }
 
-IdentityMap ReplayIdentities::resolve(const SampleBatch& batch) {
-  IdentityMap map;
+std::shared_ptr<const IdentityMap> ReplayIdentities::resolve(const SampleBatch& batch) {
+  auto map = std::make_shared<IdentityMap>();
   for (const DeviceSample& device : batch.devices) {
     for (const ProcessSample& process : device.processes) {
       Life& life = lives_[process.pid];
       // Caught working before the next list shows it: /proc would have had it already.
       if (process.listed || life.last_listed >= batch.at.steady) {
         life.known = true;
-        map.by_pid[process.pid] = identity_of(process.pid, life);
+        map->by_pid[process.pid] = identity_of(process.pid, life);
       } else if (!life.known) {
         ProcessIdentity momentary = identity_of(process.pid, life);
         momentary.key.start_ticks = 0;
-        map.by_pid[process.pid] = std::move(momentary);
+        map->by_pid[process.pid] = std::move(momentary);
       }
     }
   }

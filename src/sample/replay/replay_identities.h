@@ -2,19 +2,18 @@
 
 #include <map>
 
-#include "model/identity.h"
-#include "model/sample.h"
+#include "model/identity_source.h"
 #include "sample/replay/trace.h"
 
 namespace gpuledger::replay {
 
 // Who the pids of a recording are: it has no /proc, so the times at which they were seen stand for it. Behaves as the
 // live resolver: who has left has no entry, unless it was never in a batch before. All belong to the host.
-class ReplayIdentities {
+class ReplayIdentities final : public IdentitySource {
  public:
   explicit ReplayIdentities(const Trace& trace);
 
-  IdentityMap resolve(const SampleBatch& batch);
+  std::shared_ptr<const IdentityMap> resolve(const SampleBatch& batch) override;
 
  private:
   struct Life {

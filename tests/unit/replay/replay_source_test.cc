@@ -244,7 +244,7 @@ TEST(ReplayIdentities, AreAliveWhileListedAndUnknownWhenNeverListed) {
   ReplayIdentities identities(trace);
   ReplaySource source(trace, seconds(1));
   std::vector<IdentityMap> maps;
-  while (!source.done()) maps.push_back(identities.resolve(source.sample(false)));
+  while (!source.done()) maps.push_back(*identities.resolve(source.sample(false)));
   ASSERT_THAT(maps, SizeIs(5));
   EXPECT_TRUE(maps[0].by_pid.empty());
   // 8 works before a list shows it, but is there already: one process from its first moment.

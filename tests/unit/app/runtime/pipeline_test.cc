@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "identity/resolver.h"
 #include "support/proc_tree.h"
 
 namespace gpuledger::app {
