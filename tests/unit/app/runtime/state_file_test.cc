@@ -42,6 +42,16 @@ class StateFile : public ::testing::Test {
   std::string file_;
 };
 
+// The recent file is written in every cycle, so it is never the older one.
+TEST_F(StateFile, OfTwoWithOneNumberTheRecentOneCounts) {
+  attribute::EngineState recent{.number = 7, .devices = {}};
+  recent.devices.emplace_back().uuid = {"GPU-recent"};
+  write(file_, text(7));
+  write(recent_state_path(file_), write_state(recent));
+  ASSERT_EQ(read().state.devices.size(), 1u);
+  EXPECT_EQ(read().state.devices[0].uuid.text, "GPU-recent");
+}
+
 TEST_F(StateFile, NoneIsNoNews) {
   const StateFound found = read();
   EXPECT_TRUE(found.warnings.empty());
