@@ -8,8 +8,8 @@
 #include <tuple>
 
 #include "base/result.h"
-#include "identity/health_cell.h"
 #include "identity/node_directory.h"
+#include "task/health_cell.h"
 
 // What the simulated node has instead of sockets: files with the same answers, read again when they change.
 namespace gpuledger::identity {
@@ -28,7 +28,7 @@ class ViewFile {
  private:
   const std::string path_;
   const Parse parse_;
-  mutable HealthCell health_;
+  mutable task::HealthCell health_;
   mutable std::mutex mutex_;
   using Stamp = std::tuple<uint64_t, int64_t, int64_t, int64_t>;  // inode, size, when it was written
   mutable Stamp last_;

@@ -10,15 +10,15 @@
 
 #include "base/file.h"
 #include "unit/http/temporary_directory.h"
-#include "unit/identity/sources/fake_server.h"
+#include "unit/net/fake_server.h"
 
 namespace gpuledger::app {
 namespace {
 
 using namespace std::chrono_literals;
 using identity::eventually;
-using identity::FakeServer;
 using identity::http_answer;
+using net::FakeServer;
 using ::testing::HasSubstr;
 using Connection = FakeServer::Connection;
 using Request = FakeServer::Request;

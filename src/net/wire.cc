@@ -1,4 +1,4 @@
-#include "identity/sources/wire.h"
+#include "net/wire.h"
 
 #include <netdb.h>
 #include <netinet/in.h>
@@ -9,15 +9,14 @@
 #include <sys/un.h>
 
 #include <cerrno>
-#include <condition_variable>
 #include <cstring>
 #include <mutex>
-#include <thread>
 #include <vector>
 
-#include "identity/sources/tls_client.h"
+#include "net/tls_client.h"
+#include "task/leavable_thread.h"
 
-namespace gpuledger::identity {
+namespace gpuledger::net {
 namespace {
 
 using Deadline = Wire::Deadline;
@@ -65,12 +64,12 @@ Result<std::vector<Address>> read_addresses(const Peer& peer, Deadline deadline,
     std::optional<Result<std::vector<Address>>> answer;
   };
   const auto asked = std::make_shared<Asked>();
-  std::thread([asked, host = peer.host, port = peer.port] {
+  const task::LeavableThread resolver([asked, host = peer.host, port = peer.port] {
     auto answer = look_up(host, port, AI_ADDRCONFIG);
     const std::lock_guard lock(asked->mutex);
     asked->answer = std::move(answer);
     asked->done.raise();
-  }).detach();
+  });
   if (auto waited = wait_for(asked->done.fd(), POLLIN, deadline, interrupt); !waited)
     return Error{waited.error().code, "host name: " + waited.error().message};
   const std::lock_guard lock(asked->mutex);
@@ -231,4 +230,4 @@ Result<size_t> Wire::read(char* to, size_t size, Deadline deadline) {
   }
 }
 
-}  // namespace gpuledger::identity
+}  // namespace gpuledger::net

@@ -1,4 +1,4 @@
-#include "identity/sources/http_client.h"
+#include "net/http_client.h"
 
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/basic_parser.hpp>
@@ -7,10 +7,10 @@
 #include <csignal>
 #include <optional>
 
-#include "identity/sources/inflater.h"
+#include "net/inflater.h"
 
 // The only file here that includes Beast, for it takes long to compile.
-namespace gpuledger::identity {
+namespace gpuledger::net {
 namespace {
 
 namespace beast_http = boost::beast::http;
@@ -199,4 +199,4 @@ Result<HttpReply> HttpClient::get(const HttpRequest& request) const {
   return reply;
 }
 
-}  // namespace gpuledger::identity
+}  // namespace gpuledger::net
