@@ -13,6 +13,12 @@
 
 namespace gpuledger::identity {
 
+using net::chunk;
+using net::chunked_head;
+using net::eventually;
+using net::http_answer;
+using net::kLastChunk;
+
 // An API server on loopback that is told by the test what to say, and a source that asks it and waits for little.
 class ApiServerTest : public ::testing::Test {
  protected:

@@ -17,6 +17,8 @@ namespace gpuledger::identity {
 namespace {
 
 using namespace std::chrono_literals;
+using net::eventually;
+using net::http_answer;
 using ::testing::HasSubstr;
 using Connection = net::FakeServer::Connection;
 using Request = net::FakeServer::Request;

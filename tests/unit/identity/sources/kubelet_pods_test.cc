@@ -13,6 +13,9 @@ namespace gpuledger::identity {
 namespace {
 
 using namespace std::chrono_literals;
+using net::eventually;
+using net::gzipped;
+using net::http_answer;
 using ::testing::HasSubstr;
 using Connection = net::FakeServer::Connection;
 using Request = net::FakeServer::Request;
