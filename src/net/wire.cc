@@ -94,7 +94,7 @@ Result<UniqueFd> connect_to(const Address& address, Deadline deadline, const Int
   int error = 0;
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address.bytes), address.size) != 0) error = errno;
   if (error == EINPROGRESS) {
-    if (auto waited = wait_for(fd.get(), POLLOUT, deadline, interrupt); !waited) return waited.error();
+    GL_TRY_STATUS(wait_for(fd.get(), POLLOUT, deadline, interrupt));
     socklen_t size = sizeof error;
     ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
   }
@@ -115,14 +115,13 @@ Result<UniqueFd> connect_unix(const std::string& path, Deadline deadline, const 
 }
 
 Result<UniqueFd> connect_host(const Peer& peer, Deadline deadline, const Interrupt& interrupt) {
-  auto addresses = read_addresses(peer, deadline, interrupt);
-  if (!addresses) return addresses.error();
+  GL_TRY(addresses, read_addresses(peer, deadline, interrupt));
   Error last{Code::kNotFound, "host name: no address"};
-  for (size_t i = 0; i < addresses->size(); ++i) {
+  for (size_t i = 0; i < addresses.size(); ++i) {
     // An address that swallows everything must leave time for the others.
     const auto now = Interrupt::Clock::now();
-    const auto share = (deadline - now) / static_cast<int64_t>(addresses->size() - i);
-    auto fd = connect_to((*addresses)[i], now + share, interrupt);
+    const auto share = (deadline - now) / static_cast<int64_t>(addresses.size() - i);
+    auto fd = connect_to(addresses[i], now + share, interrupt);
     if (fd) return fd;
     last = fd.error();
     if (interrupt.raised()) break;
@@ -143,12 +142,11 @@ std::string Peer::text() const {
 }
 
 Result<std::unique_ptr<Wire>> Wire::open(const Peer& peer, Deadline deadline, const Interrupt& interrupt) {
-  auto fd = peer.unix_path.empty() ? connect_host(peer, deadline, interrupt)
-                                   : connect_unix(peer.unix_path, deadline, interrupt);
-  if (!fd) return fd.error();
-  std::unique_ptr<Wire> wire(new Wire(std::move(*fd), interrupt));
+  GL_TRY(fd, peer.unix_path.empty() ? connect_host(peer, deadline, interrupt)
+                                    : connect_unix(peer.unix_path, deadline, interrupt));
+  std::unique_ptr<Wire> wire(new Wire(std::move(fd), interrupt));
   if (!peer.tls) return wire;
-  if (auto started = wire->start_tls(peer, deadline); !started) return started.error();
+  GL_TRY_STATUS(wire->start_tls(peer, deadline));
   return wire;
 }
 
@@ -157,9 +155,8 @@ Wire::~Wire() {
 }
 
 Status Wire::start_tls(const Peer& peer, Deadline deadline) {
-  auto context = read_tls_context(peer);
-  if (!context) return context.error();
-  tls_ = SSL_new(context->get());  // keeps the context
+  GL_TRY(context, read_tls_context(peer));
+  tls_ = SSL_new(context.get());  // keeps the context
   if (tls_ == nullptr || SSL_set_fd(tls_, fd_.get()) != 1 || !expect_peer(tls_, peer))
     return Error{Code::kInternal, "OpenSSL: " + openssl_reason()};
   while (true) {
@@ -220,13 +217,13 @@ Result<size_t> Wire::read(char* to, size_t size, Deadline deadline) {
     if (got > 0) return static_cast<size_t>(got);
     if (tls_ != nullptr) {
       if (SSL_get_error(tls_, static_cast<int>(got)) == SSL_ERROR_ZERO_RETURN) return size_t{0};
-      if (auto waited = wait_for_tls(static_cast<int>(got), deadline); !waited) return waited.error();
+      GL_TRY_STATUS(wait_for_tls(static_cast<int>(got), deadline));
       continue;
     }
     if (got == 0) return size_t{0};
     if (errno != EAGAIN && errno != EINTR)
       return Error{Code::kUnavailable, std::string("connection cut: ") + std::strerror(errno)};
-    if (auto waited = wait_for(fd_.get(), POLLIN, deadline, interrupt_); !waited) return waited.error();
+    GL_TRY_STATUS(wait_for(fd_.get(), POLLIN, deadline, interrupt_));
   }
 }
 

@@ -84,10 +84,9 @@ class ApiServerPods::Session {
   Duration not_yet();
 
   Result<net::HttpReply> ask(net::HttpRequest& request, const net::BodySink& sink) {
-    auto token = read_token(options_.account.token_file);
-    if (!token) return token.error();
-    token_ = *token;
-    request.headers = {{"Authorization", "Bearer " + *token}, {"Accept", "application/json"}};
+    GL_TRY(token, read_token(options_.account.token_file));
+    token_ = token;
+    request.headers = {{"Authorization", "Bearer " + token}, {"Accept", "application/json"}};
     request.target.insert(0, "/api/v1/pods?fieldSelector=spec.nodeName%3D" + options_.node_name);
     return client_.get(request, sink);
   }

@@ -86,9 +86,8 @@ void EngineThread::Shared::disconnect() {
 
 Result<View> EngineThread::Shared::look(const ReaderOptions& wanted, const std::set<GpuUuid>& without) {
   if (!connection) {
-    auto opened = Connection::open(library, where, book);
-    if (!opened) return opened.error();
-    connection = std::move(*opened);
+    GL_TRY(opened, Connection::open(library, where, book));
+    connection = std::move(opened);
     reader = std::make_unique<Reader>(*connection, wanted, clock);
   }
   Result<View> view = reader->read(without);
