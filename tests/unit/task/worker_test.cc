@@ -62,6 +62,19 @@ TEST_F(WorkerTest, ATaskIsFreedBeforeItIsIdle) {
   }
 }
 
+TEST_F(WorkerTest, WhatHangsWhileATaskIsFreedHoldsNobodyUp) {
+  hung_ = true;
+  std::shared_ptr<int> owned(new int(1), [gate = gate_](const int* number) {
+    gate->pass();
+    delete number;
+  });
+  worker_.post([owned = std::move(owned)] {});
+  EXPECT_FALSE(worker_.wait(20ms));
+  EXPECT_FALSE(worker_.idle());
+  let_go();
+  EXPECT_TRUE(worker_.wait(10s));
+}
+
 TEST_F(WorkerTest, ACallThatHangsIsWaitedForNoLongerThanAsked) {
   hang();
   post(1);
@@ -90,9 +103,12 @@ TEST_F(WorkerTest, EndDoesWhatWaitsAndTakesNothingMore) {
 }
 
 TEST_F(WorkerTest, AnIdleOneEndsWhateverThePatience) {
-  post(0);
-  ASSERT_TRUE(worker_.wait(10s));
-  EXPECT_TRUE(worker_.end(0s));
+  for (int i = 0; i < 100; ++i) {
+    Worker worker;
+    worker.post([seen = seen_] { seen->push_back(1); });
+    ASSERT_TRUE(worker.wait(10s));
+    ASSERT_TRUE(worker.end(0s));
+  }
 }
 
 TEST_F(WorkerTest, ThatHangsIsLeftAndDoesTheRestLater) {
