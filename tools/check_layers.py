@@ -12,12 +12,14 @@ import sys
 ALLOWED = {
     "base": set(),
     "model": {"base"},
-    "sample": {"base", "model"},
-    "identity": {"base", "model"},
+    "task": {"base", "model"},
+    "net": {"base", "task"},
+    "sample": {"base", "model", "task"},
+    "identity": {"base", "model", "task", "net"},
     "attribute": {"base", "model"},
     "expose": {"base", "model"},
-    "http": {"base", "model"},
-    "app": {"base", "model", "sample", "identity", "attribute", "expose", "http"},
+    "http": {"base", "model", "task"},
+    "app": {"base", "model", "task", "net", "sample", "identity", "attribute", "expose", "http"},
 }
 # The same for the rooms of app/. Whatever is in none, as main, may include all.
 ALLOWED_IN_APP = {

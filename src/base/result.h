@@ -81,4 +81,14 @@ inline Status ok_status() {
   return Nothing{};
 }
 
+// `name` is the value, or the function returns the error: GL_TRY(text, read_file(path, kLargest));
+#define GL_TRY(name, ...)                                \
+  auto name##_result = (__VA_ARGS__);                    \
+  if (!name##_result.ok()) return name##_result.error(); \
+  auto name = *std::move(name##_result)
+
+// The same where the value does not matter.
+#define GL_TRY_STATUS(...) \
+  if (auto gl_status = (__VA_ARGS__); !gl_status.ok()) return gl_status.error()
+
 }  // namespace gpuledger

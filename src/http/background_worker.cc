@@ -25,20 +25,17 @@ struct BackgroundWorker::Shared {
 
   std::mutex mutex;
   std::condition_variable wake;
-  std::condition_variable ended_changed;
   FairQueue<Job> queue;
   bool stopping = false;
-  bool ended = false;
 };
 
 BackgroundWorker::BackgroundWorker(Nanoseconds interval, std::function<void()> tick, size_t max_queue,
                                    size_t max_per_peer)
-    : shared_(std::make_shared<Shared>(max_queue, max_per_peer)) {
-  thread_ = std::thread([shared = shared_, interval, tick = std::move(tick)] {
-    set_up_thread("http-slow");
-    run(*shared, interval, tick);
-  });
-}
+    : shared_(std::make_shared<Shared>(max_queue, max_per_peer)),
+      thread_([shared = shared_, interval, tick = std::move(tick)] {
+        set_up_thread("http-slow");
+        run(*shared, interval, tick);
+      }) {}
 
 BackgroundWorker::~BackgroundWorker() {
   stop();
@@ -52,18 +49,13 @@ bool BackgroundWorker::submit(const std::string& peer, std::function<bool()> wor
 }
 
 void BackgroundWorker::stop() {
-  if (!thread_.joinable()) return;
   std::unique_lock lock(shared_->mutex);
   shared_->stopping = true;
   shared_->queue.clear();
   shared_->wake.notify_one();
-  const bool ended = shared_->ended_changed.wait_for(lock, kStopPatience, [&] { return shared_->ended; });
   lock.unlock();
-  // bcrypt cannot be interrupted, and a costly hash takes seconds. The thread owns all it touches.
-  if (ended)
-    thread_.join();
-  else
-    thread_.detach();
+  // bcrypt cannot be interrupted, and a costly hash takes seconds.
+  (void)thread_.end(kStopPatience);
 }
 
 void BackgroundWorker::run(Shared& shared, Nanoseconds interval, const std::function<void()>& tick) {
@@ -92,8 +84,6 @@ void BackgroundWorker::run(Shared& shared, Nanoseconds interval, const std::func
     lock.lock();
     if (!shared.stopping) job->done(result);
   }
-  shared.ended = true;
-  shared.ended_changed.notify_all();
 }
 
 }  // namespace gpuledger::http

@@ -3,9 +3,9 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "base/clock.h"
+#include "task/leavable_thread.h"
 
 namespace gpuledger::http {
 
@@ -29,7 +29,7 @@ class BackgroundWorker {
   static void run(Shared& shared, Nanoseconds interval, const std::function<void()>& tick);
 
   std::shared_ptr<Shared> shared_;
-  std::thread thread_;
+  task::LeavableThread thread_;
 };
 
 }  // namespace gpuledger::http

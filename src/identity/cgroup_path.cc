@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/quote.h"
+#include "base/text.h"
 #include "identity/cgroup_segment.h"
 
 namespace gpuledger::identity {
@@ -309,9 +310,7 @@ void each_line(std::string_view text, See see) {
     text = text.substr(0, text.rfind('\n') + 1);  // what is left of a cut line proves nothing
   }
   while (!text.empty()) {
-    const std::string_view raw = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), raw.size() + 1));
-    if (const auto line = parse_line(raw)) see(*line);
+    if (const auto line = parse_line(take_until(text, '\n'))) see(*line);
   }
 }
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <charconv>
 
+#include "base/text.h"
+
 namespace gpuledger::identity {
 namespace {
 
@@ -213,12 +215,10 @@ std::vector<std::vector<std::string>> parse_hami_allocation(std::string_view ann
   size_t devices = 0;
   // ";" ends a container, ":" a device, "," its fields. Only the first field matters.
   while (!annotation.empty() && containers.size() < kMostDevices) {
-    std::string_view rest = annotation.substr(0, annotation.find(';'));
-    annotation.remove_prefix(std::min(annotation.size(), rest.size() + 1));
+    std::string_view rest = take_until(annotation, ';');
     std::vector<std::string>& uuids = containers.emplace_back();
     while (!rest.empty() && devices < kMostDevices) {
-      const std::string_view device = rest.substr(0, rest.find(':'));
-      rest.remove_prefix(std::min(rest.size(), device.size() + 1));
+      const std::string_view device = take_until(rest, ':');
       // With dynamic MIG the template and position follow in brackets.
       const DeviceRef ref = parse_device_id(device.substr(0, device.find_first_of(",[")));
       if (ref.kind != Kind::kUuid && ref.kind != Kind::kMigUuid) continue;

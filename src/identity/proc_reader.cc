@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/quote.h"
+#include "base/text.h"
 
 namespace gpuledger::identity {
 namespace {
@@ -149,9 +150,8 @@ ProcView ProcReader::read_view() const {
 }
 
 Result<uint64_t> ProcReader::read_start_ticks(Pid pid) const {
-  const auto stat = read_file(path(pid, "stat"), kLargestProcFile);
-  if (!stat.ok()) return stat.error();
-  return parse_start_ticks(*stat);
+  GL_TRY(stat, read_file(path(pid, "stat"), kLargestProcFile));
+  return parse_start_ticks(stat);
 }
 
 std::optional<ProcReader::Stamp> ProcReader::read_stamp(Pid pid) const {
@@ -162,10 +162,9 @@ std::optional<ProcReader::Stamp> ProcReader::read_stamp(Pid pid) const {
 }
 
 Result<std::string> ProcReader::read_name(Pid pid) const {
-  auto comm = read_file(path(pid, "comm"), kLargestProcFile);
-  if (!comm.ok()) return comm.error();
-  if (comm->ends_with('\n')) comm->pop_back();
-  return clean_name(*comm);
+  GL_TRY(comm, read_file(path(pid, "comm"), kLargestProcFile));
+  if (comm.ends_with('\n')) comm.pop_back();
+  return clean_name(comm);
 }
 
 std::string ProcReader::read_uid(Pid pid) const {
@@ -189,9 +188,9 @@ std::optional<uint32_t> ProcReader::read_slurm_job(const std::string& cgroup_roo
   std::string_view rest = *pids;
   constexpr int kMostTries = 16;  // slurmstepd is alone there but for a moment at the start
   for (int i = 0; i < kMostTries && !rest.empty(); ++i) {
+    const std::string_view line = take_until(rest, '\n');
     Pid pid = 0;
-    std::from_chars(rest.data(), rest.data() + rest.size(), pid);
-    rest.remove_prefix(std::min(rest.size(), rest.substr(0, rest.find('\n')).size() + 1));
+    std::from_chars(line.data(), line.data() + line.size(), pid);
     if (pid == 0) continue;  // not in this program's pid namespace
     const auto cmdline = read_file(path(pid, "cmdline"), kLargestProcFile);
     const auto job = cmdline.ok() ? parse_slurmstepd_title(*cmdline) : std::nullopt;

@@ -189,7 +189,7 @@ Result<Resolver::Known> Resolver::read_process(Pid pid) {
     const auto name = proc_.read_name(pid);
     if (!name.ok() && name.error().code != Code::kNotFound) return failed(name.error());
     Known known;
-    if (const Status home = read_home(pid, known); !home.ok()) return home.error();
+    GL_TRY_STATUS(read_home(pid, known));
     const auto after = proc_.read_start_ticks(pid);
     if (!after.ok()) return failed(after.error());
     if (*before != *after) continue;

@@ -1,8 +1,6 @@
 #include "sample/patient_source.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <deque>
 #include <mutex>
 #include <utility>
 
@@ -26,71 +24,30 @@ struct PatientSource::Shared {
   std::unique_ptr<GpuSource> inner;  // the thread's own
 
   std::mutex mutex;
-  std::condition_variable changed;
-  // Under the mutex.
-  std::deque<std::function<void(GpuSource&)>> tasks;
-  bool busy = false;
-  bool stop = false;
-  bool ended = false;
-  std::vector<std::pair<GpuUuid, uint64_t>> late_xids;  // of batches nobody waited for any more
-
-  bool idle() const { return !busy && tasks.empty(); }
+  std::vector<std::pair<GpuUuid, uint64_t>> late_xids;  // under the mutex: of batches nobody waited for any more
 };
 
 PatientSource::PatientSource(const Make& make, std::string name, Nanoseconds sample_interval, const Clock& clock)
     : shared_(std::make_shared<Shared>(clock)), patience_(patience_for(sample_interval)), clock_(clock) {
   health_.source = std::move(name);
   shared_->inner = make(shared_->clock);
-  thread_ = std::thread([shared = shared_] { run(shared); });
 }
 
 PatientSource::~PatientSource() {
-  std::unique_lock lock(shared_->mutex);
-  shared_->stop = true;
-  shared_->changed.notify_all();
+  worker_.drop_waiting();
+  worker_.post([shared = shared_] { shared->inner.reset(); });
   // Closing the driver takes a moment; a call that hangs is left to itself.
-  const bool ended =
-      shared_->changed.wait_for(lock, hanging_ ? Nanoseconds(0) : patience_, [this] { return shared_->ended; });
-  lock.unlock();
-  if (ended) {
-    thread_.join();
-  } else {
-    shared_->clock.give_back();
-    thread_.detach();
-  }
-}
-
-void PatientSource::run(const std::shared_ptr<Shared>& shared) {
-  std::unique_lock lock(shared->mutex);
-  for (;;) {
-    shared->changed.wait(lock, [&] { return shared->stop || !shared->tasks.empty(); });
-    if (shared->stop) break;
-    const auto task = std::move(shared->tasks.front());
-    shared->tasks.pop_front();
-    shared->busy = true;
-    lock.unlock();
-    task(*shared->inner);
-    lock.lock();
-    shared->busy = false;
-    shared->changed.notify_all();
-  }
-  lock.unlock();
-  shared->inner.reset();
-  lock.lock();
-  shared->ended = true;
-  shared->changed.notify_all();
+  (void)worker_.end(hanging_ ? Nanoseconds(0) : patience_);
+  shared_->clock.give_back();
 }
 
 void PatientSource::post(std::function<void(GpuSource&)> task) {
-  const std::lock_guard lock(shared_->mutex);
-  shared_->tasks.push_back(std::move(task));
-  shared_->changed.notify_all();
+  worker_.post([shared = shared_, task = std::move(task)] { task(*shared->inner); });
 }
 
 bool PatientSource::attempt(std::function<void(GpuSource&)> task, Nanoseconds patience) {
   post(std::move(task));
-  std::unique_lock lock(shared_->mutex);
-  const bool done = shared_->changed.wait_for(lock, patience, [this] { return shared_->idle(); });
+  const bool done = worker_.wait(patience);
   if (!done && !std::exchange(hanging_, true)) ++hangs_;
   return done;
 }
@@ -108,11 +65,8 @@ SampleBatch PatientSource::without_answer() {
 }
 
 SampleBatch PatientSource::sample(bool scan_processes) {
-  {
-    const std::lock_guard lock(shared_->mutex);
-    if (hanging_ && !shared_->idle()) return without_answer();
-    hanging_ = false;
-  }
+  if (hanging_ && !worker_.idle()) return without_answer();
+  hanging_ = false;
   const auto answer = std::make_shared<SampleBatch>();
   const auto given_up = std::make_shared<bool>(false);  // under the mutex
   const auto task = [answer, given_up, shared = shared_.get(), scan_processes](GpuSource& inner) {
@@ -148,10 +102,7 @@ SampleBatch PatientSource::sample(bool scan_processes) {
 }
 
 std::vector<Pid> PatientSource::glance() {
-  {
-    const std::lock_guard lock(shared_->mutex);
-    if (!shared_->idle()) return {};
-  }
+  if (!worker_.idle()) return {};
   const auto there = std::make_shared<std::vector<Pid>>();
   const auto task = [there](GpuSource& inner) { *there = inner.glance(); };
   return attempt(task, patience_) ? std::move(*there) : std::vector<Pid>();

@@ -3,10 +3,10 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "base/clock.h"
 #include "sample/gpu_source.h"
+#include "task/worker.h"
 
 namespace gpuledger {
 
@@ -33,7 +33,6 @@ class PatientSource final : public GpuSource {
 
  private:
   struct Shared;
-  static void run(const std::shared_ptr<Shared>& shared);
   // Not waited for; runs before anything that is asked later.
   void post(std::function<void(GpuSource&)> task);
   SampleBatch without_answer();
@@ -46,7 +45,7 @@ class PatientSource final : public GpuSource {
   std::map<std::string, DurationHistogram> durations_;
   uint64_t hangs_ = 0;
   bool hanging_ = false;
-  std::thread thread_;
+  task::Worker worker_;
 };
 
 }  // namespace gpuledger

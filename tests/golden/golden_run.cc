@@ -10,8 +10,8 @@
 #include <sstream>
 
 #include "app/runtime/pipeline.h"
+#include "app/runtime/sim_node_files.h"
 #include "base/log.h"
-#include "identity/node_files.h"
 #include "identity/resolver.h"
 #include "sample/nvml/nvml_source.h"
 
@@ -75,9 +75,9 @@ Result<std::string> run(const std::string& library, int seconds, const std::stri
   auto source = nvml::make_nvml_source(source_options, clock);
   if (const auto probe = source->probe(); !probe.ok()) return probe.error();
   identity::NodeDirectory directory;
-  directory.pods = std::make_unique<identity::PodFile>(root + "/kubelet/pods.json", identity::PodLabelList{"app"});
-  directory.allocations = std::make_unique<identity::AllocationFile>(root + "/kubelet/pod-resources.json");
-  directory.containers.push_back(std::make_unique<identity::ContainerFile>(root + "/docker/containers.json"));
+  directory.pods = std::make_unique<app::PodFile>(root + "/kubelet/pods.json", identity::PodLabelList{"app"});
+  directory.allocations = std::make_unique<app::AllocationFile>(root + "/kubelet/pod-resources.json");
+  directory.containers.push_back(std::make_unique<app::ContainerFile>(root + "/docker/containers.json"));
   auto resolver = std::make_unique<identity::Resolver>(identity::ProcReader(root + "/proc"), std::move(directory));
   app::PipelineOptions options;
   options.simulated = true;

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <utility>
 
+#include "app/runtime/sim_node_files.h"
 #include "base/listen_address.h"
 #include "identity/auto_pods.h"
-#include "identity/node_files.h"
 #include "identity/sources/apiserver.h"
 #include "identity/sources/cri.h"
 #include "identity/sources/docker_names.h"
@@ -38,10 +38,10 @@ bool in_cluster() {
 NodeDirectory simulated_directory(const Config& config, const SimNode& sim) {
   NodeDirectory directory;
   if (config.kubernetes.value_or(true)) {
-    directory.pods = std::make_unique<identity::PodFile>(sim.pod_list(), config.pod_labels);
-    directory.allocations = std::make_unique<identity::AllocationFile>(sim.pod_resources());
+    directory.pods = std::make_unique<PodFile>(sim.pod_list(), config.pod_labels);
+    directory.allocations = std::make_unique<AllocationFile>(sim.pod_resources());
   }
-  directory.containers.push_back(std::make_unique<identity::ContainerFile>(sim.docker_list()));
+  directory.containers.push_back(std::make_unique<ContainerFile>(sim.docker_list()));
   return directory;
 }
 

@@ -4,11 +4,11 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <thread>
 
 #include "base/clock.h"
 #include "base/result.h"
 #include "model/sample.h"
+#include "task/worker.h"
 
 namespace gpuledger::app {
 
@@ -41,11 +41,10 @@ class FileWriter {
 
  private:
   struct Shared;
-  static void run(Shared& shared);
-  bool end(bool remove, Nanoseconds patience);
+  static void write_pending(Shared& shared);
 
   std::shared_ptr<Shared> shared_;
-  std::thread thread_;
+  task::Worker worker_;
 };
 
 }  // namespace gpuledger::app

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/file.h"
-#include "identity/sources/http_client.h"
 #include "identity/sources/service_account.h"
+#include "net/http_client.h"
 
 namespace gpuledger::app {
 namespace {
@@ -54,7 +54,7 @@ bool Upstream::wait(Nanoseconds patience) const {
   return looked_.wait_for(lock, patience, [this] { return has_looked_; });
 }
 
-identity::PollThread::Next Upstream::look(const std::stop_token& stop) {
+task::PollThread::Next Upstream::look(const std::stop_token& stop) {
   code_.clear();
   const Status done = options_.url ? read_url(stop) : read_file_again();
   if (stop.stop_requested()) return {options_.after_failure};
@@ -71,18 +71,18 @@ identity::PollThread::Next Upstream::look(const std::stop_token& stop) {
 
 Status Upstream::read_url(const std::stop_token& stop) {
   const HttpUrl& url = *options_.url;
-  identity::Peer peer{"", url.host, url.port, std::nullopt};
-  if (url.tls) peer.tls = identity::TlsTrust{system_authorities(), false};
-  identity::HttpRequest request;
+  net::Peer peer{"", url.host, url.port, std::nullopt};
+  if (url.tls) peer.tls = net::TlsTrust{system_authorities(), false};
+  net::HttpRequest request;
   request.target = url.target;
   request.headers = {{"Accept", "text/plain;version=0.0.4"}};
   request.accept_gzip = true;
   request.connect_within = request.head_within = request.longest_silence = request.whole_within =
       options_.answer_within;
   request.largest_body = expose::kLargestUpstream;
-  const identity::Interrupt interrupt(stop);
+  const net::Interrupt interrupt(stop);
   const Nanoseconds asked = clock_.now().steady;
-  auto reply = identity::HttpClient(std::move(peer), identity::user_agent(), interrupt).get(request);
+  auto reply = net::HttpClient(std::move(peer), identity::user_agent(), interrupt).get(request);
   if (!reply) return Error{reply.error().code, reply.error().message + "; is it running?"};
   if (reply->status != 200) {
     code_ = "http_" + std::to_string(reply->status);

@@ -11,8 +11,8 @@
 #include "base/http_url.h"
 #include "base/result.h"
 #include "expose/upstream_parse.h"
-#include "identity/sources/poll_thread.h"
 #include "model/sample.h"
+#include "task/poll_thread.h"
 
 namespace gpuledger::app {
 
@@ -48,7 +48,7 @@ class Upstream {
     friend bool operator==(const FileState&, const FileState&) = default;
   };
 
-  identity::PollThread::Next look(const std::stop_token& stop);
+  task::PollThread::Next look(const std::stop_token& stop);
   Status read_url(const std::stop_token& stop);
   Status read_file_again();
   Result<FileState> read_state() const;
@@ -65,8 +65,8 @@ class Upstream {
   bool has_looked_ = false;
   SourceHealth health_;
   std::shared_ptr<const expose::UpstreamText> text_;
-  Nanoseconds as_of_{0};         // steady
-  identity::PollThread thread_;  // last: it uses the others
+  Nanoseconds as_of_{0};     // steady
+  task::PollThread thread_;  // last: it uses the others
 };
 
 }  // namespace gpuledger::app

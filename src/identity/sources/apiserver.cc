@@ -7,9 +7,9 @@
 #include <random>
 #include <utility>
 
-#include "identity/sources/http_client.h"
 #include "identity/sources/pod_list_stream.h"
 #include "identity/sources/watch_event.h"
+#include "net/http_client.h"
 
 namespace gpuledger::identity {
 namespace {
@@ -20,10 +20,10 @@ constexpr Duration kAtOnce{0};
 constexpr auto kLongestRetryAfter = std::chrono::minutes(5);
 constexpr size_t kLongestVersion = 128;
 
-Peer peer_of(const ApiServerOptions& options) {
+net::Peer peer_of(const ApiServerOptions& options) {
   std::string host = options.host;
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
-  return {"", std::move(host), options.port, TlsTrust{options.account.ca_file, false}};
+  return {"", std::move(host), options.port, net::TlsTrust{options.account.ca_file, false}};
 }
 
 // A version is whatever the server says; most of all it must not become another parameter.
@@ -79,15 +79,14 @@ class ApiServerPods::Session {
   Duration watch();
   void take(std::string_view event);
   void publish();
-  Duration refused(const ApiStatus& status, const HttpReply* reply);
+  Duration refused(const ApiStatus& status, const net::HttpReply* reply);
   Duration rejected_token();
   Duration not_yet();
 
-  Result<HttpReply> ask(HttpRequest& request, const BodySink& sink) {
-    auto token = read_token(options_.account.token_file);
-    if (!token) return token.error();
-    token_ = *token;
-    request.headers = {{"Authorization", "Bearer " + *token}, {"Accept", "application/json"}};
+  Result<net::HttpReply> ask(net::HttpRequest& request, const net::BodySink& sink) {
+    GL_TRY(token, read_token(options_.account.token_file));
+    token_ = token;
+    request.headers = {{"Authorization", "Bearer " + token}, {"Accept", "application/json"}};
     request.target.insert(0, "/api/v1/pods?fieldSelector=spec.nodeName%3D" + options_.node_name);
     return client_.get(request, sink);
   }
@@ -112,9 +111,9 @@ class ApiServerPods::Session {
 
   ApiServerPods& owner_;
   const ApiServerOptions& options_;
-  const Interrupt interrupt_;
-  const HttpClient client_;
-  Backoff backoff_;
+  const net::Interrupt interrupt_;
+  const net::HttpClient client_;
+  net::Backoff backoff_;
   std::minstd_rand random_{std::random_device{}()};
 
   std::string token_;    // of the last request
@@ -130,7 +129,7 @@ class ApiServerPods::Session {
 };
 
 Duration ApiServerPods::Session::list() {
-  HttpRequest request;
+  net::HttpRequest request;
   // Version 0: whatever the server has in memory. Without it, old servers read all pods of the cluster from etcd.
   if (list_from_cache_) request.target = "&resourceVersion=0&resourceVersionMatch=NotOlderThan";
   request.accept_gzip = true;
@@ -166,7 +165,7 @@ Duration ApiServerPods::Session::list() {
 Duration ApiServerPods::Session::watch() {
   const auto seconds =
       std::chrono::duration_cast<std::chrono::seconds>(random_between(options_.watch_shortest, options_.watch_longest));
-  HttpRequest request;
+  net::HttpRequest request;
   request.target = "&watch=1&allowWatchBookmarks=true&resourceVersion=" + percent_encoded(version_) +
                    "&timeoutSeconds=" + std::to_string(std::max<int64_t>(seconds.count(), 1));
   request.connect_within = request.head_within = options_.answer_within;
@@ -240,7 +239,7 @@ void ApiServerPods::Session::publish() {
   dirty_ = false;
 }
 
-Duration ApiServerPods::Session::refused(const ApiStatus& status, const HttpReply* reply) {
+Duration ApiServerPods::Session::refused(const ApiStatus& status, const net::HttpReply* reply) {
   const std::string said = status.message.empty() ? "" : "; it says " + status.message;
   const std::string code = "http_" + std::to_string(status.code);
   if (status.expired()) {

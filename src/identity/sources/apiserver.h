@@ -6,11 +6,11 @@
 #include <thread>
 
 #include "base/result.h"
-#include "identity/health_cell.h"
 #include "identity/pod_source.h"
 #include "identity/pod_store.h"
-#include "identity/sources/backoff.h"
 #include "identity/sources/service_account.h"
+#include "net/backoff.h"
+#include "task/health_cell.h"
 
 namespace gpuledger::identity {
 
@@ -25,7 +25,7 @@ struct ApiServerOptions {
 
   // At most; each node draws its own, so that a rollout does not ask for all nodes at once.
   Duration start_delay = std::chrono::seconds(0);
-  Backoff::Pace backoff;
+  net::Backoff::Pace backoff;
   Duration after_refusal = std::chrono::seconds(60);      // 403: somebody has to change the rights first
   Duration too_new_wait = std::chrono::seconds(1);        // this server has not seen that version yet
   Duration relist_gap = std::chrono::seconds(10);         // two lists in less: back off
@@ -55,7 +55,7 @@ class ApiServerPods final : public PodSource {
   explicit ApiServerPods(ApiServerOptions options);
 
   const ApiServerOptions options_;
-  HealthCell health_{"apiserver"};
+  task::HealthCell health_{"apiserver"};
   PodStore store_;
   std::jthread thread_;  // last: it uses the others
 };

@@ -37,7 +37,7 @@ void CriPods::choose_socket() {
   }
 }
 
-PollThread::Next CriPods::look(const std::stop_token& stop) {
+task::PollThread::Next CriPods::look(const std::stop_token& stop) {
   if (!client_) choose_socket();
   std::vector<Pod> pods;
   const GrpcOutcome outcome = client_ ? read_pods(pods, stop) : GrpcOutcome{"no_socket", {}};

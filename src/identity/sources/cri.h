@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "identity/health_cell.h"
 #include "identity/pod_source.h"
 #include "identity/pod_store.h"
-#include "identity/sources/backoff.h"
 #include "identity/sources/grpc_client.h"
-#include "identity/sources/poll_thread.h"
+#include "net/backoff.h"
+#include "task/health_cell.h"
+#include "task/poll_thread.h"
 
 namespace gpuledger::identity {
 
@@ -36,20 +36,20 @@ class CriPods final : public PodSource {
   void look_again() override { thread_.ask(); }
 
  private:
-  PollThread::Next look(const std::stop_token& stop);
+  task::PollThread::Next look(const std::stop_token& stop);
   GrpcOutcome read_pods(std::vector<Pod>& pods, const std::stop_token& stop);
   void choose_socket();
 
   const Options options_;
-  HealthCell health_{"cri"};
+  task::HealthCell health_{"cri"};
   PodStore store_;
 
   // The thread's own.
   std::unique_ptr<GrpcClient> client_;
   size_t next_socket_ = 0;
-  Backoff backoff_;
+  net::Backoff backoff_;
 
-  PollThread thread_;  // last: it uses the others
+  task::PollThread thread_;  // last: it uses the others
 };
 
 }  // namespace gpuledger::identity

@@ -7,15 +7,15 @@
 #include <utility>
 
 #include "identity/pod_json.h"
-#include "identity/sources/http_client.h"
 #include "identity/sources/json_stream.h"
 #include "identity/sources/service_account.h"
+#include "net/http_client.h"
 
 namespace gpuledger::identity {
 namespace {
 
 using Json = nlohmann::json;
-using Time = Interrupt::Clock::time_point;
+using Time = net::Interrupt::Clock::time_point;
 constexpr uint64_t kLargestList = 16 << 20;
 constexpr size_t kMostContainers = 10'000;
 constexpr size_t kLongestId = 128;
@@ -66,24 +66,24 @@ std::string DockerNames::user() const {
   return user_;
 }
 
-PollThread::Next DockerNames::look(const std::stop_token& stop) {
-  const Peer peer{options_.socket, "", 0, std::nullopt};
+task::PollThread::Next DockerNames::look(const std::stop_token& stop) {
+  const net::Peer peer{options_.socket, "", 0, std::nullopt};
   const auto failed = [&](const Error& error) {
     health_.fails(code_name(error.code),
                   options_.runtime + " " + peer.text() + ": " + error.message + advice(error.code));
-    return PollThread::Next{options_.period};
+    return task::PollThread::Next{options_.period};
   };
-  HttpRequest request;
+  net::HttpRequest request;
   // Without a version the daemon speaks its own; ids and names have been the same in all of them.
   request.target = "/containers/json?all=1";
   request.connect_within = request.head_within = request.longest_silence = request.whole_within =
       options_.answer_within;
   request.largest_body = kLargestList;
-  const Interrupt interrupt(stop);
-  const Time now = Interrupt::Clock::now();
+  const net::Interrupt interrupt(stop);
+  const Time now = net::Interrupt::Clock::now();
   JsonStream list(JsonStream::Shape::kArray, [&](std::string_view container) { add(container, now); });
   Status fed = ok_status();
-  auto reply = HttpClient(peer, user_agent(), interrupt).get(request, [&](std::string_view bytes) {
+  auto reply = net::HttpClient(peer, user_agent(), interrupt).get(request, [&](std::string_view bytes) {
     fed = list.feed(bytes);
     return fed.ok();
   });

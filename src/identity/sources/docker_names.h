@@ -8,8 +8,8 @@
 #include <unordered_map>
 
 #include "identity/container_source.h"
-#include "identity/health_cell.h"
-#include "identity/sources/poll_thread.h"
+#include "task/health_cell.h"
+#include "task/poll_thread.h"
 
 namespace gpuledger::identity {
 
@@ -53,17 +53,17 @@ class DockerNames final : public ContainerSource {
     std::string name;
     std::chrono::steady_clock::time_point seen;
   };
-  PollThread::Next look(const std::stop_token& stop);
+  task::PollThread::Next look(const std::stop_token& stop);
   void add(std::string_view container, std::chrono::steady_clock::time_point now);
   void publish(std::chrono::steady_clock::time_point now, std::optional<uint32_t> user);
 
   const DockerOptions options_;
-  HealthCell health_;
+  task::HealthCell health_;
   std::unordered_map<std::string, Known> known_;  // the thread's own
   mutable std::mutex mutex_;
   std::shared_ptr<const ContainerNames> view_;
   std::string user_;
-  PollThread thread_;  // last: it uses the others
+  task::PollThread thread_;  // last: it uses the others
 };
 
 }  // namespace gpuledger::identity

@@ -42,20 +42,12 @@ Status JsonStream::feed(std::string_view bytes) {
       begin = i;
     }
     if (!in_object_) {
-      if (auto done = outside(c); !done) return done;
+      GL_TRY_STATUS(outside(c));
       continue;
     }
     if (in_string_) {
-      if (escaped_) {
-        escaped_ = false;
-      } else if (c == '\\') {
-        escaped_ = true;
-      } else if (c == '"') {
-        in_string_ = false;
-      }
-      continue;
-    }
-    if (c == '"') {
+      (void)is_text(c);
+    } else if (c == '"') {
       in_string_ = true;
     } else if (c == '{' || c == '[') {
       dropping_ = ++depth_ - home_ > kDeepest || dropping_;
@@ -102,6 +94,13 @@ Status JsonStream::outside(char c) {
   return structure(c);
 }
 
+bool JsonStream::is_text(char c) {
+  if (std::exchange(escaped_, false)) return false;
+  escaped_ = c == '\\';
+  in_string_ = c != '"';
+  return in_string_ && !escaped_;
+}
+
 Status JsonStream::structure(char c) {
   const char* const shape = "an object with items";
   if (in_items_ && c != ']') return c == ',' || is_space(c) ? ok_status() : unexpected(shape);
@@ -109,15 +108,7 @@ Status JsonStream::structure(char c) {
   if (envelope_.size() >= kLongestEnvelope) return Error{Code::kMalformed, "too much around the items of a list"};
   envelope_ += c;
   if (in_string_) {
-    if (escaped_) {
-      escaped_ = false;
-    } else if (c == '\\') {
-      escaped_ = true;
-    } else if (c == '"') {
-      in_string_ = false;
-    } else if (depth_ == 1 && last_string_.size() < kLongestKey) {
-      last_string_ += c;
-    }
+    if (is_text(c) && depth_ == 1 && last_string_.size() < kLongestKey) last_string_ += c;
   } else if (c == '"') {
     in_string_ = true;
     if (depth_ == 1) last_string_.clear();

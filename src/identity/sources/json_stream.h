@@ -38,6 +38,7 @@ class JsonStream {
   bool opens_object(char c) const;
   Status outside(char c);
   Status structure(char c);
+  bool is_text(char c);  // of a byte in a string: no escape, and not its end
   void end_object();
 
   const Shape shape_;

@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <utility>
 
-#include "identity/sources/http_client.h"
 #include "identity/sources/pod_list_stream.h"
+#include "net/http_client.h"
 
 namespace gpuledger::identity {
 namespace {
@@ -27,26 +27,26 @@ std::string KubeletOptions::default_host() {
 KubeletPods::KubeletPods(KubeletOptions options)
     : options_(std::move(options)),
       peer_{"", without_brackets(options_.host), options_.port,
-            TlsTrust{options_.account.ca_file, options_.skip_verify}},
+            net::TlsTrust{options_.account.ca_file, options_.skip_verify}},
       thread_([this](const std::stop_token& stop) { return look(stop); }) {}
 
-PollThread::Next KubeletPods::look(const std::stop_token& stop) {
+task::PollThread::Next KubeletPods::look(const std::stop_token& stop) {
   const auto failed = [&](const Error& error, const char* advice = "") {
     health_.fails(code_name(error.code), "kubelet " + peer_.text() + ": " + error.message + advice);
-    return PollThread::Next{options_.period};
+    return task::PollThread::Next{options_.period};
   };
   auto token = read_token(options_.account.token_file);
   if (!token) return failed(token.error(), "; mount the service account's token");
-  HttpRequest request;
+  net::HttpRequest request;
   request.target = "/pods";
   request.headers = {{"Authorization", "Bearer " + *token}, {"Accept", "application/json"}};
   request.accept_gzip = true;
   request.connect_within = request.head_within = request.longest_silence = request.whole_within =
       options_.answer_within;
-  const Interrupt interrupt(stop);
+  const net::Interrupt interrupt(stop);
   PodListStream list(options_.labels, "");
   Status fed = ok_status();
-  auto reply = HttpClient(peer_, user_agent(), interrupt).get(request, [&](std::string_view bytes) {
+  auto reply = net::HttpClient(peer_, user_agent(), interrupt).get(request, [&](std::string_view bytes) {
     fed = list.feed(bytes);
     return fed.ok();
   });
@@ -65,7 +65,7 @@ PollThread::Next KubeletPods::look(const std::stop_token& stop) {
   return {options_.period};
 }
 
-PollThread::Next KubeletPods::refused(unsigned status) {
+task::PollThread::Next KubeletPods::refused(unsigned status) {
   std::string reason = "kubelet " + peer_.text() + " answers " + std::to_string(status);
   if (status == 401) reason += ": it does not accept the token; is webhook authentication on? needs nodes/pods get";
   if (status == 403)

@@ -3,12 +3,12 @@
 #include <chrono>
 #include <string>
 
-#include "identity/health_cell.h"
 #include "identity/pod_source.h"
 #include "identity/pod_store.h"
-#include "identity/sources/poll_thread.h"
 #include "identity/sources/service_account.h"
-#include "identity/sources/wire.h"
+#include "net/wire.h"
+#include "task/health_cell.h"
+#include "task/poll_thread.h"
 
 namespace gpuledger::identity {
 
@@ -39,14 +39,14 @@ class KubeletPods final : public PodSource {
   void look_again() override { thread_.ask(); }
 
  private:
-  PollThread::Next look(const std::stop_token& stop);
-  PollThread::Next refused(unsigned status);
+  task::PollThread::Next look(const std::stop_token& stop);
+  task::PollThread::Next refused(unsigned status);
 
   const KubeletOptions options_;
-  const Peer peer_;
-  HealthCell health_{"kubelet"};
+  const net::Peer peer_;
+  task::HealthCell health_{"kubelet"};
   PodStore store_;
-  PollThread thread_;  // last: it uses the others
+  task::PollThread thread_;  // last: it uses the others
 };
 
 }  // namespace gpuledger::identity

@@ -34,7 +34,7 @@ bool PodResources::is_gpu(const std::string& resource) const {
          std::ranges::find(options_.more_resources, resource) != options_.more_resources.end();
 }
 
-PollThread::Next PodResources::look(const std::stop_token& stop) {
+task::PollThread::Next PodResources::look(const std::stop_token& stop) {
   if (client_.refresh()) only_v1alpha1_ = no_allocatable_ = false;
   auto view = std::make_shared<GrantView>();
   const GrpcOutcome outcome = read_grants(view->grants, stop);
@@ -104,7 +104,7 @@ void PodResources::read_allocatable(const std::stop_token& stop) {
   }
 }
 
-PollThread::Next PodResources::failed(const GrpcOutcome& outcome) {
+task::PollThread::Next PodResources::failed(const GrpcOutcome& outcome) {
   const bool limited = outcome.code == "rate_limited";
   limited_in_a_row_ = limited ? limited_in_a_row_ + 1 : 0;
   std::string reason = failure_reason(outcome, options_.socket);

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "identity/allocation_source.h"
-#include "identity/health_cell.h"
-#include "identity/sources/backoff.h"
 #include "identity/sources/grpc_client.h"
-#include "identity/sources/poll_thread.h"
+#include "net/backoff.h"
+#include "task/health_cell.h"
+#include "task/poll_thread.h"
 
 namespace gpuledger::identity {
 
@@ -34,18 +34,18 @@ class PodResources final : public AllocationSource {
   void look_again() override { thread_.ask(); }
 
  private:
-  PollThread::Next look(const std::stop_token& stop);
+  task::PollThread::Next look(const std::stop_token& stop);
   GrpcOutcome read_grants(std::vector<DeviceGrant>& grants, const std::stop_token& stop);
   void read_allocatable(const std::stop_token& stop);
-  PollThread::Next failed(const GrpcOutcome& outcome);
+  task::PollThread::Next failed(const GrpcOutcome& outcome);
   bool is_gpu(const std::string& resource) const;
 
   const Options options_;
-  HealthCell health_{"pod-resources"};
+  task::HealthCell health_{"pod-resources"};
 
   // The thread's own.
   GrpcClient client_;
-  Backoff backoff_;
+  net::Backoff backoff_;
   bool only_v1alpha1_ = false;   // found out by asking; forgotten with the connection
   bool no_allocatable_ = false;  // likewise
   int limited_in_a_row_ = 0;
@@ -54,7 +54,7 @@ class PodResources final : public AllocationSource {
   mutable std::mutex mutex_;
   std::shared_ptr<const GrantView> view_;
 
-  PollThread thread_;  // last: it uses the others
+  task::PollThread thread_;  // last: it uses the others
 };
 
 }  // namespace gpuledger::identity

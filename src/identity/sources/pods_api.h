@@ -6,11 +6,11 @@
 #include <string>
 #include <thread>
 
-#include "identity/health_cell.h"
 #include "identity/pod_source.h"
 #include "identity/pod_store.h"
-#include "identity/sources/backoff.h"
 #include "identity/sources/grpc_client.h"
+#include "net/backoff.h"
+#include "task/health_cell.h"
 
 namespace gpuledger::identity {
 
@@ -24,7 +24,7 @@ class PodsApi final : public PodSource {
     std::chrono::milliseconds publish_every = std::chrono::milliseconds(200);  // at most
     std::chrono::milliseconds first_list = std::chrono::seconds(30);           // may take so long
     size_t largest_message = 8 << 20;                                          // one pod, of which etcd takes 1.5 MB
-    Backoff::Pace pace;
+    net::Backoff::Pace pace;
   };
 
   explicit PodsApi(Options options);
@@ -38,10 +38,10 @@ class PodsApi final : public PodSource {
   std::string reason_of(const GrpcOutcome& outcome) const;
 
   const Options options_;
-  HealthCell health_{"pods-api"};
+  task::HealthCell health_{"pods-api"};
   PodStore store_;
-  Backoff backoff_;      // the thread's own
-  std::jthread thread_;  // last: it uses the others
+  net::Backoff backoff_;  // the thread's own
+  std::jthread thread_;   // last: it uses the others
 };
 
 }  // namespace gpuledger::identity

@@ -45,7 +45,7 @@ Status check_environment() {
 }
 
 Result<Handle> start_embedded(const FunctionTable& dcgm) {
-  if (const Status clean = check_environment(); !clean.ok()) return clean.error();
+  GL_TRY_STATUS(check_environment());
   EmbeddedParams parameters{};
   parameters.version = kEmbeddedParamsVersion;
   parameters.opMode = kModeAuto;
@@ -62,9 +62,7 @@ Result<Handle> start_embedded(const FunctionTable& dcgm) {
 Result<Handle> connect(const FunctionTable& dcgm, const Where& where) {
   const std::string address = where.address.empty() ? kDefaultAddress : where.address;
   const std::string path = unix_path(address);
-  if (!path.empty()) {
-    if (const Status usable = check_socket(path); !usable.ok()) return usable.error();
-  }
+  if (!path.empty()) { GL_TRY_STATUS(check_socket(path)); }
   ConnectParams parameters{};
   parameters.version = kConnectParamsVersion;
   parameters.persistAfterDisconnect = 0;  // nothing of ours stays behind in somebody else's engine
@@ -90,7 +88,7 @@ Result<std::unique_ptr<Connection>> Connection::open(std::shared_ptr<Library> li
     return handle.error();
   }
   std::unique_ptr<Connection> connection(new Connection(std::move(library), *handle, where.embedded, book));
-  if (const Status alive = connection->check(); !alive.ok()) return alive.error();
+  GL_TRY_STATUS(connection->check());
   return connection;
 }
 

@@ -30,7 +30,11 @@ void append(std::vector<T>& events, const std::vector<T>& fresh) {
 // Kept by the thread too, so that it may outlive the source.
 struct EngineThread::Shared {
   Shared(std::shared_ptr<Library> given, Where at, ReaderOptions wanted, const Clock& borrowed)
-      : library(std::move(given)), where(std::move(at)), clock(borrowed), options(std::move(wanted)) {}
+      : library(std::move(given)), where(std::move(at)), clock(borrowed), options(std::move(wanted)) {
+    findings.health.source = "dcgm";
+    findings.health.reason = "connecting";
+    findings.health.undecided = true;
+  }
 
   // The thread's own.
   const std::shared_ptr<Library> library;
@@ -46,7 +50,6 @@ struct EngineThread::Shared {
   ReaderOptions options;
   bool renew = false;  // the connection, before the next look
   bool stop = false;
-  bool ended = false;
   bool released = false;
   bool asked = true;  // the first look needs no asking
   bool done = false;  // of the first look: well or not
@@ -83,9 +86,8 @@ void EngineThread::Shared::disconnect() {
 
 Result<View> EngineThread::Shared::look(const ReaderOptions& wanted, const std::set<GpuUuid>& without) {
   if (!connection) {
-    auto opened = Connection::open(library, where, book);
-    if (!opened) return opened.error();
-    connection = std::move(*opened);
+    GL_TRY(opened, Connection::open(library, where, book));
+    connection = std::move(opened);
     reader = std::make_unique<Reader>(*connection, wanted, clock);
   }
   Result<View> view = reader->read(without);
@@ -119,46 +121,39 @@ void EngineThread::Shared::keep(Result<View> view) {
 }
 
 EngineThread::EngineThread(std::shared_ptr<Library> library, Where where, ReaderOptions options, const Clock& clock)
-    : shared_(std::make_shared<Shared>(std::move(library), std::move(where), std::move(options), clock)) {
-  shared_->findings.health.source = "dcgm";
-  shared_->findings.health.reason = "connecting";
-  shared_->findings.health.undecided = true;
-  thread_ = std::jthread([shared = shared_] { run(shared); });
-}
+    : shared_(std::make_shared<Shared>(std::move(library), std::move(where), std::move(options), clock)),
+      thread_([shared = shared_] { run(*shared); }) {}
 
 EngineThread::~EngineThread() {
   std::unique_lock lock(shared_->mutex);
   shared_->stop = true;
   shared_->changed.notify_all();
-  // A look that is about to end is waited for; the thread of one that hangs is left to itself.
-  constexpr auto kPatience = std::chrono::milliseconds(200);
-  const bool ended = shared_->changed.wait_for(lock, kPatience, [this] { return shared_->ended; });
   lock.unlock();
-  if (ended) return;
+  // A look that is about to end is waited for; the thread of one that hangs is left to itself.
+  (void)thread_.end(std::chrono::milliseconds(200));
   shared_->clock.give_back();
-  thread_.detach();
 }
 
-void EngineThread::run(const std::shared_ptr<Shared>& shared) {
-  std::unique_lock lock(shared->mutex);
+void EngineThread::run(Shared& shared) {
+  std::unique_lock lock(shared.mutex);
   while (true) {
-    shared->wait_for_work(lock);
-    const bool ending = shared->stop || shared->released;
-    const std::set<GpuUuid> without = shared->without_activity;
-    const ReaderOptions options = shared->options;
-    const bool renew = std::exchange(shared->renew, false);
-    shared->busy_since = SteadyClock::now();
-    shared->hang_counted = false;
+    shared.wait_for_work(lock);
+    const bool stop = shared.stop;
+    const bool ending = stop || shared.released;
+    const std::set<GpuUuid> without = shared.without_activity;
+    const ReaderOptions options = shared.options;
+    const bool renew = std::exchange(shared.renew, false);
+    shared.busy_since = SteadyClock::now();
+    shared.hang_counted = false;
     lock.unlock();
     std::optional<Result<View>> view;
-    if (ending || renew) shared->disconnect();
-    if (!ending) view = shared->look(options, without);
+    if (ending || renew) shared.disconnect();
+    if (stop) return;
+    if (!ending) view = shared.look(options, without);
     lock.lock();
-    if (view) shared->keep(std::move(*view));
-    shared->busy_since.reset();
-    shared->ended = ending && shared->stop;
-    shared->changed.notify_all();
-    if (shared->ended) return;
+    if (view) shared.keep(std::move(*view));
+    shared.busy_since.reset();
+    shared.changed.notify_all();
   }
 }
 

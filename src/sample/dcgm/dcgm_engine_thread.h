@@ -3,11 +3,11 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "sample/dcgm/dcgm_connection.h"
 #include "sample/dcgm/dcgm_reader.h"
+#include "task/leavable_thread.h"
 
 namespace gpuledger::dcgm {
 
@@ -46,10 +46,10 @@ class EngineThread {
 
  private:
   struct Shared;
-  static void run(const std::shared_ptr<Shared>& shared);
+  static void run(Shared& shared);
 
   std::shared_ptr<Shared> shared_;
-  std::jthread thread_;
+  task::LeavableThread thread_;
 };
 
 }  // namespace gpuledger::dcgm

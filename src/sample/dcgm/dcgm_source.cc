@@ -21,13 +21,12 @@ DcgmSource::DcgmSource(std::unique_ptr<GpuSource> nvml, std::unique_ptr<EngineTh
 
 Result<std::unique_ptr<DcgmSource>> DcgmSource::open(const DcgmSourceOptions& options, std::unique_ptr<GpuSource> nvml,
                                                      const Clock& clock) {
-  auto library = load_library(options.library);
-  if (!library) return library.error();
+  GL_TRY(library, load_library(options.library));
   ReaderOptions reader;
   reader.whole = nvml == nullptr;
   reader.gpu_devices = options.gpu_devices;
   reader.interval = options.sample_interval;
-  auto engine = std::make_unique<EngineThread>(std::move(*library), options.where, std::move(reader), clock);
+  auto engine = std::make_unique<EngineThread>(std::move(library), options.where, std::move(reader), clock);
   return std::unique_ptr<DcgmSource>(
       new DcgmSource(std::move(nvml), std::move(engine), options.sample_interval, clock));
 }

@@ -1,91 +1,28 @@
 #include "sample/nvml/nvml_device_thread.h"
 
-#include <condition_variable>
-#include <mutex>
-#include <optional>
 #include <utility>
 
 #include "base/borrowed_clock.h"
 
 namespace gpuledger::nvml {
 
-namespace {
-
-struct Question {
-  std::shared_ptr<Driver> driver;
-  bool glance = false;
-  bool scan = false;
-  Nanoseconds sample_interval{0};
-  Readings wanted;
-};
-
-}  // namespace
-
-// Kept by the thread too, so that it may outlive the source.
+// While the worker is busy its own, else the source's.
 struct DeviceThread::Shared {
   Shared(GpuUuid uuid, const Clock& given) : clock(given), calls(clock), device(std::move(uuid)) {}
 
   BorrowedClock clock;
-  // While busy the thread's, else the source's; the mutex hands them over.
   Calls calls;
   NvmlDevice device;
   DeviceSample sample;
   std::vector<Pid> glanced;
-
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::optional<Question> question;
-  bool busy = false;
-  bool abandoned = false;  // the driver was let go meanwhile: give everything back to it when the call returns
-  bool stop = false;
 };
 
 DeviceThread::DeviceThread(GpuUuid uuid, const Clock& clock)
-    : shared_(std::make_shared<Shared>(std::move(uuid), clock)),
-      description_(shared_->device.absent().description),
-      thread_([shared = shared_] { run(shared); }) {}
+    : shared_(std::make_shared<Shared>(std::move(uuid), clock)), description_(shared_->device.absent().description) {}
 
 DeviceThread::~DeviceThread() {
-  std::unique_lock lock(shared_->mutex);
-  shared_->stop = true;
-  shared_->abandoned = shared_->busy;
-  const bool busy = shared_->busy;
-  shared_->changed.notify_all();
-  lock.unlock();
-  if (!busy) return;
+  (void)worker_.end(Nanoseconds(0));
   shared_->clock.give_back();
-  thread_.detach();
-}
-
-void DeviceThread::run(const std::shared_ptr<Shared>& shared) {
-  std::unique_lock lock(shared->mutex);
-  for (;;) {
-    shared->changed.wait(lock, [&] { return shared->question || shared->stop; });
-    if (!shared->question) return;
-    Question question = std::move(*shared->question);
-    shared->question.reset();
-    lock.unlock();
-    const FunctionTable& functions = question.driver->library.functions;
-    Session session{functions, shared->calls};
-    if (question.glance) {
-      shared->glanced = shared->device.glance(session);
-    } else {
-      shared->sample = shared->device.sample(session, question.scan, question.sample_interval, question.wanted);
-    }
-    lock.lock();
-    if (shared->abandoned) {
-      lock.unlock();  // these are calls into the driver again
-      shared->device.detach(functions, "");
-      question.driver.reset();
-      lock.lock();
-      shared->abandoned = false;
-    }
-    // Before busy ends: as long as it is busy and not abandoned the source holds the driver too, so that it is the
-    // source that shuts the driver down, at a time of its choice.
-    question.driver.reset();
-    shared->busy = false;
-    shared->changed.notify_all();
-  }
 }
 
 DeviceSample DeviceThread::absent() const {
@@ -104,18 +41,16 @@ void DeviceThread::detach(const FunctionTable& functions, const std::string& why
   handle_ = nullptr;
   answering_ = false;
   trouble_ = why;
-  const std::lock_guard lock(shared_->mutex);
-  if (shared_->busy) {
-    shared_->abandoned = true;
-  } else {
+  if (worker_.idle()) {
     shared_->device.detach(functions, why);
+  } else if (auto driver = driver_.lock()) {
+    // When the call returns, everything is given back to the driver it was made to, which goes last.
+    worker_.post([shared = shared_, driver] { shared->device.detach(driver->library.functions, ""); });
   }
 }
 
 void DeviceThread::settle(Calls& calls) {
-  if (!hanging_) return;
-  const std::lock_guard lock(shared_->mutex);
-  if (shared_->busy) return;
+  if (!hanging_ || !worker_.idle()) return;
   hanging_ = false;
   // If the driver is gone the next call says so too; this one may have been of an earlier driver.
   shared_->calls.forget_driver_gone();
@@ -123,26 +58,31 @@ void DeviceThread::settle(Calls& calls) {
   description_ = shared_->device.absent().description;
 }
 
-void DeviceThread::ask(std::shared_ptr<Driver> driver, bool scan, Nanoseconds sample_interval, const Readings& wanted) {
+// The worker lets the driver go before it is idle: until then the source holds the driver too, so that it is the source
+// that shuts the driver down, at a time of its choice.
+void DeviceThread::post(std::shared_ptr<Driver> driver, Look look) {
   asked_ = true;
-  const std::lock_guard lock(shared_->mutex);
-  shared_->question = {std::move(driver), false, scan || !answering_, sample_interval, wanted};
-  shared_->busy = true;
-  shared_->changed.notify_all();
+  driver_ = driver;
+  worker_.post([shared = shared_, driver = std::move(driver), look = std::move(look)] {
+    Session session{driver->library.functions, shared->calls};
+    look(*shared, session);
+  });
+}
+
+void DeviceThread::ask(std::shared_ptr<Driver> driver, bool scan, Nanoseconds sample_interval, const Readings& wanted) {
+  scan = scan || !answering_;
+  post(std::move(driver), [scan, sample_interval, wanted](Shared& shared, Session& session) {
+    shared.sample = shared.device.sample(session, scan, sample_interval, wanted);
+  });
 }
 
 void DeviceThread::ask_glance(std::shared_ptr<Driver> driver) {
-  asked_ = true;
-  const std::lock_guard lock(shared_->mutex);
-  shared_->question = {std::move(driver), true, false, {}, {}};
-  shared_->busy = true;
-  shared_->changed.notify_all();
+  post(std::move(driver), [](Shared& shared, Session& session) { shared.glanced = shared.device.glance(session); });
 }
 
 // False: it hangs.
-bool DeviceThread::wait(std::unique_lock<std::mutex>& lock, std::chrono::steady_clock::time_point deadline,
-                        Calls& calls) {
-  if (shared_->changed.wait_until(lock, deadline, [this] { return !shared_->busy; })) {
+bool DeviceThread::wait(std::chrono::steady_clock::time_point deadline, Calls& calls) {
+  if (worker_.wait_until(deadline)) {
     calls.absorb(shared_->calls);
     return true;
   }
@@ -154,16 +94,12 @@ bool DeviceThread::wait(std::unique_lock<std::mutex>& lock, std::chrono::steady_
 }
 
 std::vector<Pid> DeviceThread::wait_for_glance(std::chrono::steady_clock::time_point deadline, Calls& calls) {
-  if (!std::exchange(asked_, false)) return {};
-  std::unique_lock lock(shared_->mutex);
-  if (!wait(lock, deadline, calls)) return {};
+  if (!std::exchange(asked_, false) || !wait(deadline, calls)) return {};
   return std::move(shared_->glanced);
 }
 
 DeviceSample DeviceThread::answer(std::chrono::steady_clock::time_point deadline, Calls& calls) {
-  if (!std::exchange(asked_, false)) return absent();
-  std::unique_lock lock(shared_->mutex);
-  if (!wait(lock, deadline, calls)) return absent();
+  if (!std::exchange(asked_, false) || !wait(deadline, calls)) return absent();
   answering_ = shared_->device.answering();
   trouble_ = shared_->device.trouble();
   description_ = shared_->device.absent().description;

@@ -1,14 +1,14 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 
 #include "sample/nvml/nvml_calls.h"
 #include "sample/nvml/nvml_device.h"
 #include "sample/nvml/nvml_driver.h"
+#include "task/worker.h"
 
 namespace gpuledger::nvml {
 
@@ -47,8 +47,9 @@ class DeviceThread {
 
  private:
   struct Shared;
-  static void run(const std::shared_ptr<Shared>& shared);
-  bool wait(std::unique_lock<std::mutex>& lock, std::chrono::steady_clock::time_point deadline, Calls& calls);
+  using Look = std::function<void(Shared&, Session&)>;
+  void post(std::shared_ptr<Driver> driver, Look look);
+  bool wait(std::chrono::steady_clock::time_point deadline, Calls& calls);
 
   std::shared_ptr<Shared> shared_;
   std::shared_ptr<const DeviceDescription> description_;
@@ -57,7 +58,8 @@ class DeviceThread {
   bool asked_ = false;
   bool hanging_ = false;
   std::string trouble_;
-  std::jthread thread_;
+  std::weak_ptr<Driver> driver_;  // the one asked last
+  task::Worker worker_;
 };
 
 }  // namespace gpuledger::nvml

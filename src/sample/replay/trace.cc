@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/text.h"
 #include "sample/replay/trace_fields.h"
 
 namespace gpuledger::replay {
@@ -109,12 +110,9 @@ void sort_by_time(std::vector<T>& entries) {
 Result<Trace> parse_trace(std::string_view text, const std::string& source) {
   Trace trace;
   for (size_t number = 1; !text.empty(); ++number) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    if (end > 0) {
-      const std::string problem = add_line(text.substr(0, end), trace);
-      if (!problem.empty()) return Error{Code::kMalformed, source + ":" + std::to_string(number) + ": " + problem};
-    }
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string_view line = take_until(text, '\n');
+    const std::string problem = line.empty() ? "" : add_line(line, trace);
+    if (!problem.empty()) return Error{Code::kMalformed, source + ":" + std::to_string(number) + ": " + problem};
   }
   if (trace.counters.empty()) return Error{Code::kMalformed, source + ": no line of k \"energy\" in this trace"};
   sort_by_time(trace.counters);

@@ -43,7 +43,7 @@ Result<std::unique_ptr<TraceRecorder>> TraceRecorder::open(Library library, unsi
     return failure("nvmlInit_v2", result);
   }
   std::unique_ptr<TraceRecorder> recorder(new TraceRecorder(std::move(library), clock));
-  if (const Status found = recorder->find_device(index); !found.ok()) return found.error();
+  GL_TRY_STATUS(recorder->find_device(index));
   return recorder;
 }
 
@@ -105,7 +105,7 @@ Nanoseconds TraceRecorder::trace_time(SampleClock& clock, uint64_t stamp) {
 Status TraceRecorder::poll(std::string& out) {
   now_ = calls_.now();
   t_ = now_.steady - began_.steady;
-  if (const Status counted = record_counter(out); !counted.ok()) return counted;
+  GL_TRY_STATUS(record_counter(out));
   record_tickets(out);
   if (polls_ % kPollsPerListing == 0) {
     record_listing(out);

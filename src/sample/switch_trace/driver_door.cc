@@ -74,9 +74,8 @@ std::shared_ptr<DriverDoor> open_system_door() {
 }
 
 Result<std::shared_ptr<DriverDoor>> open_library_door(const std::string& library) {
-  auto loaded = DynLib::open(library);
-  if (!loaded.ok()) return loaded.error();
-  auto door = std::make_shared<LibraryDoor>(std::move(*loaded));
+  GL_TRY(loaded, DynLib::open(library));
+  auto door = std::make_shared<LibraryDoor>(std::move(loaded));
   if (!door->whole()) return Error{Code::kNotSupported, library + " has no simulated trace of context switches"};
   return std::shared_ptr<DriverDoor>(std::move(door));
 }

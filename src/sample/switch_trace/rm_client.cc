@@ -66,17 +66,16 @@ Status RmClient::send(const char* what, int fd, unsigned number, Argument& argum
 
 Result<std::unique_ptr<RmClient>> RmClient::open(std::shared_ptr<DriverDoor> door) {
   std::unique_ptr<RmClient> client(new RmClient(std::move(door)));
-  if (const Status opened = client->open_control(); !opened.ok()) return opened.error();
+  GL_TRY_STATUS(client->open_control());
   return client;
 }
 
 Status RmClient::open_control() {
-  const auto fd = open_node(*door_, kControlNode);
-  if (!fd.ok()) return fd.error();
-  control_ = *fd;
+  GL_TRY(fd, open_node(*door_, kControlNode));
+  control_ = fd;
   VersionQuery query{};
   query.command = kQueryVersion;
-  if (const Status sent = send("its version", control_, kIoctlVersion, query); !sent.ok()) return sent;
+  GL_TRY_STATUS(send("its version", control_, kIoctlVersion, query));
   version_.assign(query.version, ::strnlen(query.version, sizeof query.version));
   return ok_status();
 }
@@ -94,7 +93,7 @@ Result<std::vector<CardInfo>> RmClient::list_cards() {
     CardInfo cards[kMostCards];
   };
   Cards reply{};
-  if (const Status sent = send("its GPUs", control_, kIoctlCards, reply); !sent.ok()) return sent.error();
+  GL_TRY_STATUS(send("its GPUs", control_, kIoctlCards, reply));
   std::vector<CardInfo> cards;
   for (const CardInfo& card : reply.cards) {
     if (card.valid != 0) cards.push_back(card);
@@ -103,9 +102,8 @@ Result<std::vector<CardInfo>> RmClient::list_cards() {
 }
 
 Status RmClient::open_gpu(uint32_t minor) {
-  const auto fd = open_node(*door_, "/dev/nvidia" + std::to_string(minor));
-  if (!fd.ok()) return fd.error();
-  gpu_ = *fd;
+  GL_TRY(fd, open_node(*door_, "/dev/nvidia" + std::to_string(minor)));
+  gpu_ = fd;
   int32_t control = control_;
   return send("a GPU", gpu_, kIoctlTieToControl, control);
 }
@@ -117,7 +115,7 @@ Result<Handle> RmClient::allocate(const char* what, Handle parent, uint32_t obje
   request.object_class = object_class;
   request.params = reinterpret_cast<uintptr_t>(params);
   request.params_size = static_cast<uint32_t>(size);
-  if (const Status sent = send(what, control_, kIoctlAlloc, request); !sent.ok()) return sent.error();
+  GL_TRY_STATUS(send(what, control_, kIoctlAlloc, request));
   if (object_class == kClassClient) client_ = request.fresh;
   objects_.push_back({object_class == kClassClient ? request.fresh : parent, request.fresh});
   return request.fresh;
@@ -145,20 +143,19 @@ void RmClient::free(Handle parent, Handle object) {
 
 // The kernel wants a control node of its own for every mapping.
 Result<const void*> RmClient::map(const char* what, Handle memory, size_t length) {
-  const auto fd = open_node(*door_, kControlNode);
-  if (!fd.ok()) return fd.error();
+  GL_TRY(fd, open_node(*door_, kControlNode));
   RmMap request{};
   request.client = client_;
   request.device = client_;
   request.memory = memory;
   request.length = length;
   request.flags = kMapReadOnly;
-  request.fd = *fd;
+  request.fd = fd;
   if (const Status sent = send(what, control_, kIoctlMap, request); !sent.ok()) {
-    door_->close(*fd);
+    door_->close(fd);
     return sent.error();
   }
-  Mapping mapping{memory, *fd, request.linear, door_->map(*fd, length), length};
+  Mapping mapping{memory, fd, request.linear, door_->map(fd, length), length};
   if (mapping.address == nullptr) {
     unmap(mapping);
     return Error{Code::kUnavailable, std::string(what) + " cannot be mapped into memory"};

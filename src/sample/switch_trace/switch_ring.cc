@@ -13,19 +13,17 @@ Result<uint32_t> SwitchRing::put() const {
 }
 
 Status SwitchRing::read(std::vector<SwitchRecord>& out) {
-  const auto end = put();
-  if (!end.ok()) return end.error();
-  const uint32_t wrap = *end < next_ ? size_ : *end;
+  GL_TRY(end, put());
+  const uint32_t wrap = end < next_ ? size_ : end;
   out.insert(out.end(), records_ + next_, records_ + wrap);
-  if (*end < next_) out.insert(out.end(), records_, records_ + *end);
-  next_ = *end;
+  if (end < next_) out.insert(out.end(), records_, records_ + end);
+  next_ = end;
   return ok_status();
 }
 
 Status SwitchRing::skip_all() {
-  const auto end = put();
-  if (!end.ok()) return end.error();
-  next_ = given_back_ = *end;
+  GL_TRY(end, put());
+  next_ = given_back_ = end;
   return ok_status();
 }
 

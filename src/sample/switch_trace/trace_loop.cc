@@ -81,11 +81,9 @@ Nanoseconds TraceLoop::step() {
 }
 
 Status TraceLoop::open() {
-  const auto address = parse_bus_address(options_.bus_address);
-  if (!address.ok()) return address.error();
-  auto session = TraceSession::open(door_, *address);
-  if (!session.ok()) return session.error();
-  session_ = std::move(*session);
+  GL_TRY(address, parse_bus_address(options_.bus_address));
+  GL_TRY(session, TraceSession::open(door_, address));
+  session_ = std::move(session);
   return ok_status();
 }
 
@@ -93,10 +91,10 @@ Status TraceLoop::begin_burst(Nanoseconds now) {
   {
     // The driver looks at it once, here: without it the processes of other users have no pid.
     const RaisedSysAdmin raised;
-    if (const Status started = session_->start(); !started.ok()) return started;
+    GL_TRY_STATUS(session_->start());
   }
   gpu_clock_ = GpuClock();
-  if (const Status compared = compare_clocks(now); !compared.ok()) return compared;
+  GL_TRY_STATUS(compare_clocks(now));
   stream_.restart();
   builder_.begin(clock_.now().steady);
   burst_began_ = last_poll_ = last_given_back_ = now;
@@ -116,11 +114,10 @@ void TraceLoop::end_burst(Nanoseconds now) {
 Status TraceLoop::compare_clocks(Nanoseconds now) {
   if (gpu_clock_.known() && now - gpu_clock_.last_compared() < kComparePeriod) return ok_status();
   for (int tries = 1;; ++tries) {
-    const auto pair = session_->read_clocks(clock_);
-    if (!pair.ok()) return pair.error();
-    if (pair->width > kLongestCompare && tries < kCompareTries) continue;
+    GL_TRY(pair, session_->read_clocks(clock_));
+    if (pair.width > kLongestCompare && tries < kCompareTries) continue;
     // After a sleep of the machine the sequence starts anew too.
-    if (!gpu_clock_.compare(*pair)) {
+    if (!gpu_clock_.compare(pair)) {
       builder_.lose_track();
       stream_.restart();
     }
@@ -129,11 +126,9 @@ Status TraceLoop::compare_clocks(Nanoseconds now) {
 }
 
 Status TraceLoop::poll(Nanoseconds now) {
-  if (flush_always_ || std::exchange(flush_once_, false)) {
-    if (const Status flushed = session_->flush(); !flushed.ok()) return flushed;
-  }
-  if (const Status compared = compare_clocks(now); !compared.ok()) return compared;
-  if (const Status read = read_records(now); !read.ok()) return read;
+  if (flush_always_ || std::exchange(flush_once_, false)) { GL_TRY_STATUS(session_->flush()); }
+  GL_TRY_STATUS(compare_clocks(now));
+  GL_TRY_STATUS(read_records(now));
   builder_.complete_until(now - session_->branch().delivery);
   last_poll_ = now;
   retry_delay_ = kFirstRetry;
@@ -142,9 +137,9 @@ Status TraceLoop::poll(Nanoseconds now) {
 
 Status TraceLoop::read_records(Nanoseconds now) {
   records_.clear();
-  if (const Status read = session_->ring().read(records_); !read.ok()) return read;
+  GL_TRY_STATUS(session_->ring().read(records_));
   for (const SwitchRecord& record : records_) {
-    if (const Status taken = stream_.take(record, gpu_clock_, builder_); !taken.ok()) return taken;
+    GL_TRY_STATUS(stream_.take(record, gpu_clock_, builder_));
     const Nanoseconds at = stream_.last_at().value_or(now);
     if (at > now + kFarOff) return Error{Code::kUnavailable, "the trace is ahead of the GPU's clock"};
     // The kernel's timer may be gone: another reader that fails to start takes it along.

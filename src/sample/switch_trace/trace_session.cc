@@ -41,14 +41,12 @@ Result<BusAddress> parse_bus_address(const std::string& text) {
 }
 
 Result<std::unique_ptr<TraceSession>> TraceSession::open(std::shared_ptr<DriverDoor> door, const BusAddress& address) {
-  auto client = RmClient::open(std::move(door));
-  if (!client.ok()) return client.error();
-  const auto branch = find_branch((*client)->driver_version());
-  if (!branch.ok()) return branch.error();
-  std::unique_ptr<TraceSession> session(new TraceSession(std::move(*client)));
-  session->branch_ = *branch;
-  if (const Status found = session->find_gpu(address); !found.ok()) return found.error();
-  if (const Status made = session->make_ring(); !made.ok()) return made.error();
+  GL_TRY(client, RmClient::open(std::move(door)));
+  GL_TRY(branch, find_branch(client->driver_version()));
+  std::unique_ptr<TraceSession> session(new TraceSession(std::move(client)));
+  session->branch_ = branch;
+  GL_TRY_STATUS(session->find_gpu(address));
+  GL_TRY_STATUS(session->make_ring());
   return session;
 }
 
@@ -57,15 +55,14 @@ TraceSession::~TraceSession() {
 }
 
 Status TraceSession::find_gpu(const BusAddress& address) {
-  const auto cards = client_->list_cards();
-  if (!cards.ok()) return cards.error();
+  GL_TRY(cards, client_->list_cards());
   const CardInfo* found = nullptr;
-  for (const CardInfo& card : *cards) {
+  for (const CardInfo& card : cards) {
     if (BusAddress{card.domain, card.bus, card.slot} == address) found = &card;
   }
   if (found == nullptr) return Error{Code::kNotFound, "the driver does not list this GPU"};
-  if (const Status opened = client_->open_gpu(found->minor); !opened.ok()) return opened;
-  if (const auto root = client_->allocate("a client", 0, kClassClient, nullptr, 0); !root.ok()) return root.error();
+  GL_TRY_STATUS(client_->open_gpu(found->minor));
+  GL_TRY_STATUS(client_->allocate("a client", 0, kClassClient, nullptr, 0));
 
   IdOfGpu id{};
   id.gpu_id = found->gpu_id;
@@ -74,13 +71,10 @@ Status TraceSession::find_gpu(const BusAddress& address) {
   DeviceParams device{};
   device.device_id = id.device_instance;
   device.client_share = client_->handle();
-  const auto device_handle = client_->allocate("the GPU", client_->handle(), kClassDevice, &device, sizeof device);
-  if (!device_handle.ok()) return device_handle.error();
+  GL_TRY(device_handle, client_->allocate("the GPU", client_->handle(), kClassDevice, &device, sizeof device));
   SubdeviceParams subdevice{id.subdevice_instance};
-  const auto handle =
-      client_->allocate("the GPU's part", *device_handle, kClassSubdevice, &subdevice, sizeof subdevice);
-  if (!handle.ok()) return handle.error();
-  subdevice_ = *handle;
+  GL_TRY(handle, client_->allocate("the GPU's part", device_handle, kClassSubdevice, &subdevice, sizeof subdevice));
+  subdevice_ = handle;
   return ok_status();
 }
 
@@ -93,11 +87,9 @@ Result<Handle> TraceSession::allocate_memory(const char* what, size_t size) {
 }
 
 Status TraceSession::make_ring() {
-  const auto header = allocate_memory("memory for the ring's header", kPage);
-  if (!header.ok()) return header.error();
-  header_memory_ = *header;
-  const auto header_view = client_->map("the ring's header", header_memory_, kPage);
-  if (!header_view.ok()) return header_view.error();
+  GL_TRY(header, allocate_memory("memory for the ring's header", kPage));
+  header_memory_ = header;
+  GL_TRY(header_view, client_->map("the ring's header", header_memory_, kPage));
   Status last = ok_status();
   for (const uint32_t count : kRecordCounts) {
     const size_t size = whole_pages(count * sizeof(SwitchRecord));
@@ -105,10 +97,9 @@ Status TraceSession::make_ring() {
     last = records.ok() ? ok_status() : Status(records.error());
     if (!records.ok()) continue;
     record_memory_ = *records;
-    const auto record_view = client_->map("the ring", record_memory_, size);
-    if (!record_view.ok()) return record_view.error();
-    ring_ = std::make_unique<SwitchRing>(static_cast<const RingHeader*>(*header_view),
-                                         static_cast<const SwitchRecord*>(*record_view), count);
+    GL_TRY(record_view, client_->map("the ring", record_memory_, size));
+    ring_ = std::make_unique<SwitchRing>(static_cast<const RingHeader*>(header_view),
+                                         static_cast<const SwitchRecord*>(record_view), count);
     return ok_status();
   }
   return last;
@@ -121,10 +112,8 @@ Status TraceSession::make_event_buffer() {
   params.subdevice = subdevice_;  // without it the kernel follows a null pointer
   params.header_memory = header_memory_;
   params.record_memory = record_memory_;
-  const auto buffer =
-      client_->allocate("an event buffer", client_->handle(), kClassEventBuffer, &params, sizeof params);
-  if (!buffer.ok()) return buffer.error();
-  event_buffer_ = *buffer;
+  GL_TRY(buffer, client_->allocate("an event buffer", client_->handle(), kClassEventBuffer, &params, sizeof params));
+  event_buffer_ = buffer;
   return ok_status();
 }
 

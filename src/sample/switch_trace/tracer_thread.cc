@@ -6,8 +6,9 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
-#include <thread>
 #include <utility>
+
+#include "base/borrowed_clock.h"
 
 namespace gpuledger::switch_trace {
 namespace {
@@ -19,53 +20,45 @@ constexpr size_t kMostBins = 15'000;  // five minutes: nobody has asked for so l
 }  // namespace
 
 struct TracerThread::Shared {
+  explicit Shared(const Clock& given) : clock(given) {}
+
+  BorrowedClock clock;
   std::mutex mutex;
   std::condition_variable changed;
+  // Under the mutex.
   bool stop = false;
-  bool stopped = false;
   bool look_now = false;
   bool suspicious = false;
   TraceReport report;
-  const Clock* clock = nullptr;
 };
 
 TracerThread::TracerThread(std::shared_ptr<DriverDoor> door, TraceOptions options, const Clock& clock)
-    : shared_(std::make_shared<Shared>()) {
-  shared_->clock = &clock;
-  std::thread thread([shared = shared_, loop = TraceLoop(std::move(door), std::move(options), clock)]() mutable {
-    run(shared, std::move(loop));
-  });
-  pthread_setname_np(thread.native_handle(), "switch-trace");
-  thread.detach();
-}
+    : shared_(std::make_shared<Shared>(clock)),
+      thread_([shared = shared_, door = std::move(door), options = std::move(options)] {
+        pthread_setname_np(pthread_self(), "switch-trace");
+        run(*shared, TraceLoop(door, options, shared->clock));
+      }) {}
 
-void TracerThread::run(const std::shared_ptr<Shared>& shared, TraceLoop given) {
-  // Freed before the end is announced.
-  auto loop = std::make_unique<TraceLoop>(std::move(given));
-  std::unique_lock lock(shared->mutex);
-  while (!shared->stop) {
-    if (std::exchange(shared->suspicious, false)) loop->suspect_silence();
-    shared->look_now = false;
+void TracerThread::run(Shared& shared, TraceLoop loop) {
+  std::unique_lock lock(shared.mutex);
+  while (!shared.stop) {
+    if (std::exchange(shared.suspicious, false)) loop.suspect_silence();
+    shared.look_now = false;
     lock.unlock();
-    const Nanoseconds due = loop->step();
-    TraceReport news = loop->take_report();
-    const Nanoseconds left = std::clamp(due - shared->clock->now().steady, Nanoseconds(0), kLongestSleep);
+    const Nanoseconds due = loop.step();
+    TraceReport news = loop.take_report();
+    const Nanoseconds left = std::clamp(due - shared.clock.now().steady, Nanoseconds(0), kLongestSleep);
     lock.lock();
-    shared->report.add(std::move(news));
-    if (auto& bins = shared->report.bins; bins.size() > kMostBins) bins.erase(bins.begin(), bins.end() - kMostBins);
-    shared->changed.wait_for(lock, left, [&] { return shared->stop || shared->look_now; });
+    shared.report.add(std::move(news));
+    if (auto& bins = shared.report.bins; bins.size() > kMostBins) bins.erase(bins.begin(), bins.end() - kMostBins);
+    shared.changed.wait_for(lock, left, [&] { return shared.stop || shared.look_now; });
   }
-  lock.unlock();
-  loop.reset();
-  lock.lock();
-  shared->stopped = true;
-  shared->changed.notify_all();
 }
 
 TracerThread::~TracerThread() {
   ask_to_end();
-  std::unique_lock lock(shared_->mutex);
-  shared_->changed.wait_for(lock, kPatience, [&] { return shared_->stopped; });
+  (void)thread_.end(kPatience);
+  shared_->clock.give_back();
 }
 
 void TracerThread::ask_to_end() {

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "sample/switch_trace/trace_loop.h"
+#include "task/leavable_thread.h"
 
 namespace gpuledger::switch_trace {
 
@@ -25,9 +26,10 @@ class TracerThread {
 
  private:
   struct Shared;
-  static void run(const std::shared_ptr<Shared>& shared, TraceLoop loop);
+  static void run(Shared& shared, TraceLoop loop);
 
   std::shared_ptr<Shared> shared_;
+  task::LeavableThread thread_;
 };
 
 }  // namespace gpuledger::switch_trace

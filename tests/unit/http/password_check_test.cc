@@ -33,7 +33,8 @@ TEST(ParseBasicAuth, ReadsUserAndPassword) {
 
 TEST(ParseBasicAuth, RefusesEverythingElse) {
   for (const char* header : {"", "Basic", "Basic ", "Bearer YWxpY2U6c2VjcmV0", "Basic YWxpY2U6c2VjcmV", "Basic !!!!",
-                             "Basic YWxpY2U=", "Basic ====", "Basic YTpi YTpi"})
+                             "Basic YWxpY2U=", "Basic ====", "Basic YTpi YTpi", "Basic YTpi====", "Basic YTpi\n\n\n\n",
+                             "Basic OmE=OmE=", "Basic \tYTpi\t  "})
     EXPECT_FALSE(parse_basic_auth(header)) << header;
 }
 

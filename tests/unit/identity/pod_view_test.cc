@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "identity/node_files.h"
 #include "identity/pod_json.h"
 #include "identity/pod_store.h"
 
@@ -62,13 +61,6 @@ TEST(PodJson, DeepNestingIsCutOff) {
   const std::string deep = R"({"items":)" + std::string(100'000, '[') + std::string(100'000, ']') + "}";
   const auto list = parse_pod_list(deep, {});
   EXPECT_TRUE(!list.ok() || list->pods.empty());
-}
-
-TEST(PodFile, AMissingFileGivesNoViewAndSaysWhy) {
-  PodFile file("/nonexistent/pods.json", {});
-  EXPECT_EQ(file.view(), nullptr);
-  EXPECT_FALSE(file.health().up);
-  EXPECT_EQ(file.health().errors.at("not_found"), 1u);
 }
 
 TEST(PodStore, DeletedPodsStayForFiveMinutes) {

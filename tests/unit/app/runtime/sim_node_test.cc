@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "app/runtime/sim_node_files.h"
 #include "support/proc_tree.h"
 
 namespace gpuledger::app {
@@ -56,6 +57,13 @@ TEST_F(SimNodeTest, TheFolderGoesWithTheNode) {
   EXPECT_TRUE(fs::is_directory(folder));
   node->reset();
   EXPECT_FALSE(fs::exists(folder));
+}
+
+TEST(PodFile, AMissingFileGivesNoViewAndSaysWhy) {
+  PodFile file("/nonexistent/pods.json", {});
+  EXPECT_EQ(file.view(), nullptr);
+  EXPECT_FALSE(file.health().up);
+  EXPECT_EQ(file.health().errors.at("not_found"), 1u);
 }
 
 }  // namespace

@@ -10,15 +10,15 @@
 
 #include "base/file.h"
 #include "unit/http/temporary_directory.h"
-#include "unit/identity/sources/fake_server.h"
+#include "unit/net/fake_server.h"
 
 namespace gpuledger::app {
 namespace {
 
 using namespace std::chrono_literals;
-using identity::eventually;
-using identity::FakeServer;
-using identity::http_answer;
+using net::eventually;
+using net::FakeServer;
+using net::http_answer;
 using ::testing::HasSubstr;
 using Connection = FakeServer::Connection;
 using Request = FakeServer::Request;
@@ -84,7 +84,7 @@ TEST_F(UpstreamTest, ReadsAUrl) {
 
 TEST_F(UpstreamTest, ReadsAPackedAnswer) {
   read_url([](const Request&, Connection& connection) {
-    connection.send(http_answer(200, identity::gzipped(kGood), "Content-Encoding: gzip\r\n"));
+    connection.send(http_answer(200, net::gzipped(kGood), "Content-Encoding: gzip\r\n"));
   });
   ASSERT_TRUE(eventually([&] { return health().up; })) << health().reason;
   EXPECT_EQ(value(), "33");

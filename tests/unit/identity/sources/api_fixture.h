@@ -8,16 +8,22 @@
 
 #include "identity/sources/apiserver.h"
 #include "unit/http/temporary_directory.h"
-#include "unit/identity/sources/fake_server.h"
 #include "unit/identity/sources/pod_text.h"
+#include "unit/net/fake_server.h"
 
 namespace gpuledger::identity {
+
+using net::chunk;
+using net::chunked_head;
+using net::eventually;
+using net::http_answer;
+using net::kLastChunk;
 
 // An API server on loopback that is told by the test what to say, and a source that asks it and waits for little.
 class ApiServerTest : public ::testing::Test {
  protected:
-  using Connection = FakeServer::Connection;
-  using Request = FakeServer::Request;
+  using Connection = net::FakeServer::Connection;
+  using Request = net::FakeServer::Request;
   using Clock = std::chrono::steady_clock;
 
   static bool is_watch(const Request& request) { return request.target.find("watch=1") != std::string::npos; }
@@ -28,7 +34,7 @@ class ApiServerTest : public ::testing::Test {
   // number: which list or which watch it is, from 1 on.
   using Numbered = std::function<void(int number, const Request&, Connection&)>;
   void serve(Numbered list, Numbered watch) {
-    server_ = FakeServer::on_loopback(
+    server_ = net::FakeServer::on_loopback(
         [this, list = std::move(list), watch = std::move(watch)](const Request& request, Connection& connection) {
           if (is_watch(request)) {
             watch(++watches_, request, connection);
@@ -92,7 +98,7 @@ class ApiServerTest : public ::testing::Test {
   http::Identity authority_ = http::make_authority("the cluster");
   std::atomic<int> lists_{0};
   std::atomic<int> watches_{0};
-  std::unique_ptr<FakeServer> server_;
+  std::unique_ptr<net::FakeServer> server_;
   std::unique_ptr<ApiServerPods> source_;
 };
 

@@ -11,15 +11,17 @@
 
 #include "base/file.h"
 #include "unit/http/temporary_directory.h"
-#include "unit/identity/sources/fake_server.h"
+#include "unit/net/fake_server.h"
 
 namespace gpuledger::identity {
 namespace {
 
 using namespace std::chrono_literals;
+using net::eventually;
+using net::http_answer;
 using ::testing::HasSubstr;
-using Connection = FakeServer::Connection;
-using Request = FakeServer::Request;
+using Connection = net::FakeServer::Connection;
+using Request = net::FakeServer::Request;
 using Clock = std::chrono::steady_clock;
 
 std::string container(const std::string& id, const std::string& names) {
@@ -28,7 +30,7 @@ std::string container(const std::string& id, const std::string& names) {
 
 class DockerNamesTest : public ::testing::Test {
  protected:
-  void serve(FakeServer::Handler handler) { server_ = FakeServer::on_unix(socket_, std::move(handler)); }
+  void serve(net::FakeServer::Handler handler) { server_ = net::FakeServer::on_unix(socket_, std::move(handler)); }
   DockerOptions options() {
     DockerOptions options;
     options.socket = socket_;
@@ -38,7 +40,7 @@ class DockerNamesTest : public ::testing::Test {
 
   http::TemporaryDirectory folder_;
   const std::string socket_ = folder_ / "d.sock";
-  std::unique_ptr<FakeServer> server_;
+  std::unique_ptr<net::FakeServer> server_;
 };
 
 TEST_F(DockerNamesTest, NamesContainers) {

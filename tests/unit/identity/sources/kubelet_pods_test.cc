@@ -6,22 +6,25 @@
 #include <cstdlib>
 
 #include "unit/http/temporary_directory.h"
-#include "unit/identity/sources/fake_server.h"
 #include "unit/identity/sources/pod_text.h"
+#include "unit/net/fake_server.h"
 
 namespace gpuledger::identity {
 namespace {
 
 using namespace std::chrono_literals;
+using net::eventually;
+using net::gzipped;
+using net::http_answer;
 using ::testing::HasSubstr;
-using Connection = FakeServer::Connection;
-using Request = FakeServer::Request;
+using Connection = net::FakeServer::Connection;
+using Request = net::FakeServer::Request;
 using Clock = std::chrono::steady_clock;
 
 class KubeletPodsTest : public ::testing::Test {
  protected:
-  void serve(FakeServer::Handler handler, const std::string& names = "IP:127.0.0.1") {
-    server_ = FakeServer::on_loopback(std::move(handler), http::make_certificate("kubelet", authority_, names));
+  void serve(net::FakeServer::Handler handler, const std::string& names = "IP:127.0.0.1") {
+    server_ = net::FakeServer::on_loopback(std::move(handler), http::make_certificate("kubelet", authority_, names));
   }
   KubeletOptions options() {
     KubeletOptions options;
@@ -35,7 +38,7 @@ class KubeletPodsTest : public ::testing::Test {
 
   http::TemporaryDirectory folder_;
   http::Identity authority_ = http::make_authority("the cluster");
-  std::unique_ptr<FakeServer> server_;
+  std::unique_ptr<net::FakeServer> server_;
 };
 
 TEST_F(KubeletPodsTest, ReadsThePodsOfTheNode) {

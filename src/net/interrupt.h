@@ -13,7 +13,7 @@
 
 #include "base/file.h"
 
-namespace gpuledger::identity {
+namespace gpuledger::net {
 
 // Ends whatever a source's thread is waiting for, from any other thread and for good. A descriptor, so that one poll
 // waits for it and for a socket. Out of descriptors there is none: waits then end when their time is over.
@@ -55,4 +55,4 @@ class Interrupt {
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
 };
 
-}  // namespace gpuledger::identity
+}  // namespace gpuledger::net

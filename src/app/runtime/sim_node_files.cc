@@ -1,4 +1,4 @@
-#include "identity/node_files.h"
+#include "app/runtime/sim_node_files.h"
 
 #include <sys/stat.h>
 
@@ -7,10 +7,15 @@
 #include "base/file.h"
 #include "identity/pod_json.h"
 
-namespace gpuledger::identity {
+namespace gpuledger::app {
 namespace {
 
 using Json = nlohmann::json;
+using identity::ContainerNames;
+using identity::GrantView;
+using identity::Pod;
+using identity::PodLabelList;
+using identity::PodView;
 constexpr size_t kLargestFile = 64 << 20;
 
 std::string text_at(const Json& object, const char* key) {
@@ -25,10 +30,9 @@ const Json& list_at(const Json& object, const char* key) {
 }
 
 Result<std::shared_ptr<const PodView>> parse_pods(std::string_view text, const PodLabelList& labels) {
-  auto list = parse_pod_list(text, labels);
-  if (!list.ok()) return list.error();
+  GL_TRY(list, identity::parse_pod_list(text, labels));
   std::vector<std::shared_ptr<const Pod>> pods;
-  for (Pod& pod : list->pods) pods.push_back(std::make_shared<const Pod>(std::move(pod)));
+  for (Pod& pod : list.pods) pods.push_back(std::make_shared<const Pod>(std::move(pod)));
   return std::make_shared<const PodView>(std::move(pods));
 }
 
@@ -65,7 +69,7 @@ Result<std::shared_ptr<const ContainerNames>> parse_containers(std::string_view 
     if (given.empty() || !given[0].is_string()) continue;
     std::string name = given[0].get<std::string>();
     if (name.starts_with('/')) name.erase(0, 1);
-    (*names)[text_at(container, "Id")] = bounded_name(name);
+    (*names)[text_at(container, "Id")] = identity::bounded_name(name);
   }
   return std::shared_ptr<const ContainerNames>(std::move(names));
 }
@@ -104,4 +108,4 @@ AllocationFile::AllocationFile(std::string path) : file_("pod-resources", std::m
 
 ContainerFile::ContainerFile(std::string path) : file_("docker", std::move(path), parse_containers) {}
 
-}  // namespace gpuledger::identity
+}  // namespace gpuledger::app

@@ -1,10 +1,10 @@
-#include "identity/sources/backoff.h"
+#include "net/backoff.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-namespace gpuledger::identity {
+namespace gpuledger::net {
 namespace {
 
 using std::chrono::milliseconds;
@@ -40,4 +40,4 @@ TEST(Backoff, BeginsAnewAfterTwoMinutesOfHealth) {
 }
 
 }  // namespace
-}  // namespace gpuledger::identity
+}  // namespace gpuledger::net

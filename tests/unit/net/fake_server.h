@@ -16,7 +16,7 @@
 struct ssl_st;
 struct ssl_ctx_st;
 
-namespace gpuledger::identity {
+namespace gpuledger::net {
 
 // A server that says exactly the bytes a test tells it to, on loopback or on a unix socket. One request per connection.
 class FakeServer {
@@ -79,4 +79,4 @@ std::string gzipped(const std::string& plain);
 // True as soon as the condition is; false after five seconds.
 bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds longest = std::chrono::seconds(5));
 
-}  // namespace gpuledger::identity
+}  // namespace gpuledger::net

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <random>
 
-namespace gpuledger::identity {
+namespace gpuledger::net {
 
 // How long to wait after a failure: doubling, capped, and never the same on two nodes, so that an API server that
 // comes back is not asked by all of them at once.
@@ -35,4 +35,4 @@ class Backoff {
   Duration step_;
 };
 
-}  // namespace gpuledger::identity
+}  // namespace gpuledger::net

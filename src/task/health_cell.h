@@ -6,7 +6,7 @@
 
 #include "model/sample.h"
 
-namespace gpuledger::identity {
+namespace gpuledger::task {
 
 // How a source that runs on its own thread is doing, readable from any other.
 class HealthCell {
@@ -44,4 +44,4 @@ class HealthCell {
   SourceHealth health_;
 };
 
-}  // namespace gpuledger::identity
+}  // namespace gpuledger::task

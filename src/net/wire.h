@@ -9,11 +9,11 @@
 
 #include "base/file.h"
 #include "base/result.h"
-#include "identity/sources/interrupt.h"
+#include "net/interrupt.h"
 
 struct ssl_st;
 
-namespace gpuledger::identity {
+namespace gpuledger::net {
 
 struct TlsTrust {
   std::string ca_file;       // the only authorities that count; read anew for every connection
@@ -58,4 +58,4 @@ class Wire {
   ssl_st* tls_ = nullptr;
 };
 
-}  // namespace gpuledger::identity
+}  // namespace gpuledger::net

@@ -1,10 +1,10 @@
-#include "identity/sources/inflater.h"
+#include "net/inflater.h"
 
 #include <zlib.h>
 
 #include <array>
 
-namespace gpuledger::identity {
+namespace gpuledger::net {
 
 Inflater::Inflater() : stream_(new z_stream{}) {
   if (inflateInit2(stream_, 15 + 16) != Z_OK) {  // + 16: gzip and nothing else
@@ -42,4 +42,4 @@ Status Inflater::feed(std::string_view packed, const std::function<bool(std::str
   return ok_status();
 }
 
-}  // namespace gpuledger::identity
+}  // namespace gpuledger::net

@@ -8,11 +8,11 @@
 #include <tuple>
 
 #include "base/result.h"
-#include "identity/health_cell.h"
 #include "identity/node_directory.h"
+#include "task/health_cell.h"
 
 // What the simulated node has instead of sockets: files with the same answers, read again when they change.
-namespace gpuledger::identity {
+namespace gpuledger::app {
 
 // Reads a file and keeps what was made of its last good text.
 template <typename View>
@@ -28,7 +28,7 @@ class ViewFile {
  private:
   const std::string path_;
   const Parse parse_;
-  mutable HealthCell health_;
+  mutable task::HealthCell health_;
   mutable std::mutex mutex_;
   using Stamp = std::tuple<uint64_t, int64_t, int64_t, int64_t>;  // inode, size, when it was written
   mutable Stamp last_;
@@ -36,37 +36,37 @@ class ViewFile {
 };
 
 // A kubelet's /pods.
-class PodFile final : public PodSource {
+class PodFile final : public identity::PodSource {
  public:
-  PodFile(std::string path, PodLabelList labels);
-  std::shared_ptr<const PodView> view() const override { return file_.view(); }
+  PodFile(std::string path, identity::PodLabelList labels);
+  std::shared_ptr<const identity::PodView> view() const override { return file_.view(); }
   SourceHealth health() const override { return file_.health(); }
 
  private:
-  ViewFile<PodView> file_;
+  ViewFile<identity::PodView> file_;
 };
 
 // The kubelet's pod-resources, in protobuf's JSON form.
-class AllocationFile final : public AllocationSource {
+class AllocationFile final : public identity::AllocationSource {
  public:
   explicit AllocationFile(std::string path);
-  std::shared_ptr<const GrantView> view() const override { return file_.view(); }
+  std::shared_ptr<const identity::GrantView> view() const override { return file_.view(); }
   SourceHealth health() const override { return file_.health(); }
 
  private:
-  ViewFile<GrantView> file_;
+  ViewFile<identity::GrantView> file_;
 };
 
 // Docker's list of containers.
-class ContainerFile final : public ContainerSource {
+class ContainerFile final : public identity::ContainerSource {
  public:
   explicit ContainerFile(std::string path);
   std::string_view runtime() const override { return "docker"; }
-  std::shared_ptr<const ContainerNames> view() const override { return file_.view(); }
+  std::shared_ptr<const identity::ContainerNames> view() const override { return file_.view(); }
   SourceHealth health() const override { return file_.health(); }
 
  private:
-  ViewFile<ContainerNames> file_;
+  ViewFile<identity::ContainerNames> file_;
 };
 
-}  // namespace gpuledger::identity
+}  // namespace gpuledger::app

@@ -1,4 +1,4 @@
-#include "identity/sources/wire.h"
+#include "net/wire.h"
 
 #include <netdb.h>
 #include <netinet/in.h>
@@ -9,15 +9,14 @@
 #include <sys/un.h>
 
 #include <cerrno>
-#include <condition_variable>
 #include <cstring>
 #include <mutex>
-#include <thread>
 #include <vector>
 
-#include "identity/sources/tls_client.h"
+#include "net/tls_client.h"
+#include "task/leavable_thread.h"
 
-namespace gpuledger::identity {
+namespace gpuledger::net {
 namespace {
 
 using Deadline = Wire::Deadline;
@@ -65,12 +64,12 @@ Result<std::vector<Address>> read_addresses(const Peer& peer, Deadline deadline,
     std::optional<Result<std::vector<Address>>> answer;
   };
   const auto asked = std::make_shared<Asked>();
-  std::thread([asked, host = peer.host, port = peer.port] {
+  const task::LeavableThread resolver([asked, host = peer.host, port = peer.port] {
     auto answer = look_up(host, port, AI_ADDRCONFIG);
     const std::lock_guard lock(asked->mutex);
     asked->answer = std::move(answer);
     asked->done.raise();
-  }).detach();
+  });
   if (auto waited = wait_for(asked->done.fd(), POLLIN, deadline, interrupt); !waited)
     return Error{waited.error().code, "host name: " + waited.error().message};
   const std::lock_guard lock(asked->mutex);
@@ -95,7 +94,7 @@ Result<UniqueFd> connect_to(const Address& address, Deadline deadline, const Int
   int error = 0;
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address.bytes), address.size) != 0) error = errno;
   if (error == EINPROGRESS) {
-    if (auto waited = wait_for(fd.get(), POLLOUT, deadline, interrupt); !waited) return waited.error();
+    GL_TRY_STATUS(wait_for(fd.get(), POLLOUT, deadline, interrupt));
     socklen_t size = sizeof error;
     ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
   }
@@ -116,14 +115,13 @@ Result<UniqueFd> connect_unix(const std::string& path, Deadline deadline, const 
 }
 
 Result<UniqueFd> connect_host(const Peer& peer, Deadline deadline, const Interrupt& interrupt) {
-  auto addresses = read_addresses(peer, deadline, interrupt);
-  if (!addresses) return addresses.error();
+  GL_TRY(addresses, read_addresses(peer, deadline, interrupt));
   Error last{Code::kNotFound, "host name: no address"};
-  for (size_t i = 0; i < addresses->size(); ++i) {
+  for (size_t i = 0; i < addresses.size(); ++i) {
     // An address that swallows everything must leave time for the others.
     const auto now = Interrupt::Clock::now();
-    const auto share = (deadline - now) / static_cast<int64_t>(addresses->size() - i);
-    auto fd = connect_to((*addresses)[i], now + share, interrupt);
+    const auto share = (deadline - now) / static_cast<int64_t>(addresses.size() - i);
+    auto fd = connect_to(addresses[i], now + share, interrupt);
     if (fd) return fd;
     last = fd.error();
     if (interrupt.raised()) break;
@@ -144,12 +142,11 @@ std::string Peer::text() const {
 }
 
 Result<std::unique_ptr<Wire>> Wire::open(const Peer& peer, Deadline deadline, const Interrupt& interrupt) {
-  auto fd = peer.unix_path.empty() ? connect_host(peer, deadline, interrupt)
-                                   : connect_unix(peer.unix_path, deadline, interrupt);
-  if (!fd) return fd.error();
-  std::unique_ptr<Wire> wire(new Wire(std::move(*fd), interrupt));
+  GL_TRY(fd, peer.unix_path.empty() ? connect_host(peer, deadline, interrupt)
+                                    : connect_unix(peer.unix_path, deadline, interrupt));
+  std::unique_ptr<Wire> wire(new Wire(std::move(fd), interrupt));
   if (!peer.tls) return wire;
-  if (auto started = wire->start_tls(peer, deadline); !started) return started.error();
+  GL_TRY_STATUS(wire->start_tls(peer, deadline));
   return wire;
 }
 
@@ -158,9 +155,8 @@ Wire::~Wire() {
 }
 
 Status Wire::start_tls(const Peer& peer, Deadline deadline) {
-  auto context = read_tls_context(peer);
-  if (!context) return context.error();
-  tls_ = SSL_new(context->get());  // keeps the context
+  GL_TRY(context, read_tls_context(peer));
+  tls_ = SSL_new(context.get());  // keeps the context
   if (tls_ == nullptr || SSL_set_fd(tls_, fd_.get()) != 1 || !expect_peer(tls_, peer))
     return Error{Code::kInternal, "OpenSSL: " + openssl_reason()};
   while (true) {
@@ -221,14 +217,14 @@ Result<size_t> Wire::read(char* to, size_t size, Deadline deadline) {
     if (got > 0) return static_cast<size_t>(got);
     if (tls_ != nullptr) {
       if (SSL_get_error(tls_, static_cast<int>(got)) == SSL_ERROR_ZERO_RETURN) return size_t{0};
-      if (auto waited = wait_for_tls(static_cast<int>(got), deadline); !waited) return waited.error();
+      GL_TRY_STATUS(wait_for_tls(static_cast<int>(got), deadline));
       continue;
     }
     if (got == 0) return size_t{0};
     if (errno != EAGAIN && errno != EINTR)
       return Error{Code::kUnavailable, std::string("connection cut: ") + std::strerror(errno)};
-    if (auto waited = wait_for(fd_.get(), POLLIN, deadline, interrupt_); !waited) return waited.error();
+    GL_TRY_STATUS(wait_for(fd_.get(), POLLIN, deadline, interrupt_));
   }
 }
 
-}  // namespace gpuledger::identity
+}  // namespace gpuledger::net

@@ -7,7 +7,7 @@
 #include <stop_token>
 #include <thread>
 
-namespace gpuledger::identity {
+namespace gpuledger::task {
 
 // A thread that looks at something at once, then whenever the last look said, and sooner when somebody asks for it.
 // The destructor waits for a look under way, which must end soon after its stop token says so.
@@ -53,4 +53,4 @@ class PollThread {
   std::jthread thread_;  // last: it uses the others
 };
 
-}  // namespace gpuledger::identity
+}  // namespace gpuledger::task

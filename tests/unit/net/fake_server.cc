@@ -1,4 +1,4 @@
-#include "unit/identity/sources/fake_server.h"
+#include "unit/net/fake_server.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 #include <csignal>
 #include <cstring>
 
-namespace gpuledger::identity {
+namespace gpuledger::net {
 namespace {
 
 constexpr auto kStep = std::chrono::milliseconds(5);
@@ -216,4 +216,4 @@ bool eventually(const std::function<bool()>& condition, std::chrono::millisecond
   return true;
 }
 
-}  // namespace gpuledger::identity
+}  // namespace gpuledger::net

@@ -8,7 +8,7 @@
 struct ssl_ctx_st;
 struct ssl_st;
 
-namespace gpuledger::identity {
+namespace gpuledger::net {
 
 struct Peer;
 
@@ -25,4 +25,4 @@ bool expect_peer(ssl_st* tls, const Peer& peer);
 Error tls_error(ssl_st* tls, const Peer& peer);
 std::string openssl_reason();
 
-}  // namespace gpuledger::identity
+}  // namespace gpuledger::net

@@ -1,4 +1,4 @@
-#include "identity/sources/http_client.h"
+#include "net/http_client.h"
 
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/basic_parser.hpp>
@@ -7,10 +7,10 @@
 #include <csignal>
 #include <optional>
 
-#include "identity/sources/inflater.h"
+#include "net/inflater.h"
 
 // The only file here that includes Beast, for it takes long to compile.
-namespace gpuledger::identity {
+namespace gpuledger::net {
 namespace {
 
 namespace beast_http = boost::beast::http;
@@ -168,7 +168,7 @@ Status read_reply(Wire& wire, ReplyParser& parser, const HttpRequest& request, T
     if (in_head && (head_bytes += *got) > kLargestHead)
       return Error{Code::kMalformed, "not a proper HTTP answer: endless head"};
     pending.append(piece, 0, *got);
-    if (auto parsed = parse(parser, pending); !parsed) return parsed;
+    GL_TRY_STATUS(parse(parser, pending));
   }
   if (!parser.stopped() && !parser.unpacked()) return Error{Code::kMalformed, "a gzip body without its end"};
   return ok_status();
@@ -179,13 +179,12 @@ Status read_reply(Wire& wire, ReplyParser& parser, const HttpRequest& request, T
 Result<HttpReply> HttpClient::get(const HttpRequest& request, const BodySink& sink) const {
   block_sigpipe();
   const Time begin = Interrupt::Clock::now();
-  auto wire = Wire::open(peer_, begin + request.connect_within, interrupt_);
-  if (!wire) return wire.error();
+  GL_TRY(wire, Wire::open(peer_, begin + request.connect_within, interrupt_));
   const std::string text = request_text(request, peer_, user_agent_);
-  if (auto sent = (*wire)->write(text, Interrupt::Clock::now() + request.head_within); !sent) return sent.error();
+  GL_TRY_STATUS(wire->write(text, Interrupt::Clock::now() + request.head_within));
   ReplyParser parser(request, sink);
-  if (auto read = read_reply(**wire, parser, request, begin); !read) return read.error();
-  parser.reply().peer_user = (*wire)->peer_user();
+  GL_TRY_STATUS(read_reply(*wire, parser, request, begin));
+  parser.reply().peer_user = wire->peer_user();
   return std::move(parser.reply());
 }
 
@@ -199,4 +198,4 @@ Result<HttpReply> HttpClient::get(const HttpRequest& request) const {
   return reply;
 }
 
-}  // namespace gpuledger::identity
+}  // namespace gpuledger::net

@@ -7,7 +7,7 @@
 
 struct z_stream_s;
 
-namespace gpuledger::identity {
+namespace gpuledger::net {
 
 // Unpacks gzip as it comes, in small pieces, so that whoever takes them can stop a bomb.
 class Inflater {
@@ -26,4 +26,4 @@ class Inflater {
   bool complete_ = false;
 };
 
-}  // namespace gpuledger::identity
+}  // namespace gpuledger::net

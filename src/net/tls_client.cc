@@ -1,4 +1,4 @@
-#include "identity/sources/tls_client.h"
+#include "net/tls_client.h"
 
 #include <arpa/inet.h>
 #include <openssl/err.h>
@@ -7,9 +7,9 @@
 #include <openssl/x509v3.h>
 
 #include "base/file.h"
-#include "identity/sources/wire.h"
+#include "net/wire.h"
 
-namespace gpuledger::identity {
+namespace gpuledger::net {
 namespace {
 
 constexpr size_t kLargestCaFile = 1 << 20;
@@ -81,4 +81,4 @@ Error tls_error(ssl_st* tls, const Peer& peer) {
                                 "; check the CA file " + peer.tls->ca_file};
 }
 
-}  // namespace gpuledger::identity
+}  // namespace gpuledger::net

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "identity/sources/wire.h"
+#include "net/wire.h"
 
-namespace gpuledger::identity {
+namespace gpuledger::net {
 
 struct HttpRequest {
   using Duration = Interrupt::Clock::duration;
@@ -60,4 +60,4 @@ class HttpClient {
   const Interrupt& interrupt_;
 };
 
-}  // namespace gpuledger::identity
+}  // namespace gpuledger::net

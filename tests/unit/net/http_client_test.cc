@@ -1,4 +1,4 @@
-#include "identity/sources/http_client.h"
+#include "net/http_client.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,9 @@
 #include <cstdlib>
 
 #include "unit/http/temporary_directory.h"
-#include "unit/identity/sources/fake_server.h"
+#include "unit/net/fake_server.h"
 
-namespace gpuledger::identity {
+namespace gpuledger::net {
 namespace {
 
 using namespace std::chrono_literals;
@@ -307,4 +307,4 @@ TEST_F(HttpClientTest, SaysWhyItCannotConnect) {
 }
 
 }  // namespace
-}  // namespace gpuledger::identity
+}  // namespace gpuledger::net

@@ -1,0 +1,39 @@
+#include "task/leavable_thread.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+namespace gpuledger::task {
+
+struct LeavableThread::Over {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool yes = false;  // under the mutex
+};
+
+LeavableThread::LeavableThread(std::function<void()> body) : over_(std::make_shared<Over>()) {
+  thread_ = std::thread([over = over_, body = std::move(body)]() mutable {
+    body();
+    body = nullptr;  // what it owned may hang too when it is freed
+    const std::lock_guard lock(over->mutex);
+    over->yes = true;
+    over->changed.notify_all();
+  });
+}
+
+bool LeavableThread::end(Nanoseconds patience) {
+  const bool left = !thread_.joinable();
+  std::unique_lock lock(over_->mutex);
+  const bool over = over_->changed.wait_for(lock, left ? Nanoseconds(0) : patience, [this] { return over_->yes; });
+  lock.unlock();
+  if (left) return over;
+  if (over) {
+    thread_.join();
+  } else {
+    thread_.detach();
+  }
+  return over;
+}
+
+}  // namespace gpuledger::task

@@ -1,0 +1,35 @@
+#include "base/result.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+namespace gpuledger {
+namespace {
+
+Result<std::unique_ptr<int>> made(int number) {
+  if (number < 0) return Error{Code::kMalformed, "negative"};
+  return std::make_unique<int>(number);
+}
+
+Status positive(int number) {
+  if (number == 0) return Error{Code::kNotFound, "zero"};
+  return ok_status();
+}
+
+Result<int> sum(int a, int b) {
+  GL_TRY(first, made(a));
+  GL_TRY(second, made(b));
+  GL_TRY_STATUS(positive(*first + *second));
+  return *first + *second;
+}
+
+TEST(Try, GivesTheValueOrReturnsTheError) {
+  EXPECT_EQ(*sum(1, 2), 3);
+  EXPECT_EQ(sum(1, -2).error().message, "negative");
+  EXPECT_EQ(sum(-1, 2).error().code, Code::kMalformed);
+  EXPECT_EQ(sum(0, 0).error().message, "zero");
+}
+
+}  // namespace
+}  // namespace gpuledger
