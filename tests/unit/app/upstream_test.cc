@@ -17,8 +17,8 @@ namespace {
 
 using namespace std::chrono_literals;
 using net::eventually;
-using net::http_answer;
 using net::FakeServer;
+using net::http_answer;
 using ::testing::HasSubstr;
 using Connection = FakeServer::Connection;
 using Request = FakeServer::Request;
