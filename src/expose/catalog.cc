@@ -46,7 +46,9 @@ constexpr Family kCatalog[] = {
     {"idle", "gpu_idle_process_memory_used_bytes", MetricType::kGauge, "bytes", kIdleProcess,
      "GPU memory the process holds.", emit_idle_process_memory_used},
     {"idle", "gpu_idle_process_idle_seconds", MetricType::kGauge, "seconds", kIdleProcess,
-     "Time since the process last worked while it holds GPU memory; 0 while it works.", emit_idle_process_seconds},
+     "Time since the process was last seen to work while it holds GPU memory; 0 while it works. Absent until that is "
+     "known, and where the GPU cannot say who works.",
+     emit_idle_process_seconds},
     {"idle", "gpu_idle_process_idle_memory_bytes", MetricType::kGauge, "bytes", kIdleProcess,
      "GPU memory the process holds while idle; 0 while it works.", emit_idle_process_memory},
     {"idle", "gpu_idle_device_utilization_percent", MetricType::kGauge, "percent", kIdleDevice,
@@ -60,14 +62,17 @@ constexpr Family kCatalog[] = {
     {"idle", "gpu_idle_device_temperature_celsius", MetricType::kGauge, "celsius", kIdleDevice,
      "Temperature of the GPU.", emit_idle_device_temperature},
     {"idle", "gpu_idle_memory_total_bytes", MetricType::kGauge, "bytes", "gpu",
-     "GPU memory held by all idle processes of the GPU. Absent where the GPU cannot say who works.",
+     "GPU memory held by all idle processes of the GPU. Absent until it is known of one of them whether it is idle, "
+     "and "
+     "where the GPU cannot say who works.",
      emit_idle_memory_total},
     {"processlist", "gpu_process_count", MetricType::kGauge, "", "gpu", "Processes on the GPU.", emit_list_count},
     {"processlist", "gpu_total_processes", MetricType::kGauge, "", "",
      "Processes on all GPUs; one that uses two GPUs counts twice.", emit_list_total},
     {"processlist", "gpu_process_info", MetricType::kGauge, "",
      "gpu pid command pod namespace gi_id ci_id container status gpu_memory",
-     "A process on a GPU, always 1. The pid label names GPU and pid, as in gpu1_12345; status is active or idle; "
+     "A process on a GPU, always 1. The pid label names GPU and pid, as in gpu1_12345; status is active, idle or, "
+     "where nobody can say, unknown; "
      "gpu_memory is in MiB.",
      emit_list_info},
     {"processlist", "gpu_process_utilization", MetricType::kGauge, "", kListed,
@@ -134,6 +139,8 @@ constexpr Family kCatalog[] = {
      "GPUs the driver found at its start (/proc/driver/nvidia/gpus). Absent where that cannot be seen, with "
      "--gpu-devices, and in a container that NVIDIA_VISIBLE_DEVICES gives some of them.",
      emit_gpus_expected},
+    {"device", "gpu_ledger_gpus_missing", MetricType::kGauge, "", "",
+     "GPUs that --gpu-devices names and that are not there. Absent without --gpu-devices.", emit_gpus_missing},
     {"device", "gpu_ledger_gpus_visible", MetricType::kGauge, "", "", "GPUs that answer.", emit_gpus_visible},
     {"device", "gpu_ledger_allocation_info", MetricType::kGauge, "",
      "gpu uuid mig_uuid namespace pod container resource replica",
@@ -234,6 +241,10 @@ constexpr Family kCatalog[] = {
      "When the GPUs were sampled for this exposition, in seconds since 1970.", emit_snapshot_time},
     {"self", "gpu_ledger_processes_without_owner", MetricType::kGauge, "", "",
      "Processes that run in a container or pod whose name was not found.", emit_without_owner},
+    {"self", "gpu_ledger_pod_names_missing", MetricType::kGauge, "", "",
+     "1 while a kubelet or a cluster is to be seen and nobody tells the names of pods, else 0. Absent without "
+     "Kubernetes. gpu_ledger_source_up says who does not, the log and gpu-ledger doctor say why.",
+     emit_pod_names_missing},
     {"self", "gpu_ledger_accounts_folded_total", MetricType::kCounter, "", "account reason",
      "Accounts given up since the program started: processes beyond --max-exited-processes (reason limit; their owner "
      "keeps the joules), owners after --owner-retention (retention) or beyond --max-ended-owners (limit), whose joules "

@@ -175,6 +175,10 @@ void emit_gpus_expected(const View& view, TextWriter& out) {
   if (view.cycle.gpus_expected) out.add(view.labels().take(), *view.cycle.gpus_expected);
 }
 
+void emit_gpus_missing(const View& view, TextWriter& out) {
+  if (view.cycle.batch.missing_gpus) out.add(view.labels().take(), uint64_t{view.cycle.batch.missing_gpus->size()});
+}
+
 void emit_gpus_visible(const View& view, TextWriter& out) {
   uint64_t answering = 0;
   for (const auto& device : view.devices) answering += device.account->up ? 1 : 0;

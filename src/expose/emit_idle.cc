@@ -1,11 +1,21 @@
 #include "expose/emit.h"
 
 namespace gpuledger::expose {
+namespace {
+
+// Somebody who left is shown for a while as who he is: one who holds nothing and does nothing.
+bool has_left(const ProcessSeries& series) {
+  return !series.newest->active && series.newest->idle.evaluated;
+}
+
+}  // namespace
 
 void emit_idle_process_utilization(const View& view, TextWriter& out) {
   for (const auto& series : view.holders) {
     const ProcessAccount& process = *series.newest;
-    if (process.idle.evaluated) {
+    if (has_left(series)) {
+      out.add(series.labels, uint64_t{0});
+    } else if (process.idle.evaluated) {
       out.add(series.labels, percent_of(process.idle.sm_percent / 100));
     } else if (process.sm) {
       out.add(series.labels, percent_of(process.sm->value));
@@ -15,7 +25,7 @@ void emit_idle_process_utilization(const View& view, TextWriter& out) {
 
 void emit_idle_process_memory_used(const View& view, TextWriter& out) {
   for (const auto& series : view.holders) {
-    if (series.memory) out.add(series.labels, *series.memory);
+    if (series.memory || has_left(series)) out.add(series.labels, series.memory.value_or(Bytes{}));
   }
 }
 
@@ -29,7 +39,8 @@ void emit_idle_process_seconds(const View& view, TextWriter& out) {
 void emit_idle_process_memory(const View& view, TextWriter& out) {
   for (const auto& series : view.holders) {
     const IdleState& state = series.newest->idle;
-    if (state.evaluated && series.memory) out.add(series.labels, state.idle ? *series.memory : Bytes{});
+    if (!state.evaluated || !(series.memory || has_left(series))) continue;
+    out.add(series.labels, state.idle ? series.memory.value_or(Bytes{}) : Bytes{});
   }
 }
 

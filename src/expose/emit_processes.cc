@@ -69,12 +69,22 @@ void emit_list_total(const View& view, TextWriter& out) {
   out.add(view.labels().take(), total);
 }
 
+namespace {
+
+// Neither word where nobody can tell: MIG before Hopper, a look that is too short.
+const char* status_of(const ProcessAccount& process) {
+  if (process.idle.evaluated) return process.idle.idle ? "idle" : "active";
+  return process.sm && process.sm->value > 0 ? "active" : "unknown";
+}
+
+}  // namespace
+
 void emit_list_info(const View& view, TextWriter& out) {
   static const ConstantLabels kNone;
   for (const auto& series : view.listed) {
     LabelText more(kNone);
     more.add("container", series.newest->identity.owner.container);
-    more.add("status", series.newest->idle.evaluated && series.newest->idle.idle ? "idle" : "active");
+    more.add("status", status_of(*series.newest));
     if (series.memory) more.add("gpu_memory", std::to_string(series.memory->count >> 20) + "MiB");
     out.add(series.labels, uint64_t{1}, more.take());
   }

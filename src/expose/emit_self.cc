@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
 #include "expose/emit.h"
 
 namespace gpuledger::expose {
@@ -40,6 +44,20 @@ void emit_snapshot_time(const View& view, TextWriter& out) {
 
 void emit_without_owner(const View& view, TextWriter& out) {
   out.add(view.labels().take(), uint64_t{view.cycle.identities->without_owner});
+}
+
+void emit_pod_names_missing(const View& view, TextWriter& out) {
+  static constexpr std::string_view kTellers[] = {"pods", "pods-api", "apiserver", "kubelet", "cri", "pod-resources"};
+  bool any = false;
+  bool told = false;
+  bool undecided = false;
+  for (const SourceHealth& health : view.sources) {
+    if (std::find(std::begin(kTellers), std::end(kTellers), health.source) == std::end(kTellers)) continue;
+    any = true;
+    told |= health.up;
+    undecided |= health.undecided;
+  }
+  if (any && (told || !undecided)) out.add(view.labels().take(), uint64_t{!told});
 }
 
 void emit_own_cpu(const View& view, TextWriter& out) {
