@@ -129,6 +129,7 @@ class LabelsTest(harness.Case):
                 self.check_pitfalls(prometheus)
                 for job in ("operator", "kubernetes"):
                     self.check_right(prometheus, job)
+                self.check_gpu_metrics(prometheus)
 
     def check_pitfalls(self, prometheus):
         """What docs/cookbook.md warns of."""
@@ -157,11 +158,40 @@ class LabelsTest(harness.Case):
         }
         self.assertEqual(namespaces, {"ml-team", "research", "inference"})
 
+    def check_gpu_metrics(self, prometheus):
+        """The second job, and the join that the example tells of."""
+        harness.wait_until(lambda: prometheus.query('up{job="gpu-metrics"} == 1'), 20, "a scrape of /gpu/metrics")
+        text = (FOLDER / "scrape.kubernetes.yml").read_text(encoding="utf-8")
+        (join,) = re.findall(r"^ +#   (dcgm_.* on \(instance, uuid\) .*)$", text, re.MULTILINE)
+        self.assertIn(join, (FOLDER / "README.md").read_text(encoding="utf-8"))
+        self.assertIn(join, (FOLDER / "servicemonitor.yml").read_text(encoding="utf-8"))
+        self.assertIn(join, (FOLDER / "prometheus.yml").read_text(encoding="utf-8"))
+        joined = prometheus.query(join.replace("gpu_ledger_device_info", 'gpu_ledger_device_info{job="kubernetes"}'))
+        self.assertEqual({one["metric"]["node"] for one in joined}, {"node-7"})
+        self.assertEqual(len({one["metric"]["uuid"] for one in joined}),
+                         len(prometheus.query('gpu_ledger_device_up{job="kubernetes"} == 1')))
+        self.assertTrue(all(one["metric"]["model"] for one in joined))
+        named = prometheus.query('dcgm_gpu_temp{pod_name!=""}')
+        self.assertTrue(named)
+        self.assertFalse([one for one in named if "pod" in one["metric"]], "the exporter's own")
+
+    def test_the_prometheus_to_apply_scrapes_the_same(self):
+        import yaml  # not on every machine that runs the other tests
+        path = harness.SOURCE / "deploy/kubernetes/prometheus/prometheus.yaml"
+        objects = {(one["kind"], one["metadata"]["name"]): one for one in yaml.safe_load_all(path.read_text())}
+        config = objects["ConfigMap", "gpu-ledger-prometheus"]["data"]["prometheus.yml"]
+        example = yaml.safe_load((FOLDER / "scrape.kubernetes.yml").read_text())
+        self.assertEqual(yaml.safe_load(config)["scrape_configs"], example["scrape_configs"])
+        pod = objects["Deployment", "gpu-ledger-prometheus"]["spec"]["template"]
+        self.assertEqual(objects["Service", "gpu-ledger-prometheus"]["spec"]["selector"], pod["metadata"]["labels"])
+        code, said = promtool("check", "config", "--syntax-only", self.write("prometheus.yml", config))
+        self.assertEqual(code, 0, said)
+
     def service_monitor(self):
         """What the operator makes of it: the target's labels are there before the relabelling of the user."""
         text = (FOLDER / "servicemonitor.yml").read_text(encoding="utf-8")
         self.assertIn("honorLabels: true", text)
-        (dropped,) = re.findall(r"- action: labeldrop\n +regex: (\S+)", text)
+        (dropped,) = set(re.findall(r"- action: labeldrop\n +regex: (\S+)", text))
         return {"honor_labels": True, "relabel_configs": [{"action": "labeldrop", "regex": dropped}]}
 
     def kubernetes_job(self, port):
@@ -174,7 +204,7 @@ class LabelsTest(harness.Case):
         }
         found = json.dumps({"targets": [f"127.0.0.1:{port}"], "labels": meta})
         changed, count = re.subn(r"kubernetes_sd_configs:\n +- role: pod", f"static_configs: [{found}]", text)
-        self.assertEqual(count, 1)
+        self.assertEqual(count, 2)
         return changed.split("scrape_configs:\n")[1].replace("job_name: gpu-ledger", "job_name: kubernetes")
 
 
