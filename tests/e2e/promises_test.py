@@ -17,7 +17,7 @@ gpus: [{model: H200}, {model: T4}]
 processes:
   - {pid: 1001, name: python3, gpus: 0, memory: 8GiB, load: gemm, owner: {namespace: ml, pod: training-job, container: main}}
   - {pid: 1002, name: holder, gpus: 1, memory: 2GiB, load: idle, owner: none}
-  - {pid: 1003, name: short, gpus: 1, memory: 1GiB, load: gemm, start: 4, end: 9, owner: none}
+  - {pid: 1003, name: short, gpus: 1, memory: 1GiB, load: gemm, start: 2, end: 5, owner: none}
 """
 
 
@@ -125,14 +125,16 @@ class ProgramTest(harness.Case):
                 self.assertEqual(device[label], values[name])
 
     def test_a_poll_finds_new_processes_at_its_pace(self):
-        with self.start("--no-kubernetes-enabled", environment={"POLL_INTERVAL": "1s"}) as ledger:
-            # It comes at 4 s; by the older default of the scan it would be seen at 10 s.
-            find = lambda: ledger.metrics().find("gpu_idle_process_memory_used_bytes", pid="1003")
-            begin = time.monotonic()
-            harness.wait_until(find, 12, "the new process")
-            self.assertLess(time.monotonic() - begin, 7.5 * harness.SLOW)
+        # The lists alone show one that does nothing. The scan's own interval would end at 10 s.
+        newcomer = "  - {pid: 1004, name: new, gpus: 1, memory: 1GiB, load: idle, start: 3, owner: none}\n"
+        begin = time.monotonic()
+        with harness.Ledger("--no-kubernetes-enabled", scenario=self.write("new.yaml", TWO_GPUS + newcomer),
+                            environment={"POLL_INTERVAL": "1s"}) as ledger:
+            harness.wait_until(lambda: ledger.metrics().find("gpu_idle_process_memory_used_bytes", pid="1004"), 25, "it")
+            self.assertLess(time.monotonic() - begin, 8)
 
-    def test_who_left_stays_for_30_seconds(self):
+    def test_who_left_stays_for_a_while(self):
+        """30 s; when they end is in the unit tests."""
         names = ["compute_utilization_percent", "memory_used_bytes", "idle_seconds", "idle_memory_bytes"]
         with self.start("--no-kubernetes-enabled", environment={"POLL_INTERVAL": "500ms"}) as ledger:
             values = lambda: {name: [value for _, value in ledger.metrics().find(f"gpu_idle_process_{name}", pid="1003")]
@@ -140,10 +142,8 @@ class ProgramTest(harness.Case):
             harness.wait_until(lambda: values()["compute_utilization_percent"] > [0], 20, "it to work")
             gone = {name: [0] for name in names}
             harness.wait_until(lambda: values() == gone, 20, "it to leave and be shown with nothing")
-            left = time.monotonic()
-            harness.wait_until(lambda: values() == {name: [] for name in names}, 60, "it to be forgotten")
-            self.assertGreater(time.monotonic() - left, 26)
-            self.assertLess(time.monotonic() - left, 34 * harness.SLOW)
+            time.sleep(2)
+            self.assertEqual(values(), gone)
 
     def test_gpus_that_this_node_does_not_have(self):
         with self.start(*harness.FAST, "--gpu.devices=0,1,2,3") as ledger:
