@@ -7,6 +7,7 @@ import subprocess
 import unittest
 
 import harness
+import promises
 from prometheus_test import PROMETHEUS, PROMTOOL, Prometheus
 
 FOLDER = harness.SOURCE / "deploy" / "prometheus"
@@ -89,6 +90,22 @@ class RulesTest(harness.Case):
         for name in alerts:
             self.assertRegex(tests, rf"alertname: {name}, exp_alerts: \[\]", "never seen silent")
             self.assertRegex(tests, rf"alertname: {name}\n +exp_alerts:\n", "never seen to fire")
+
+    def test_older_queries_work_as_they_are_with_the_compat_rules(self):
+        labels = ['pid="%d",gpu="0",pod="%s",namespace="ml"' % each for each in enumerate(("training-job", "training-job-123"), 1)]
+        series = [{"series": f"my_gpu_process_energy_joules_total{{{one},energy_estimated=\"{kind}\"}}", "values": "0+600x300"}
+                  for one in labels for kind in ("false", "true")]
+        series += [{"series": f"my_gpu_process_{name}{{{one}}}", "values": "1x300"}
+                   for one in labels for name in ("active", "sm_utilization_ratio")]
+        queries = [one.name for one in promises.of("query", "my-gpu-exporter")]
+        self.assertGreater(len(queries), 10)
+        # JSON is YAML too.
+        tests = {"rule_files": [str(FOLDER / "compat.rules.yml")], "evaluation_interval": "15s", "tests": [{
+            "interval": "15s", "input_series": series,
+            "promql_expr_test": [{"expr": f"count({query}) > bool 0", "eval_time": "70m",
+                                  "exp_samples": [{"labels": "{}", "value": 1}]} for query in queries]}]}
+        code, said = promtool("test", "rules", self.write("older.yml", json.dumps(tests)))
+        self.assertEqual(code, 0, said)
 
     def test_unit_tests_notice_mistakes(self):
         for number, (name, right, wrong) in enumerate(MISTAKES):
