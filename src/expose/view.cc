@@ -139,11 +139,13 @@ DeviceSeries join_device(const View& view, const DeviceAccount& account) {
     if (same && sample.up && account.up) series.sample = &sample;
   }
   if (series.sample != nullptr) {
-    const auto& processes = view.cycle.ledger.processes;
-    series.idle_known = series.sample->utilization == UtilizationState::kKnown ||
-                        std::any_of(processes.begin(), processes.end(), [&](const ProcessAccount& process) {
-                          return process.active && process.idle.evaluated && process.gpu == description.uuid;
-                        });
+    bool anyone = false;
+    for (const ProcessAccount& process : view.cycle.ledger.processes) {
+      if (!process.active || process.gpu != description.uuid) continue;
+      anyone = true;
+      series.idle_known |= process.idle.evaluated;
+    }
+    series.idle_known |= !anyone && series.sample->utilization == UtilizationState::kKnown;
   }
   return series;
 }

@@ -62,7 +62,7 @@ struct DeviceAccount {
 };
 
 struct IdleState {
-  bool evaluated = false;  // false: the GPU cannot say, so nobody is called idle
+  bool evaluated = false;  // false: nobody can say yet, or the GPU never can, so nobody is called idle
   bool idle = false;
   Nanoseconds idle_for{0};
   Ratio highest_sm;  // since the last evaluation

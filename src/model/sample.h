@@ -159,6 +159,8 @@ struct SampleBatch {
   Timestamp at;                    // no GPU was read later
   bool processes_scanned = false;  // the process lists were read anew for this batch
   std::vector<DeviceSample> devices;
+  // Of the GPUs that --gpu-devices names, those that were never there. Empty: it names none, or nobody can say.
+  std::optional<std::vector<std::string>> missing_gpus;
   SourceHealth health;
   std::vector<SourceHealth> more_health;                    // of who only adds to it
   std::map<std::string, DurationHistogram> call_durations;  // by driver call, since start

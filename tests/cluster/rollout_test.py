@@ -48,7 +48,7 @@ def setUpModule():
         folder.mkdir()
         scenario = Scenario(folder / "scenario.yaml")
         import_image()
-        for name in (NAMESPACE, "elsewhere", "restricted", "team"):
+        for name in (NAMESPACE, "elsewhere", "monitoring", "restricted", "team"):
             stage.api.create(manifests.namespace(name))
         for name in (NAMESPACE, "team"):
             parts.wait_for(lambda: stage.api.get("ServiceAccount", "default", name), 20, "a default service account")

@@ -45,13 +45,18 @@ class Chart(unittest.TestCase):
         for wrong in ("metadata.source=podsapi", "port=0", "port=abc", "gpu.devices={first}", "logLevel=loud",
                       "hostPID=maybe", "textfile.name=gpu.txt", "textfile.directory=here", "collection.schedule=hourly",
                       "state.type=disk", "image.digest=abc", "serviceMonitor.interval=fast", "collectors.gpu=true",
-                      "prometheusRule.pue=0.5", "prometheusRule.rules={all}", "resource.limits.memory=1Gi",
+                      "prometheusRule.pue=0.5", "prometheusRule.pricePerKwh=cheap", "prometheusRule.rules={all}", "resource.limits.memory=1Gi",
                       "extraArgs={serve}", "exactTime.duty=often", "exactTime.mode=on", "service.type=Nodeport", "kubelet.rootDir=var"):
             with self.subTest(wrong):
                 done = run(HELM, "template", CHART, "--set", wrong)
                 self.assertNotEqual(done.returncode, 0)
                 name = wrong.partition("=")[0].split(".")[0]
                 self.assertIn(name, done.stderr, "the message names the value")
+
+    def test_a_port_that_would_have_no_effect_is_refused(self):
+        done = run(HELM, "template", CHART, "--set", "extraEnv[0].name=HTTP_PORT", "--set-string", "extraEnv[0].value=9835")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("set port and service.port", done.stderr)
 
     def test_every_value_has_a_default_and_a_type(self):
         schema = json.loads((CHART / "values.schema.json").read_text())
@@ -62,7 +67,7 @@ class Chart(unittest.TestCase):
                 shape = schema["$defs"][shape["$ref"].rpartition("/")[2]]
             if "properties" not in shape or not isinstance(value, dict) or not value:
                 return
-            known = set(shape["properties"]) - {"enabled" if not path else "", "count"}
+            known = set(shape["properties"]) - {"enabled" if not path else "", "gpu-process-exporter", "count"}
             self.assertEqual(known, set(value), f"values.yaml and schema at {path or 'the top'}")
             for key in value:
                 compare(shape["properties"][key], value[key], f"{path}.{key}")

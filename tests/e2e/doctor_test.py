@@ -214,6 +214,35 @@ class DoctorTest(harness.Case):
         self.assert_said(findings, "docker", "warn", "answer")
         dead.close()
 
+    def test_a_kubelet_that_lets_only_root_in(self):
+        # What an image that is not root meets in place of one that was: docs/migration.md.
+        if os.geteuid() != 0 or not shutil.which("setpriv"):
+            self.skipTest("needs root and setpriv")
+        kubelet = self.folder / "kubelet"
+        (kubelet / "pod-resources").mkdir(parents=True)
+        served = socket.socket(socket.AF_UNIX)
+        self.addCleanup(served.close)
+        served.bind(str(kubelet / "pod-resources/kubelet.sock"))
+        served.listen(8)
+        os.chmod(self.folder, 0o755)
+        flags = [f"--pod-resources-socket={kubelet}/pod-resources/kubelet.sock", f"--pods-api-socket={kubelet}/none/p.sock"]
+        nobody = ["setpriv", "--reuid=65532", "--regid=65532", "--clear-groups", "--inh-caps=-all"]
+        # The folder of the socket in a pod, that of the kubelet on the node itself.
+        for closed in (kubelet / "pod-resources", kubelet):
+            os.chmod(closed, 0o750)
+            findings = self.on_real_names(*flags, before=nobody)
+            self.assert_said(findings, "pod-resources", "FAIL", "may not be opened by uid 65532", "runAsUser: 0")
+        port = harness.free_port()
+        command = [*nobody, harness.BINARY, "serve", "--backend=nvml", f"--nvml-library={harness.SIM}/libnvidia-ml.so.1",
+                   f"--listen-address=127.0.0.1:{port}", *harness.FAST, *flags]
+        with harness.Program(command, {"NVML_SIM_SCENARIO": str(self.folder / "s.yaml")}) as program:
+            def missing():
+                with contextlib.suppress(OSError):
+                    return [value for _, value in harness.Metrics(harness.get(port).text).find("gpu_ledger_pod_names_missing")]
+            harness.wait_until(missing, 15, "the metric")
+            self.assertEqual(missing(), [1])
+            harness.wait_until(lambda: "runAsUser: 0" in program.log(), 5, "the log to say so")
+
     def test_pod_sources(self):
         folder = self.folder / "kubelet"
         folder.mkdir()
@@ -285,6 +314,12 @@ class DoctorTest(harness.Case):
         (proc / "77").mkdir()
         (proc / "77/cmdline").write_text("/bin/node_exporter\0--collector.textfile.directory=/elsewhere\0--x\0")
         self.assert_said(look(path), "textfile", "warn", "reads /elsewhere,", "--collector.textfile.directory")
+        (proc / "77/cmdline").write_text("/bin/node_exporter\0--x\0")
+        self.assert_said(look(path), "textfile", "warn", "reads no folder,")
+        (proc / "77/cmdline").write_text("vi\0/etc/default/prometheus-node-exporter\0")
+        self.assert_said(look(path), "textfile", "warn", "15 minutes ago")
+        (proc / "77/cmdline").write_text("/usr/bin/prometheus-node-exporter\0")
+        self.assert_said(look(path), "textfile", "warn", "reads /var/lib/prometheus/node-exporter,")
         os.chmod(self.folder, 0o700)
         self.assert_said(look(path), "textfile", "warn", "chmod o+rx")
 

@@ -11,33 +11,16 @@ import unittest
 import urllib.parse
 
 import harness
+import promises
 
 PROMETHEUS = shutil.which("prometheus")
 PROMTOOL = shutil.which("promtool")
 
-# The queries that the older exporters gave their users, by today's names where those changed.
-OLDER_QUERIES = """
-rate(my_gpu_process_energy_joules_total[1m])
-increase(my_gpu_process_energy_joules_total{pod!=""}[1h])
-increase(my_gpu_process_energy_joules_total{pod!=""}[1h]) / 3600000
-(increase(my_gpu_process_energy_joules_total[1h]) / 3600000) * 0.10
-sum(rate(my_gpu_process_energy_joules_total[1m]))
-sum by (namespace) (rate(my_gpu_process_energy_joules_total[5m]))
-my_gpu_process_sm_utilization_ratio / ignoring(energy_estimated) sum without (energy_estimated) (rate(my_gpu_process_energy_joules_total[1m]))
-topk(10, rate(my_gpu_process_energy_joules_total[5m]))
-sum(my_gpu_process_active)
-sum by (namespace) (my_gpu_process_active)
-sum(gpu_idle_memory_total_bytes)
-gpu_idle_process_idle_seconds > 1
-topk(10, gpu_idle_process_idle_memory_bytes > 0)
-sum(gpu_idle_memory_total_bytes) by (gpu) / sum(gpu_idle_device_memory_total_bytes) by (gpu) * 100
-gpu_idle_process_idle_seconds > 1 and gpu_idle_process_idle_memory_bytes > 1e9
-gpu_process_count
-gpu_total_processes
-gpu_process_info
-gpu_process_utilization
-gpu_process_memory_utilization
-""".strip().splitlines()
+# The queries that the older exporters gave their users, by today's names where those changed, for any pod.
+OLDER_QUERIES = [
+    re.sub(r'\{(pod|namespace)="[^"]*"\}', r'{\1!=""}', one.name if one.now == "same" else one.now)
+    for one in promises.of("query")
+]
 
 PASSWORD = "only-a-test"
 PASSWORD_HASH = "$2b$05$abcdefghijklmnopqrstuuzm9xGwIXAkuOSXHcjtaMPml2p1jKcIi"  # bcrypt of it, cost 5

@@ -7,6 +7,7 @@ import subprocess
 import unittest
 
 import harness
+import promises
 from prometheus_test import PROMETHEUS, PROMTOOL, Prometheus
 
 FOLDER = harness.SOURCE / "deploy" / "prometheus"
@@ -90,6 +91,22 @@ class RulesTest(harness.Case):
             self.assertRegex(tests, rf"alertname: {name}, exp_alerts: \[\]", "never seen silent")
             self.assertRegex(tests, rf"alertname: {name}\n +exp_alerts:\n", "never seen to fire")
 
+    def test_older_queries_work_as_they_are_with_the_compat_rules(self):
+        labels = ['pid="%d",gpu="0",pod="%s",namespace="ml"' % each for each in enumerate(("training-job", "training-job-123"), 1)]
+        series = [{"series": f"my_gpu_process_energy_joules_total{{{one},energy_estimated=\"{kind}\"}}", "values": "0+600x300"}
+                  for one in labels for kind in ("false", "true")]
+        series += [{"series": f"my_gpu_process_{name}{{{one}}}", "values": "1x300"}
+                   for one in labels for name in ("active", "sm_utilization_ratio")]
+        queries = [one.name for one in promises.of("query", "my-gpu-exporter")]
+        self.assertGreater(len(queries), 10)
+        # JSON is YAML too.
+        tests = {"rule_files": [str(FOLDER / "compat.rules.yml")], "evaluation_interval": "15s", "tests": [{
+            "interval": "15s", "input_series": series,
+            "promql_expr_test": [{"expr": f"count({query}) > bool 0", "eval_time": "70m",
+                                  "exp_samples": [{"labels": "{}", "value": 1}]} for query in queries]}]}
+        code, said = promtool("test", "rules", self.write("older.yml", json.dumps(tests)))
+        self.assertEqual(code, 0, said)
+
     def test_unit_tests_notice_mistakes(self):
         for number, (name, right, wrong) in enumerate(MISTAKES):
             with self.subTest(wrong=wrong):
@@ -129,6 +146,7 @@ class LabelsTest(harness.Case):
                 self.check_pitfalls(prometheus)
                 for job in ("operator", "kubernetes"):
                     self.check_right(prometheus, job)
+                self.check_gpu_metrics(prometheus)
 
     def check_pitfalls(self, prometheus):
         """What docs/cookbook.md warns of."""
@@ -157,11 +175,42 @@ class LabelsTest(harness.Case):
         }
         self.assertEqual(namespaces, {"ml-team", "research", "inference"})
 
+    def check_gpu_metrics(self, prometheus):
+        """The second job, and the join that the example tells of."""
+        harness.wait_until(lambda: prometheus.query('up{job="gpu-metrics"} == 1'), 20, "a scrape of /gpu/metrics")
+        text = (FOLDER / "scrape.kubernetes.yml").read_text(encoding="utf-8")
+        (join,) = re.findall(r"^ +#   (dcgm_.* on \(instance, uuid\) .*)$", text, re.MULTILINE)
+        self.assertIn(join, (FOLDER / "README.md").read_text(encoding="utf-8"))
+        self.assertIn(join, (FOLDER / "servicemonitor.yml").read_text(encoding="utf-8"))
+        self.assertIn(join, (FOLDER / "prometheus.yml").read_text(encoding="utf-8"))
+        joined = prometheus.query(join.replace("gpu_ledger_device_info", 'gpu_ledger_device_info{job="kubernetes"}'))
+        self.assertEqual({one["metric"]["node"] for one in joined}, {"node-7"})
+        self.assertEqual(len({one["metric"]["uuid"] for one in joined}),
+                         len(prometheus.query('gpu_ledger_device_up{job="kubernetes"} == 1')))
+        self.assertTrue(all(one["metric"]["model"] for one in joined))
+        named = prometheus.query('dcgm_gpu_temp{pod_name!=""}')
+        self.assertTrue(named)
+        self.assertFalse([one for one in named if "pod" in one["metric"]], "the exporter's own")
+
+    def test_the_prometheus_to_apply_scrapes_the_same(self):
+        import yaml  # not on every machine that runs the other tests
+        path = harness.SOURCE / "deploy/kubernetes/prometheus/prometheus.yaml"
+        objects = {(one["kind"], one["metadata"]["name"]): one for one in yaml.safe_load_all(path.read_text())}
+        config = objects["ConfigMap", "gpu-ledger-prometheus"]["data"]["prometheus.yml"]
+        example = yaml.safe_load((FOLDER / "scrape.kubernetes.yml").read_text())
+        self.assertEqual(yaml.safe_load(config)["scrape_configs"], example["scrape_configs"])
+        pod = objects["Deployment", "gpu-ledger-prometheus"]["spec"]["template"]
+        self.assertEqual(objects["Service", "gpu-ledger-prometheus"]["spec"]["selector"], pod["metadata"]["labels"])
+        # Debian's has no part for Kubernetes.
+        static = re.sub(r"kubernetes_sd_configs:\n +- role: pod", "static_configs: []", config)
+        code, said = promtool("check", "config", "--syntax-only", self.write("prometheus.yml", static))
+        self.assertEqual(code, 0, said)
+
     def service_monitor(self):
         """What the operator makes of it: the target's labels are there before the relabelling of the user."""
         text = (FOLDER / "servicemonitor.yml").read_text(encoding="utf-8")
         self.assertIn("honorLabels: true", text)
-        (dropped,) = re.findall(r"- action: labeldrop\n +regex: (\S+)", text)
+        (dropped,) = set(re.findall(r"- action: labeldrop\n +regex: (\S+)", text))
         return {"honor_labels": True, "relabel_configs": [{"action": "labeldrop", "regex": dropped}]}
 
     def kubernetes_job(self, port):
@@ -174,7 +223,7 @@ class LabelsTest(harness.Case):
         }
         found = json.dumps({"targets": [f"127.0.0.1:{port}"], "labels": meta})
         changed, count = re.subn(r"kubernetes_sd_configs:\n +- role: pod", f"static_configs: [{found}]", text)
-        self.assertEqual(count, 1)
+        self.assertEqual(count, 2)
         return changed.split("scrape_configs:\n")[1].replace("job_name: gpu-ledger", "job_name: kubernetes")
 
 

@@ -5,12 +5,20 @@ import shutil
 import signal
 import stat
 import subprocess
+import time
 import unittest
 
 import harness
 
 NODE_EXPORTER = shutil.which("prometheus-node-exporter")
 OURS = "gpu_ledger_device_energy_joules_total"
+HOLDER_AND_WORKER = """
+seed: 1
+gpus: [{model: H200}, {model: H200}]
+processes:
+  - {pid: 1001, gpus: 0, memory: 8GiB, load: idle, owner: {namespace: ml, pod: a, container: main}}
+  - {pid: 1002, gpus: 1, memory: 4GiB, load: gemm, owner: none}
+"""
 
 
 class NodeExporter(harness.Program):
@@ -37,6 +45,7 @@ class TextfileTest(harness.Case):
         self.assertTrue(NODE_EXPORTER, "prometheus-node-exporter is missing; tools/setup.sh --test installs it")
         self.folder.chmod(0o755)
         self.file = self.folder / "gpu.prom"
+        self.epoch = int(time.time()) - 50  # the node goes on between two passes
 
     def assert_alone(self):
         self.assertEqual([path.name for path in self.folder.iterdir()], [self.file.name])
@@ -108,6 +117,57 @@ class TextfileTest(harness.Case):
                 self.assertIn(f"cannot write {self.folder / name}: ", done.stderr)
                 self.assertEqual((self.folder / name).lstat().st_ino, kind.st_ino, "replaced or removed")
         self.assertEqual(sorted(path.name for path in self.folder.iterdir()), sorted(names))
+
+    def test_beside_the_older_file(self):
+        """What docs/migration.md and decision 0011 say of two files in one folder."""
+        older = self.folder / "gpu_processes.prom"
+        older.write_text('# HELP gpu_process_count Number of them\n# TYPE gpu_process_count gauge\n'
+                         'gpu_process_count{gpu="0"} 77\nolder_only 1\n', encoding="utf-8")
+        subprocess.run([harness.BINARY, "once", "--backend=sim", f"--textfile={self.folder}/gpu-ledger.prom"], check=True,
+                       env=harness.clean_environment(), timeout=20 * harness.SLOW, capture_output=True)
+        with NodeExporter(self.folder) as node:
+            node.metrics()
+            seen = node.metrics()
+            self.assertEqual(seen.value("node_textfile_scrape_error"), 0)
+            self.assertNotEqual(seen.value("gpu_process_count", gpu="0"), 77, "ours, which comes first by name")
+            self.assertEqual(seen.value("older_only"), 1)
+            self.assertGreater(seen.value("promhttp_metric_handler_errors_total", cause="gathering"), 0)
+            self.assertIn("gpu_process_count", node.log())
+            # The step: the older CronJob is deleted, then its file.
+            older.unlink()
+            counted = node.metrics().value("promhttp_metric_handler_errors_total", cause="gathering")
+            seen = node.metrics()
+            self.assertLessEqual(seen.value("promhttp_metric_handler_errors_total", cause="gathering"), counted)
+            self.assertEqual(seen.find("older_only"), [])
+
+    def once(self, *arguments):
+        done = subprocess.run([harness.BINARY, "once", "--backend=sim", "--sample-interval=500ms", *map(str, arguments)],
+                              env=harness.clean_environment({"GPU_LEDGER_SIM_EPOCH": str(self.epoch)}),
+                              timeout=30 * harness.SLOW, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return harness.Metrics(done.stdout)
+
+    def statuses(self, seen):
+        return {labels["pid"]: labels["status"] for labels, _ in seen.find("gpu_process_info")}
+
+    def test_one_short_look_calls_nobody_idle(self):
+        seen = self.once("--idle-interval=500ms", f"--sim-scenario={self.write('s.yaml', HOLDER_AND_WORKER)}")
+        for name in ("gpu_idle_process_idle_seconds", "gpu_idle_process_idle_memory_bytes", "gpu_idle_memory_total_bytes",
+                     "gpu_ledger_pod_idle_memory_bytes", "gpu_ledger_allocation_idle_seconds"):
+            self.assertEqual(seen.find(name), [], name)
+        self.assertEqual(self.statuses(seen), {"gpu0_1001": "unknown", "gpu1_1002": "active"})
+        self.assertEqual(len(seen.find("gpu_idle_process_memory_used_bytes")), 2)
+
+    def test_with_a_state_file_idleness_is_known_from_pass_to_pass(self):
+        passes = [self.once(f"--state-file={self.folder}/state", f"--sim-scenario={self.write('s.yaml', HOLDER_AND_WORKER)}")
+                  for _ in range(3)]
+        self.assertEqual(passes[0].find("gpu_idle_process_idle_seconds", pid="1001"), [], "one pass is too little")
+        idle = [one.value("gpu_idle_process_idle_seconds", pid="1001") for one in passes[1:]]
+        self.assertGreater(idle[0], 0.5, "it began in the pass before")
+        self.assertGreater(idle[1], idle[0] + 0.4)
+        self.assertEqual(passes[2].value("gpu_idle_memory_total_bytes", gpu="0"), 8 << 30)
+        self.assertEqual(passes[2].value("gpu_idle_process_idle_seconds", pid="1002"), 0)
+        self.assertEqual(self.statuses(passes[2]), {"gpu0_1001": "idle", "gpu1_1002": "active"})
 
     def test_its_rights_are_a_setting(self):
         subprocess.run([harness.BINARY, "once", "--backend=sim", f"--textfile={self.file}", "--textfile-mode=0640",

@@ -15,6 +15,8 @@ Status once_command(const Config& config, const ConfigSources& /*sources*/) {
   const SystemClock clock;
   Config quiet = config;
   quiet.textfile.clear();  // written below, from the second look alone
+  // One short look cannot tell who is idle. With a state file each pass is one evaluation of many.
+  quiet.idle_interval = config.state_file.empty() ? Nanoseconds::max() : config.sample_interval;
   auto node = open_node(quiet, clock);
   if (!node.ok()) return node.error();
 

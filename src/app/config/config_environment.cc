@@ -1,3 +1,6 @@
+#include <set>
+#include <string_view>
+
 #include "app/config/config_given.h"
 #include "app/config/config_values.h"
 
@@ -22,16 +25,22 @@ void add_environment(const std::map<std::string, std::string>& environment, Give
 }
 
 Status add_older_environment(const std::map<std::string, std::string>& environment, GivenSettings& given) {
+  std::set<std::string_view> overruled;  // a name that stands for two settings is asked for both or for none
   for (const OlderName& older : older_names()) {
-    if (!older.environment) continue;
+    if (!older.environment || overruled.contains(older.name)) continue;
     const Setting* setting = find_setting(older.setting);
     const std::string name(older.name);
     const std::string* value = find_variable(environment, name);
-    if (value == nullptr || given.contains(setting)) continue;
+    if (value == nullptr) continue;
+    if (given.contains(setting)) {
+      overruled.insert(older.name);
+      continue;
+    }
     // Kubernetes gives every container HTTP_PORT=tcp://10.0.0.1:80 once its namespace has a Service called "http".
     if (value->starts_with("tcp://")) continue;
     Result<std::string> translated = older.translate(*value);
     if (!translated.ok()) return Error{Code::kMalformed, name + ": " + translated.error().message};
+    if (translated->empty()) continue;  // the default is as good
     given[setting] = {name, {std::move(translated).value()}};
   }
   return ok_status();

@@ -2,6 +2,7 @@
 
 #include "app/config/config_settings.h"
 #include "app/config/config_values.h"
+#include "base/duration.h"
 
 namespace gpuledger::app {
 namespace {
@@ -16,9 +17,18 @@ Result<std::string> attribution_of_estimation(std::string_view value) {
   return std::string(*estimate ? "adaptive" : "measured-only");
 }
 
+// That system looked at all processes in every poll. Ours looks no more seldom than it does by itself.
+Result<std::string> scan_of_poll(std::string_view value) {
+  const auto poll = parse_duration(value);
+  if (!poll.ok()) return poll.error();
+  return *poll < Config{}.process_scan_interval ? std::string(value) : std::string();
+}
+
 constexpr OlderName kOlderNames[] = {
     {"HTTP_PORT", true, "listen-address", "--listen-address=:PORT", SettingForm::kValue, parse_port},
     {"POLL_INTERVAL", true, "idle-interval", "--idle-interval", SettingForm::kValue, same},
+    {"POLL_INTERVAL", true, "process-scan-interval", "--process-scan-interval, 10s at most", SettingForm::kValue,
+     scan_of_poll},
     {"NODE_NAME", true, "node-name", "--node-name", SettingForm::kValue, same},
     {"POD_NAME", true, "pod-name", "--pod-name", SettingForm::kValue, same},
     {"POD_NAMESPACE", true, "pod-namespace", "--pod-namespace", SettingForm::kValue, same},

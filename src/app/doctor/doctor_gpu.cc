@@ -129,7 +129,16 @@ Findings check_gpus(const SampleBatch& first, const SampleBatch& second) {
              "no answer: see dmesg for the Xid; it needs nvidia-smi --gpu-reset or the machine a reboot");
   // With every GPU lost the driver counts as away too; its words are for when it has no GPU to speak of.
   if (lost.empty() && !second.health.up) return {{Level::kFail, "gpus", second.health.reason}};
-  if (lost.empty()) findings.push_back({Level::kOk, "gpus", "all of them answer"});
+  const auto missing = second.missing_gpus.value_or(std::vector<std::string>());
+  if (!missing.empty()) {
+    std::string names;
+    for (const std::string& name : missing) names += (names.empty() ? "" : ", ") + name;
+    findings.push_back({Level::kWarn, "gpus",
+                        "--gpu-devices names some that are not there: " + names +
+                            "; the others are watched. nvidia-smi -L lists them"});
+  } else if (lost.empty()) {
+    findings.push_back({Level::kOk, "gpus", "all of them answer"});
+  }
   for (const Findings& more :
        {check_energy(first, second), check_utilization(second), check_accounting(second), check_mig(second)}) {
     findings.insert(findings.end(), more.begin(), more.end());

@@ -37,8 +37,12 @@ Status try_to_write_beside(const std::string& file) {
   return written;
 }
 
-// The folder that a running node_exporter reads; empty: none is to be seen, or it does not say.
-std::string folder_of_node_exporter(const std::string& proc_root) {
+// Debian's package has a name and a folder of its own.
+constexpr std::string_view kDebianName = "prometheus-node-exporter";
+constexpr const char* kDebianFolder = "/var/lib/prometheus/node-exporter";
+
+// The folder that a running node_exporter reads, empty: none. Nothing: no node_exporter is to be seen.
+std::optional<std::string> folder_of_node_exporter(const std::string& proc_root) {
   constexpr std::string_view kFlag = "--collector.textfile.directory";
   std::error_code failed;
   int seen = 0;
@@ -47,13 +51,16 @@ std::string folder_of_node_exporter(const std::string& proc_root) {
     const std::string name = entry->path().filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     const auto line = read_file(entry->path() / "cmdline", kLargestCommandLine);
-    if (!line.ok() || line->find("node_exporter") == std::string::npos) continue;
-    const size_t at = line->find(kFlag);
-    if (at == std::string::npos) continue;
+    if (!line.ok()) continue;
+    const std::string program = fs::path(line->c_str()).filename().string();
+    if (program != "node_exporter" && program != "node-exporter" && program != kDebianName) continue;
     // "=VALUE" or the next argument.
-    return line->c_str() + std::min(at + kFlag.size() + 1, line->size());
+    if (const size_t at = line->find(kFlag); at != std::string::npos) {
+      return line->c_str() + std::min(at + kFlag.size() + 1, line->size());
+    }
+    return program == kDebianName ? kDebianFolder : "";
   }
-  return {};
+  return std::nullopt;
 }
 
 std::optional<Finding> textfile_trouble(const Config& config) {
@@ -72,10 +79,11 @@ std::optional<Finding> textfile_trouble(const Config& config) {
     return Finding{Level::kWarn, "textfile",
                    folder_of(path).string() + " is closed to other users, and node_exporter is one: chmod o+rx"};
   }
-  const std::string read = folder_of_node_exporter(config.proc_root);
-  if (!read.empty() && fs::weakly_canonical(read, failed) != fs::weakly_canonical(folder_of(path), failed)) {
+  const auto read = folder_of_node_exporter(config.proc_root);
+  if (read && (read->empty() || fs::weakly_canonical(*read, failed) != fs::weakly_canonical(folder_of(path), failed))) {
     return Finding{Level::kWarn, "textfile",
-                   "node_exporter reads " + read + ", not " + folder_of(path).string() +
+                   "node_exporter reads " + (read->empty() ? "no folder" : *read) + ", not " +
+                       folder_of(path).string() +
                        ": start it with --collector.textfile.directory=" + folder_of(path).string()};
   }
   const auto age = fs::file_time_type::clock::now() - fs::last_write_time(path, failed);

@@ -25,9 +25,11 @@ using identity::PodSource;
 // from its cache; a long one would leave the first joules without names.
 constexpr auto kStartDelay = std::chrono::seconds(1);
 
+// Also where only root may look: the kubelet's folders are closed to others, and to say nothing of a kubelet that is
+// there would lose the names of its pods without a word.
 bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
+  std::error_code failed;
+  return fs::exists(path, failed) || failed == std::errc::permission_denied;
 }
 
 bool in_cluster() {

@@ -138,6 +138,15 @@ void Pipeline::log_changes(const Cycle& cycle) {
     const std::string message = source.up ? "source works" : "source fails: " + source.reason;
     states_.update(source.source, source.up ? "up" : "down", message, level(source.up));
   }
+  if (cycle.batch.missing_gpus) {
+    std::string names;
+    for (const std::string& name : *cycle.batch.missing_gpus) names += (names.empty() ? "" : ", ") + name;
+    const bool none = names.empty();
+    states_.update("gpu-devices", names,
+                   none ? "all GPUs that --gpu-devices names are there"
+                        : "--gpu-devices names GPUs that are not there, the others are watched: " + names,
+                   level(none));
+  }
   for (const DeviceAccount& device : cycle.ledger.devices) {
     const std::string message = device.up ? "GPU " + std::to_string(device.description->index) + " answers"
                                           : "GPU " + std::to_string(device.description->index) + " does not answer";

@@ -120,32 +120,35 @@ Seen see(const DeviceSample& sample, const Allocation& allocation, const Work& w
 
 std::vector<AllocationAccount> AllocationTracker::advance(const SampleBatch& batch,
                                                           const std::vector<Allocation>& allocations,
-                                                          const std::vector<ProcessAccount>& processes) {
+                                                          const std::vector<ProcessAccount>& processes,
+                                                          Nanoseconds idle_interval) {
   const Nanoseconds now = batch.at.steady;
   std::unordered_map<std::string_view, const DeviceSample*> samples;
   for (const DeviceSample& sample : batch.devices) {
     if (sample.description) samples.try_emplace(sample.description->uuid.text, &sample);
   }
   const WorkByPart parts = look(allocations, processes);
-  std::vector<std::pair<Allocation, Nanoseconds>> still;
+  std::vector<Holding> still;
   still.reserve(allocations.size());
   std::vector<AllocationAccount> accounts;
   accounts.reserve(allocations.size());
-  auto before = last_work_.begin();
+  auto before = holdings_.begin();
   for (const Allocation& allocation : allocations) {
-    while (before != last_work_.end() && before->first < allocation) ++before;
-    const bool known_before = before != last_work_.end() && before->first == allocation;
-    Nanoseconds last = known_before ? before->second : now;
+    while (before != holdings_.end() && before->allocation < allocation) ++before;
+    const bool known_before = before != holdings_.end() && before->allocation == allocation;
+    Holding holding = known_before ? std::move(*before++) : Holding{allocation, now};
     const auto sample = samples.find(allocation.gpu.text);
     const Work work = parts.at(part_of(allocation)).of(holder_of(allocation));
     const Seen seen = sample == samples.end() ? Seen{} : see(*sample->second, allocation, work);
     // A time in which nobody could look is no time of idleness: it counts from when looking is possible again.
-    if (seen.working || !seen.known) last = now;
-    accounts.push_back({allocation, seen.known ? std::optional(now - last) : std::nullopt});
-    still.emplace_back(known_before ? std::move(before->first) : allocation, last);
-    if (known_before) ++before;
+    if (seen.working || !seen.known) holding.last_work = now;
+    holding.worked = seen.known && (seen.working || holding.worked);
+    const Nanoseconds quiet = now - holding.last_work;
+    const bool told = seen.known && (holding.worked || quiet / 2 >= idle_interval);
+    accounts.push_back({allocation, told ? std::optional(quiet) : std::nullopt});
+    still.push_back(std::move(holding));
   }
-  last_work_ = std::move(still);
+  holdings_ = std::move(still);
   return accounts;
 }
 

@@ -13,13 +13,19 @@ namespace gpuledger::attribute {
 // allocation once: a node can have thousands of both.
 class AllocationTracker {
  public:
-  // allocations: sorted. processes: the ledger's, of the same batch.
+  // allocations: sorted. processes: the ledger's, of the same batch. idle_interval: nobody is called idle before two of
+  // them are over, as with processes.
   std::vector<AllocationAccount> advance(const SampleBatch& batch, const std::vector<Allocation>& allocations,
-                                         const std::vector<ProcessAccount>& processes);
+                                         const std::vector<ProcessAccount>& processes,
+                                         Nanoseconds idle_interval = Nanoseconds(0));
 
  private:
-  // Since when it is there, or when somebody last worked on it. Sorted.
-  std::vector<std::pair<Allocation, Nanoseconds>> last_work_;
+  struct Holding {
+    Allocation allocation;
+    Nanoseconds last_work{0};  // or since when somebody could have been seen
+    bool worked = false;
+  };
+  std::vector<Holding> holdings_;  // sorted
 };
 
 }  // namespace gpuledger::attribute

@@ -134,6 +134,7 @@ void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rule
     process.memory = account.memory;
     if (account.exited) {
       process.gone_for = at.steady - *account.exited;
+      process.idle.evaluated = account.idle.state(at.steady).evaluated;
     } else {
       process.idle = account.idle.state(at.steady);
     }

@@ -126,6 +126,7 @@ class DeviceBook {
   void book_stall(const EnergyMeter::Step& step, const Present& present, const BookingRules& rules);
   bool beyond_belief(Energy energy, Nanoseconds time) const;
   void restore_account(const AccountState& state, bool same_boot, Nanoseconds now);
+  void restore_idleness(const AccountState& state, Nanoseconds saved_at);
 
   Present gather(const DeviceSample& sample, const IdentityMap& identities);
   void add_tenant(Accounts::iterator account, const ProcessSample& process, const DeviceSample& sample,

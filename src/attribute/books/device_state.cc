@@ -13,6 +13,9 @@ namespace {
 // Ticks count from the boot, so another boot's may be the same by chance. No machine runs for 2^63 of them.
 constexpr uint64_t kOfAnotherBoot = 1ull << 63;
 
+// Passes of a CronJob and restarts are that far apart at most. Who was not looked at for longer may have done anything.
+constexpr Nanoseconds kIdlenessLasts = std::chrono::minutes(10);
+
 using ProcPlace = std::pair<ProcKey, std::optional<MigId>>;
 
 }  // namespace
@@ -53,7 +56,11 @@ DeviceState DeviceBook::state(const std::string& boot_id) const {
       saved.claimed = claim.joules;
       saved.error = claim.error;
     }
-    if (account.exited) saved.gone_for = std::max(now_ - *account.exited, Nanoseconds(0));
+    if (account.exited) {
+      saved.gone_for = std::max(now_ - *account.exited, Nanoseconds(0));
+    } else {
+      saved.idle = account.idle.memory(now_);
+    }
   }
   state.idle_floor = idle_floor_.memory();
   state.resident_floor = resident_floor_.memory();
@@ -80,7 +87,11 @@ void DeviceBook::restore(const DeviceState& state, const std::string& boot_id, N
     estimator_->settle_owner(book.id, owner.error);
   }
   for (const ClosedState& closed : state.closed) closed_[{closed.kind, closed.name_space}] += closed.booked;
-  for (const AccountState& account : state.accounts) restore_account(account, same_boot, now);
+  const Nanoseconds away = std::max(now - state.read_at.steady, Nanoseconds(0));
+  for (const AccountState& account : state.accounts) {
+    restore_account(account, same_boot, now);
+    if (same_boot && away <= kIdlenessLasts) restore_idleness(account, now - away);
+  }
   idle_floor_ = PowerFloor(state.idle_floor);
   resident_floor_ = PowerFloor(state.resident_floor);
   if (!same_boot) return;
@@ -115,6 +126,13 @@ void DeviceBook::restore_account(const AccountState& state, bool same_boot, Nano
     account.exited = now;
   }
   if (account.exited) ++exited_;
+}
+
+// Idle time goes on counting while nobody looks, from the last activity that somebody saw.
+void DeviceBook::restore_idleness(const AccountState& state, Nanoseconds saved_at) {
+  if (!state.idle || state.identity.key.start_ticks == 0) return;  // without a start it may be another process
+  const auto found = accounts_.find(AccountKey{state.identity.key, state.mig_id, state.identity.owner});
+  if (found != accounts_.end()) found->second.idle = IdleTracker(*state.idle, saved_at);
 }
 
 // False: the GPU has not said what it spent, and the next look covers this time too.

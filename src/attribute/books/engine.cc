@@ -59,7 +59,7 @@ Ledger Engine::advance(const SampleBatch& batch, const IdentityMap& identities) 
   for (const DeviceBook* book : books) book->write_to(ledger, batch.at, rules_);
   put_in_order(ledger.processes);
   ledger.folded = folded_;
-  ledger.allocations = allocations_.advance(batch, identities.allocations, ledger.processes);
+  ledger.allocations = allocations_.advance(batch, identities.allocations, ledger.processes, rules_.idle_interval);
   return ledger;
 }
 

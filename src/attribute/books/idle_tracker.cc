@@ -11,7 +11,7 @@ void IdleTracker::observe(const DeviceSample& device, const EngineUse& use, Nano
   }
   highest_sm_ = std::max(highest_sm_, use.sm.value);
   if (!use.any()) return;
-  busy_ = true;
+  busy_ = worked_ = true;
   last_active_ = now;
   quiet_evaluations_ = 0;  // at once: nobody is called idle while working
 }
@@ -30,11 +30,15 @@ void IdleTracker::evaluate() {
 
 IdleState IdleTracker::state(Nanoseconds now) const {
   IdleState state;
-  state.evaluated = evaluated_ && !blind_;
+  state.evaluated = evaluated_ && !blind_ && (worked_ || quiet_evaluations_ >= 2);
   state.idle = state.evaluated && quiet_evaluations_ >= 2;
   if (state.idle) state.idle_for = now - last_active_;
   state.highest_sm = Ratio{std::max(evaluated_sm_, highest_sm_)};
   return state;
+}
+
+IdleTracker::Memory IdleTracker::memory(Nanoseconds now) const {
+  return {now - last_active_, blind_ ? 0 : quiet_evaluations_, worked_};
 }
 
 }  // namespace gpuledger::attribute

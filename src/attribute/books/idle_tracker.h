@@ -12,7 +12,16 @@ namespace gpuledger::attribute {
 // busy; the idle time then counts from its last activity.
 class IdleTracker {
  public:
+  // What outlives the program.
+  struct Memory {
+    Nanoseconds quiet_for{0};  // since its last activity, or since it was first seen
+    uint32_t quiet_evaluations = 0;
+    bool worked = false;
+  };
+
   explicit IdleTracker(Nanoseconds now) : last_active_(now) {}
+  IdleTracker(const Memory& memory, Nanoseconds now)
+      : last_active_(now - memory.quiet_for), quiet_evaluations_(memory.quiet_evaluations), worked_(memory.worked) {}
 
   void observe(const DeviceSample& device, const EngineUse& use, Nanoseconds now);
   // Whether it worked cannot be told: nobody is called idle for that.
@@ -20,13 +29,15 @@ class IdleTracker {
   // Once every idle interval.
   void evaluate();
   IdleState state(Nanoseconds now) const;
+  Memory memory(Nanoseconds now) const;
 
  private:
   Nanoseconds last_active_;
   bool blind_ = false;  // somewhere since the last evaluation the GPU could not say
   bool busy_ = false;
   double highest_sm_ = 0;
-  int quiet_evaluations_ = 0;
+  uint32_t quiet_evaluations_ = 0;
+  bool worked_ = false;  // somebody saw it work: until then one quiet look says nothing
   bool evaluated_ = false;
   double evaluated_sm_ = 0;
 };

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "attribute/books/idle_tracker.h"
 #include "attribute/books/power_floor.h"
 #include "attribute/estimate/estimator.h"
 #include "base/clock.h"
@@ -18,8 +19,8 @@
 
 namespace gpuledger::attribute {
 
-// What the books remember over a restart: every counter, and what was learned. Not the steps that could still be
-// estimated again, nor idleness: nobody looked meanwhile.
+// What the books remember over a restart: every counter, what was learned, and since when each process is quiet. Not
+// the steps that could still be estimated again.
 
 struct OwnerState {
   Owner owner;
@@ -41,9 +42,10 @@ struct AccountState {
   Booked booked;
   Booked inherited;
   Energy static_energy;
-  double claimed = 0;                   // joules above the static watts, of the estimate
-  double error = 0;                     // of these
-  std::optional<Nanoseconds> gone_for;  // empty: alive
+  double claimed = 0;                       // joules above the static watts, of the estimate
+  double error = 0;                         // of these
+  std::optional<Nanoseconds> gone_for;      // empty: alive
+  std::optional<IdleTracker::Memory> idle;  // empty: gone, or a state of an older program
 };
 
 struct DeviceState {

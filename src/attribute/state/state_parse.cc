@@ -131,6 +131,10 @@ AccountState account(const Json& json) {
   result.claimed = number(json.at(first_version ? "fair_joules" : "claimed_joules"));
   result.error = std::max(0.0, number(json.at(first_version ? "doubt_joules" : "error_joules")));
   if (json.contains("gone_ns")) result.gone_for = std::max(time(json["gone_ns"]), Nanoseconds(0));
+  if (json.contains("idle")) {
+    const Json& idle = json["idle"];
+    result.idle = {std::max(time(idle.at(0)), Nanoseconds(0)), small(idle.at(1)), idle.at(2).get<bool>()};
+  }
   return result;
 }
 

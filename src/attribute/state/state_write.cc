@@ -113,6 +113,14 @@ void write_account(JsonText& json, const AccountState& account) {
   json.field("claimed_joules", account.claimed);
   json.field("error_joules", account.error);
   if (account.gone_for) json.field("gone_ns", *account.gone_for);
+  if (account.idle) {
+    json.name("idle");
+    json.open('[');
+    json.value(account.idle->quiet_for);
+    json.value(account.idle->quiet_evaluations);
+    json.value(account.idle->worked);
+    json.close(']');
+  }
   json.close('}');
   json.line();
 }

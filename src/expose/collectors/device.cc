@@ -73,6 +73,12 @@ constexpr Row<View> kCountRows[] = {
      "GPUs the driver found at its start (/proc/driver/nvidia/gpus). Absent where that cannot be seen, with "
      "--gpu-devices, and in a container that NVIDIA_VISIBLE_DEVICES gives some of them.",
      [](const View& view) { return view.cycle.gpus_expected; }},
+    {"gpu_ledger_gpus_missing", kGauge, "",
+     "GPUs that --gpu-devices names and that are not there. Absent without --gpu-devices.",
+     [](const View& view) {
+       const auto& missing = view.cycle.batch.missing_gpus;
+       return missing ? std::optional<uint64_t>(missing->size()) : std::nullopt;
+     }},
     {"gpu_ledger_gpus_visible", kGauge, "", "GPUs that answer.",
      [](const View& view) {
        uint64_t answering = 0;

@@ -4,25 +4,39 @@
 namespace gpuledger::expose {
 namespace {
 
+// A process that has exited is shown for a while as one that holds nothing and does nothing.
+bool has_exited(const ProcessSeries& series) {
+  return !series.newest->active && series.newest->idle.evaluated;
+}
+
+std::optional<Bytes> memory_of(const ProcessSeries& series) {
+  return has_exited(series) ? series.memory.value_or(Bytes{}) : series.memory;
+}
+
+std::optional<double> utilization_of(const ProcessSeries& series) {
+  const ProcessAccount& process = *series.newest;
+  if (has_exited(series)) return 0;
+  return percent_of(process.idle.evaluated ? std::optional(process.idle.highest_sm) : process.sm);
+}
+
 constexpr Row<ProcessSeries> kProcessRows[] = {
     {"gpu_idle_process_compute_utilization_percent", kGauge, "",
      "Highest SM utilization of the process since the last evaluation of idleness, 0 to 100. Absent where the GPU "
      "cannot say.",
-     [](const ProcessSeries& series) {
-       const ProcessAccount& process = *series.newest;
-       return percent_of(process.idle.evaluated ? std::optional(process.idle.highest_sm) : process.sm);
-     }},
+     [](const ProcessSeries& series) { return utilization_of(series); }},
     {"gpu_idle_process_memory_used_bytes", kGauge, "", "GPU memory the process holds.",
-     [](const ProcessSeries& series) { return series.memory; }},
+     [](const ProcessSeries& series) { return memory_of(series); }},
     {"gpu_idle_process_idle_seconds", kGauge, "",
-     "Time since the process last worked while it holds GPU memory; 0 while it works. Absent where the GPU cannot say "
-     "who works.",
+     "Time since the process was last seen to work while it holds GPU memory; 0 while it works. Absent until that is "
+     "known, and where the GPU cannot say who works.",
      [](const ProcessSeries& series) { return idle_time(series.newest->idle); }},
     {"gpu_idle_process_idle_memory_bytes", kGauge, "",
-     "GPU memory the process holds while idle; 0 while it works. Absent where the GPU cannot say who works.",
+     "GPU memory the process holds while idle; 0 while it works. Absent until it is known whether it is idle, and "
+     "where the GPU cannot say who works.",
      [](const ProcessSeries& series) -> std::optional<Bytes> {
-       if (!series.newest->idle.evaluated || !series.memory) return std::nullopt;
-       return series.newest->idle.idle ? *series.memory : Bytes{};
+       const IdleState& state = series.newest->idle;
+       if (!state.evaluated || !memory_of(series)) return std::nullopt;
+       return state.idle ? *memory_of(series) : Bytes{};
      }},
 };
 
@@ -41,7 +55,9 @@ constexpr Row<DeviceSeries> kDeviceRows[] = {
 
 constexpr Row<DeviceSeries> kGpuRows[] = {
     {"gpu_idle_memory_total_bytes", kGauge, "",
-     "GPU memory held by all idle processes of the GPU. Absent where the GPU cannot say who works.",
+     "GPU memory held by all idle processes of the GPU. Absent until it is known of one of them whether it is idle, "
+     "and "
+     "where the GPU cannot say who works.",
      [](const DeviceSeries& device) { return device.idle_known ? std::optional(device.idle_memory) : std::nullopt; }},
 };
 

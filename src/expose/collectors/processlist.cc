@@ -20,16 +20,23 @@ constexpr Row<View> kNodeRows[] = {
      }},
 };
 
+// Neither active nor idle where nobody can tell: on MIG before Hopper, and before two evaluations of idleness.
+std::string_view status_of(const ProcessAccount& process) {
+  if (process.idle.evaluated) return process.idle.idle ? "idle" : "active";
+  return process.sm && process.sm->value > 0 ? "active" : "unknown";
+}
+
 constexpr Row<ProcessSeries> kProcessRows[] = {
     {"gpu_process_info", kGauge, "container status gpu_memory",
-     "A process on a GPU, always 1. The pid label names GPU and pid, as in gpu1_12345; status is active or idle; "
-     "gpu_memory is in MiB.",
+     "A process on a GPU, always 1. The pid label names GPU and pid, as in gpu1_12345; status is active, idle, or "
+     "unknown "
+     "where nobody can say; gpu_memory is in MiB.",
      [](const ProcessSeries& series, Samples& samples) {
        static const ConstantLabels kNone;
        const ProcessAccount& process = *series.newest;
        LabelText more(kNone);
        more.add("container", process.identity.owner.container);
-       more.add("status", process.idle.evaluated && process.idle.idle ? "idle" : "active");
+       more.add("status", status_of(process));
        if (series.memory) more.add("gpu_memory", std::to_string(series.memory->count >> 20) + "MiB");
        samples.add(uint64_t{1}, more.take());
      }},

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <iterator>
+
 #include "expose/collectors/collectors.h"
 
 // The exporter itself.
@@ -12,6 +15,21 @@ void add_folded(const View& view, Samples& samples) {
   add("owner", "limit", folded.owners_over_limit);
   add("owner", "retention", folded.owners_over_time);
   add("process", "limit", folded.processes_over_limit);
+}
+
+// Empty: there is no Kubernetes, or its sources have not answered yet.
+std::optional<bool> pod_names_missing(const View& view) {
+  static constexpr std::string_view kTellers[] = {"pods", "pods-api", "apiserver", "kubelet", "cri", "pod-resources"};
+  bool any = false;
+  bool told = false;
+  bool undecided = false;
+  for (const SourceHealth& health : view.sources) {
+    if (std::find(std::begin(kTellers), std::end(kTellers), health.source) == std::end(kTellers)) continue;
+    any = true;
+    told |= health.up;
+    undecided |= health.undecided;
+  }
+  return any && (told || !undecided) ? std::optional(!told) : std::nullopt;
 }
 
 constexpr Row<View> kRows[] = {
@@ -50,6 +68,10 @@ constexpr Row<View> kRows[] = {
     {"gpu_ledger_processes_without_owner", kGauge, "",
      "Processes that run in a container or pod whose name was not found.",
      [](const View& view) { return uint64_t{view.cycle.identities->without_owner}; }},
+    {"gpu_ledger_pod_names_missing", kGauge, "",
+     "1 while a kubelet or a cluster is to be seen and nobody tells the names of pods, else 0. Absent without "
+     "Kubernetes. gpu_ledger_source_up says which source is down, the log and gpu-ledger doctor say why.",
+     [](const View& view) { return pod_names_missing(view); }},
     {"gpu_ledger_accounts_folded_total", kCounter, "account reason",
      "Accounts given up since the program started: processes beyond --max-exited-processes (reason limit; their owner "
      "keeps the joules), owners after --owner-retention (retention) or beyond --max-ended-owners (limit), whose joules "

@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -59,7 +60,10 @@ GrpcOutcome read_outcome(int status, const std::string& message, const std::stri
 std::string failure_reason(const GrpcOutcome& outcome, const std::string& socket) {
   const std::string folder = std::filesystem::path(socket).parent_path().string();
   if (outcome.code == "no_socket") return socket + " is not there: mount the folder " + folder + ", not the socket";
-  if (outcome.code == "no_permission") return socket + " may not be opened: run as uid 0";
+  if (outcome.code == "no_permission") {
+    return socket + " may not be opened by uid " + std::to_string(::geteuid()) +
+           ", so it tells no names: run as uid 0 (runAsUser: 0), which needs no capability";
+  }
   if (outcome.code == "unavailable") {
     return "nobody answers on " + socket + " (" + outcome.message +
            "); where the socket itself was mounted, mount the folder " + folder + " instead";

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "sample/dcgm/dcgm_fields.h"
+#include "sample/gpu_filter.h"
 
 namespace gpuledger::dcgm {
 
@@ -28,12 +29,6 @@ std::vector<FieldId> copy(std::span<const FieldId> fields) {
 
 Reader::Reader(Connection& engine, ReaderOptions options, const Clock& clock)
     : engine_(engine), options_(std::move(options)), clock_(clock), lives_(clock.now().wall) {}
-
-bool Reader::wanted(const DeviceDescription& description) const {
-  const auto& filter = options_.gpu_devices;
-  return filter.empty() || std::find(filter.begin(), filter.end(), description.uuid.text) != filter.end() ||
-         std::find(filter.begin(), filter.end(), std::to_string(description.index)) != filter.end();
-}
 
 Status Reader::find_gpus() {
   unsigned ids[kMostDevices] = {};
@@ -74,7 +69,8 @@ void Reader::describe_gpus(const std::vector<unsigned>& ids) {
   // A GPU without a UUID is none: an engine without a driver answers with success and nothing.
   std::erase_if(fresh, [&](const auto& entry) {
     const DeviceDescription& description = entry.second.description;
-    return description.uuid.text.empty() || !wanted(description);
+    return description.uuid.text.empty() ||
+           !is_asked_for(options_.gpu_devices, description.index, description.uuid.text);
   });
   for (auto& [id, known] : fresh) known.description.driver = driver;
   gpus_ = std::move(fresh);

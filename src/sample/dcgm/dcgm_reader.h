@@ -58,7 +58,6 @@ class Reader {
   Status find_gpus();
   void describe_gpus(const std::vector<unsigned>& ids);
   void find_instances();
-  bool wanted(const DeviceDescription& description) const;
   void watch_devices();
   void watch_activity(const std::set<GpuUuid>& wanted);
   void read_devices(View& view);

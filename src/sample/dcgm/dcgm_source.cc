@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sample/gpu_filter.h"
+
 namespace gpuledger::dcgm {
 
 namespace {
@@ -15,9 +17,13 @@ constexpr Nanoseconds kRememberSeen = std::chrono::minutes(10);
 
 }  // namespace
 
-DcgmSource::DcgmSource(std::unique_ptr<GpuSource> nvml, std::unique_ptr<EngineThread> engine, Nanoseconds interval,
-                       const Clock& clock)
-    : nvml_(std::move(nvml)), engine_(std::move(engine)), clock_(clock), interval_(interval) {}
+DcgmSource::DcgmSource(std::unique_ptr<GpuSource> nvml, std::unique_ptr<EngineThread> engine,
+                       const DcgmSourceOptions& options, const Clock& clock)
+    : nvml_(std::move(nvml)),
+      engine_(std::move(engine)),
+      clock_(clock),
+      interval_(options.sample_interval),
+      gpu_devices_(options.gpu_devices) {}
 
 Result<std::unique_ptr<DcgmSource>> DcgmSource::open(const DcgmSourceOptions& options, std::unique_ptr<GpuSource> nvml,
                                                      const Clock& clock) {
@@ -27,8 +33,7 @@ Result<std::unique_ptr<DcgmSource>> DcgmSource::open(const DcgmSourceOptions& op
   reader.gpu_devices = options.gpu_devices;
   reader.interval = options.sample_interval;
   auto engine = std::make_unique<EngineThread>(std::move(library), options.where, std::move(reader), clock);
-  return std::unique_ptr<DcgmSource>(
-      new DcgmSource(std::move(nvml), std::move(engine), options.sample_interval, clock));
+  return std::unique_ptr<DcgmSource>(new DcgmSource(std::move(nvml), std::move(engine), options, clock));
 }
 
 Result<std::vector<DeviceDescription>> DcgmSource::wait_for_gpus(Nanoseconds patience) {
@@ -99,6 +104,7 @@ SampleBatch DcgmSource::sample_alone() {
       if (device.description->uuid == seen.gpu) device.xids.push_back(seen.xid);
     }
   }
+  batch.missing_gpus = missing_gpus(gpu_devices_, batch.devices);
   note_seen(batch);
   add_lives(found.lives, batch);
   batch.health = std::move(found.health);

@@ -42,7 +42,7 @@ class DcgmSource final : public GpuSource {
   void resume() override;
 
  private:
-  DcgmSource(std::unique_ptr<GpuSource> nvml, std::unique_ptr<EngineThread> engine, Nanoseconds interval,
+  DcgmSource(std::unique_ptr<GpuSource> nvml, std::unique_ptr<EngineThread> engine, const DcgmSourceOptions& options,
              const Clock& clock);
   SampleBatch sample_alone();
   void add_activity(const View& view, SampleBatch& batch) const;
@@ -53,6 +53,7 @@ class DcgmSource final : public GpuSource {
   const std::unique_ptr<EngineThread> engine_;
   const Clock& clock_;
   Nanoseconds interval_;
+  const std::vector<std::string> gpu_devices_;
   std::optional<Timestamp> last_at_;
   std::map<GpuUuid, int> without_activity_;                      // for how many batches in a row
   std::vector<std::shared_ptr<const DeviceDescription>> known_;  // without NVML: every GPU ever seen

@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "sample/gpu_filter.h"
+
 namespace gpuledger::nvml {
 
 namespace {
@@ -70,13 +72,6 @@ void NvmlSource::retry_later() {
   retry_delay_ = std::min(retry_delay_ * 2, kLastRetry);
 }
 
-bool NvmlSource::wanted(unsigned index, const std::string& uuid) const {
-  const std::vector<std::string>& filter = options_.gpu_devices;
-  if (filter.empty()) return true;
-  return std::find(filter.begin(), filter.end(), uuid) != filter.end() ||
-         std::find(filter.begin(), filter.end(), std::to_string(index)) != filter.end();
-}
-
 void NvmlSource::found_device(unsigned index, Device handle) {
   Session driver = session();
   char uuid[kUuidBufferSize] = {};
@@ -85,7 +80,7 @@ void NvmlSource::found_device(unsigned index, Device handle) {
     calls_.count_failure(result);
     return;
   }
-  if (!wanted(index, uuid)) return;
+  if (!is_asked_for(options_.gpu_devices, index, uuid)) return;
   auto at = std::find_if(devices_.begin(), devices_.end(), [&](const auto& d) { return d->uuid().text == uuid; });
   if (at == devices_.end()) {
     at = devices_.insert(devices_.end(), std::make_unique<DeviceThread>(GpuUuid{uuid}, clock_));
@@ -132,26 +127,15 @@ Status NvmlSource::find_devices() {
                  "the NVIDIA driver is loaded but has no GPU: see nvidia-smi and lspci, or in a container give it one"};
   }
   if (refused) return Error{refused->code, "no GPU can be used: " + refused->message};
-  return check_filter();
-}
-
-Status NvmlSource::check_filter() const {
-  for (const std::string& name : options_.gpu_devices) {
-    const bool known = std::any_of(devices_.begin(), devices_.end(), [&](const auto& device) {
-      return device->uuid().text == name || std::to_string(device->index()) == name;
-    });
-    if (!known) {
-      return Error{Code::kNotFound,
-                   "--gpu-devices names " + name + ", but there is no such GPU: nvidia-smi -L lists indexes and UUIDs"};
-    }
-  }
-  return ok_status();
+  std::string names;
+  for (const std::string& name : options_.gpu_devices) names += (names.empty() ? "" : ", ") + name;
+  return Error{Code::kNotFound,
+               "--gpu-devices names " + names + ", but there is no such GPU: nvidia-smi -L lists indexes and UUIDs"};
 }
 
 Result<NvmlProbe> NvmlSource::probe() {
   Status status = driver_ ? ok_status() : open();
   if (status) status = find_devices();
-  if (status) status = check_filter();
   if (!status) return status.error();
   NvmlProbe probe;
   probe.driver = driver_->version;
@@ -232,6 +216,7 @@ SampleBatch NvmlSource::sample(bool scan_processes) {
   } else {
     fill_absent(batch);
   }
+  batch.missing_gpus = missing_gpus(options_.gpu_devices, batch.devices);
   batch.health.errors = calls_.errors();
   batch.call_durations = calls_.durations();
   return batch;

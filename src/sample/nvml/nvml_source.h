@@ -42,7 +42,7 @@ class NvmlSource final : public GpuSource {
   ~NvmlSource() override;
 
   // Opens the driver now, and leaves it open, to say at start what is wrong: no library, not an NVML library,
-  // driver not loaded, no GPU, a GPU asked for that is not there. One line each, with what to do.
+  // driver not loaded, no GPU, none of the GPUs that were asked for. One line each, with what to do.
   Result<NvmlProbe> probe();
 
   SampleBatch sample(bool scan_processes) override;
@@ -60,8 +60,6 @@ class NvmlSource final : public GpuSource {
   Status find_devices();
   void found_device(unsigned index, Device handle);
   bool hangs_at(unsigned index) const;
-  bool wanted(unsigned index, const std::string& uuid) const;
-  Status check_filter() const;
   // True where every GPU's process lists were read anew.
   bool sample_devices(bool scan, SampleBatch& batch);
   void add_xids(SampleBatch& batch);

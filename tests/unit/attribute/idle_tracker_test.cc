@@ -67,6 +67,40 @@ TEST(IdleTracker, AGpuThatCannotSayMakesNobodyIdle) {
   }
 }
 
+TEST(IdleTracker, OneQuietLookSaysNothingOfSomebodyNeverSeenToWork) {
+  IdleTracker tracker(seconds(0));
+  tracker.observe(device(), use_of(0), seconds(5));
+  tracker.evaluate();
+  EXPECT_FALSE(tracker.state(seconds(5)).evaluated);
+  tracker.evaluate();
+  EXPECT_TRUE(tracker.state(seconds(10)).evaluated);
+  IdleTracker worker(seconds(0));
+  worker.observe(device(), use_of(0.5), seconds(5));
+  worker.evaluate();
+  worker.evaluate();
+  EXPECT_TRUE(worker.state(seconds(10)).evaluated) << "it worked, and one quiet evaluation does not make it idle";
+  EXPECT_FALSE(worker.state(seconds(10)).idle);
+}
+
+TEST(IdleTracker, GoesOnFromWhatItRemembers) {
+  IdleTracker before(seconds(0));
+  before.observe(device(), use_of(0.5), seconds(2));
+  before.evaluate();
+  before.evaluate();
+  const IdleTracker::Memory memory = before.memory(seconds(10));
+  EXPECT_EQ(memory.quiet_for, seconds(8));
+  IdleTracker after(memory, seconds(10));
+  EXPECT_FALSE(after.state(seconds(70)).evaluated) << "nobody has looked yet";
+  after.observe(device(), use_of(0), seconds(75));
+  after.evaluate();
+  EXPECT_TRUE(after.state(seconds(75)).idle);
+  EXPECT_EQ(after.state(seconds(75)).idle_for, seconds(73));
+  after.observe(device(), use_of(0.1), seconds(80));
+  EXPECT_FALSE(after.state(seconds(80)).idle);
+  after.observe_nothing();
+  EXPECT_EQ(after.memory(seconds(81)).quiet_evaluations, 0u) << "a GPU that cannot say makes nobody idle";
+}
+
 TEST(IdleTracker, OneFailureStartsTheCountAnew) {
   IdleTracker tracker(seconds(0));
   tracker.evaluate();

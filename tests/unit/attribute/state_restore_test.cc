@@ -253,6 +253,31 @@ TEST_F(Restore, WhoIsGoneStaysForTheRestOfItsRetention) {
   EXPECT_EQ(find(1), nullptr);
 }
 
+// A CronJob: each pass is two looks, and the second ends in an evaluation.
+TEST_F(Restore, IdlenessIsKnownFromPassToPass) {
+  BookingRules passes;
+  passes.idle_interval = passes.sample_interval;
+  const auto pass = [&](double at, double use) {
+    advance(BatchBuilder(at).gpu(0, static_cast<int64_t>(at * 100'000)).process(1, use));
+    advance(BatchBuilder(at + 1).gpu(0, static_cast<int64_t>(at * 100'000 + 100'000)).process(1, use));
+  };
+  engine_.emplace(passes);
+  engine_->restore({}, "boot-1");
+  pass(0, 0.5);
+  EXPECT_TRUE(find(1)->idle.evaluated);
+  restart("boot-1", passes);
+  pass(60, 0);
+  EXPECT_TRUE(find(1)->idle.evaluated);
+  EXPECT_FALSE(find(1)->idle.idle) << "one quiet pass";
+  restart("boot-1", passes);
+  pass(120, 0);
+  EXPECT_TRUE(find(1)->idle.idle);
+  EXPECT_EQ(find(1)->idle.idle_for, std::chrono::seconds(120)) << "since it worked at the end of the first pass";
+  restart("boot-1", passes);
+  pass(1000, 0);
+  EXPECT_FALSE(find(1)->idle.evaluated) << "nobody looked for more than ten minutes";
+}
+
 TEST_F(Restore, TheMpsServerDoesNotPayForItsClients) {
   start();
   const auto node = [](double at, int64_t counter) {

@@ -11,7 +11,8 @@ using ::testing::HasSubstr;
 
 class DcgmSourceTest : public EngineTest {
  protected:
-  std::unique_ptr<DcgmSource> open(bool with_nvml, unsigned timeout_ms = 300) {
+  std::unique_ptr<DcgmSource> open(bool with_nvml, unsigned timeout_ms = 300,
+                                   std::vector<std::string> gpu_devices = {}) {
     std::unique_ptr<GpuSource> nvml;
     if (with_nvml) {
       nvml::NvmlSourceOptions options;
@@ -23,6 +24,7 @@ class DcgmSourceTest : public EngineTest {
     options.library = sim_library();
     options.where.timeout_ms = timeout_ms;
     options.sample_interval = milliseconds(100);
+    options.gpu_devices = std::move(gpu_devices);
     auto source = DcgmSource::open(options, std::move(nvml), clock_);
     EXPECT_TRUE(source.ok());
     return std::move(*source);
@@ -191,6 +193,14 @@ TEST_F(DcgmSourceTest, WithoutNvmlTheTimeIsThatOfTheReading) {
   const double seconds = std::chrono::duration<double>(second.at.steady - first.at.steady).count();
   EXPECT_GT(joules / seconds, 50);
   EXPECT_LT(joules / seconds, 800);
+}
+
+TEST_F(DcgmSourceTest, WithoutNvmlGpusThatAreNotThereAreNamed) {
+  const auto source = open(false, 300, {"1", "7"});
+  const SampleBatch batch = sample_until(
+      *source, [](const SampleBatch& b) { return b.devices.size() == 1; }, "a GPU");
+  ASSERT_TRUE(batch.missing_gpus);
+  EXPECT_EQ(*batch.missing_gpus, std::vector<std::string>{"7"});
 }
 
 TEST_F(DcgmSourceTest, NobodyThere) {

@@ -254,5 +254,17 @@ TEST(Kubernetes, LabelsThatBecomeOneNameAreWrittenOnce) {
   EXPECT_EQ(expose(cycle).find("gpu_ledger_pod_info", {{"pod", "train-0"}}).size(), 1u);
 }
 
+TEST(SelfCollector, SaysThatNobodyTellsTheNamesOfPods) {
+  Cycle cycle = node_example();
+  const auto missing = [&] { return expose(cycle).value("gpu_ledger_pod_names_missing"); };
+  EXPECT_EQ(missing(), Value("1"));
+  cycle.sources.push_back({"apiserver", true, "", {}});
+  EXPECT_EQ(missing(), Value("0"));
+  cycle.sources.back() = {"apiserver", false, "", {}, true};
+  EXPECT_EQ(missing(), std::nullopt) << "not decided yet";
+  std::erase_if(cycle.sources, [](const SourceHealth& health) { return health.source != "nvml"; });
+  EXPECT_EQ(missing(), std::nullopt) << "no Kubernetes";
+}
+
 }  // namespace
 }  // namespace gpuledger::expose

@@ -228,6 +228,7 @@ Cycle node_example() {
   cycle.sources.push_back(cycle.batch.health);
   cycle.sources.push_back({"pod-resources", false, "no socket", {}});
   cycle.gpus_expected = 5;
+  cycle.batch.missing_gpus = {"7"};
   auto identities = std::make_shared<IdentityMap>();
   identities->without_owner = 1;
   identities->allocatable = 8;

@@ -170,14 +170,16 @@ TEST(IdleCollector, NobodyIsIdleWhereTheGpuCannotSay) {
 TEST(IdleCollector, GoneForThirtySecondsIsForgotten) {
   Cycle cycle = node_example();
   ProcessAccount& exited = process_of(cycle, 90);
-  exited.idle = {true, true, seconds(60), 0};
+  exited.idle = {true, false, seconds(0), 0};
   EXPECT_TRUE(expose(cycle).find("gpu_idle_process_idle_seconds", {{"pid", "90"}}).empty());
   exited.gone_for = seconds(30);
   EXPECT_TRUE(expose(cycle).find("gpu_idle_process_idle_seconds", {{"pid", "90"}}).empty());
   exited.gone_for = seconds(29);
   const Exposition out = expose(cycle);
-  EXPECT_EQ(out.value("gpu_idle_process_idle_seconds", {{"pid", "90"}}), Value("60"));
-  // It holds no memory any more.
+  for (const char* name : {"compute_utilization_percent", "memory_used_bytes", "idle_seconds", "idle_memory_bytes"}) {
+    EXPECT_EQ(out.value("gpu_idle_process_" + std::string(name), {{"pid", "90"}}), Value("0"))
+        << name << ": it holds nothing and does nothing any more";
+  }
   EXPECT_EQ(out.value("gpu_idle_memory_total_bytes", {{"gpu", "0"}}), Value(std::to_string(20 * kGiB)));
 }
 
@@ -217,6 +219,17 @@ TEST(ProcessList, InfoCarriesTheOlderLabels) {
                                       {"status", "active"},
                                       {"gpu_memory", "2048MiB"}}));
   EXPECT_EQ(out.find("gpu_process_info", {{"pid", "gpu0_200"}, {"status", "idle"}}).size(), 1u);
+}
+
+TEST(ProcessList, StatusIsUnknownWhereNobodyCanSay) {
+  Cycle cycle = node_example();
+  process_of(cycle, 100).idle = {};
+  process_of(cycle, 200).idle = {};
+  process_of(cycle, 200).sm = Ratio{0};
+  const Exposition out = expose(cycle);
+  EXPECT_EQ(out.find("gpu_process_info", {{"pid", "gpu0_100"}, {"status", "active"}}).size(), 1u) << "seen to work";
+  EXPECT_EQ(out.find("gpu_process_info", {{"pid", "gpu0_200"}, {"status", "unknown"}}).size(), 1u);
+  EXPECT_TRUE(out.find("gpu_idle_memory_total_bytes", {{"gpu", "0"}}).empty()) << "0 where nothing is known";
 }
 
 TEST(ProcessList, UtilizationInPercent) {

@@ -390,10 +390,27 @@ TEST_F(SourceTest, ProbeWithoutAnyGpu) {
   EXPECT_THAT(batch.health.reason, HasSubstr("no GPU"));
 }
 
-TEST_F(SourceTest, ProbeRefusesAFilterForAGpuThatIsNotThere) {
+TEST_F(SourceTest, GpusThatAreNotThereAreNamedAndTheOthersWatched) {
   gpu();
-  options_.gpu_devices = {"0", "GPU-7"};
-  EXPECT_THAT(source().probe().error().message, HasSubstr("--gpu-devices names GPU-7"));
+  options_.gpu_devices = {"0", "1", "GPU-7"};
+  const Result<NvmlProbe> probe = source().probe();
+  ASSERT_TRUE(probe) << probe.error().message;
+  EXPECT_THAT(probe->gpus, SizeIs(1));
+  const SampleBatch batch = sample(true);
+  EXPECT_THAT(batch.devices, SizeIs(1));
+  ASSERT_TRUE(batch.missing_gpus);
+  EXPECT_THAT(*batch.missing_gpus, ElementsAre("1", "GPU-7"));
+}
+
+TEST_F(SourceTest, NoFilterMissesNobody) {
+  gpu();
+  EXPECT_FALSE(sample(true).missing_gpus);
+}
+
+TEST_F(SourceTest, ProbeRefusesAFilterOfWhichNothingIsThere) {
+  gpu();
+  options_.gpu_devices = {"3", "GPU-7"};
+  EXPECT_THAT(source().probe().error().message, HasSubstr("--gpu-devices names 3, GPU-7"));
 }
 
 }  // namespace

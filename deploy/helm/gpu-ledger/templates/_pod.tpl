@@ -80,6 +80,11 @@ emptyDir
 {{- end -}}
 
 {{- define "gpu-ledger.env" -}}
+{{- range .Values.extraEnv }}
+{{- if eq .name "HTTP_PORT" }}
+{{- fail "extraEnv: HTTP_PORT has no effect here, because probes and Service must know the port too: set port and service.port" }}
+{{- end }}
+{{- end -}}
 - name: NODE_NAME
   valueFrom: {fieldRef: {fieldPath: spec.nodeName}}
 - name: NODE_IP

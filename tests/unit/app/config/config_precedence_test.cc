@@ -255,7 +255,16 @@ TEST(Config, AnIntervalNotGivenGivesWayToOneGiven) {
   config = config_of({}, {{"POLL_INTERVAL", "500ms"}});
   EXPECT_EQ(config.idle_interval, 500ms);
   EXPECT_EQ(config.sample_interval, 500ms);
-  EXPECT_EQ(config.process_scan_interval, 10s);
+  EXPECT_EQ(config.process_scan_interval, 500ms);
+}
+
+TEST(OlderNames, APollFindsNewProcessesToo) {
+  EXPECT_EQ(config_of({}, {{"POLL_INTERVAL", "1s"}}).process_scan_interval, 1s);
+  EXPECT_EQ(config_of({}, {{"POLL_INTERVAL", "5s"}}).process_scan_interval, 5s);
+  EXPECT_EQ(config_of({}, {{"POLL_INTERVAL", "1m"}}).process_scan_interval, 10s) << "no slower than by itself";
+  EXPECT_EQ(config_of({"--sample-interval=30s"}, {{"POLL_INTERVAL", "1m"}}).process_scan_interval, 30s);
+  EXPECT_EQ(config_of({"--process-scan-interval=8s"}, {{"POLL_INTERVAL", "1s"}}).process_scan_interval, 8s);
+  EXPECT_EQ(config_of({"--idle-interval=6s"}, {{"POLL_INTERVAL", "2s"}}).process_scan_interval, 10s) << "overruled";
 }
 
 TEST(ReadSources, TakesArgumentsAndEnvironment) {

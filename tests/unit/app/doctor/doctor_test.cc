@@ -81,6 +81,14 @@ TEST(Doctor, LostGpu) {
   EXPECT_THAT(finding.text, HasSubstr("--gpu-reset"));
 }
 
+TEST(Doctor, GpusThatAreNamedAndNotThere) {
+  SampleBatch first = batch_of({healthy(0)});
+  first.missing_gpus = {"1", "2"};
+  const Finding finding = finding_of(check_gpus(first, later(first)), "gpus");
+  EXPECT_EQ(finding.level, Level::kWarn);
+  EXPECT_THAT(finding.text, HasSubstr("not there: 1, 2"));
+}
+
 TEST(Doctor, EnergyThatStandsStillOrIsNotCounted) {
   const SampleBatch first = batch_of({healthy(0), healthy(1)});
   Finding finding = finding_of(check_gpus(first, first), "energy");
