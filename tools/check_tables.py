@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What ARCHITECTURE.md says of where things are added, made true where it can be: a setting and a command are one row
-each, a path is known where it must be, and every file that the page names is there.
+"""What ARCHITECTURE.md says of where things are added, made true where it can be: a metric, a kind of owner, a setting
+and a command are one row each, a path is known where it must be, and every file that the page names is there.
 
 Prints one line for everything that is wrong and exits 1, or nothing and exits 0.
 """
@@ -13,6 +13,7 @@ SETTINGS = "app/config/config_settings.cc"
 COMMANDS = "app/commands/command_table.cc"
 VALUES = "app/config/config_values.cc"
 ROUTES = "http/routes.cc"
+OWNERS = "model/owner.h"
 # Besides the table: names from before, and the checks of settings together.
 MAY_NAME_SETTINGS = {SETTINGS, "app/config/config_older_names.cc", "app/config/config.cc", "app/config/config_yaml.cc"}
 # Words that are something else too: sources of health, a kind of Slurm's steps.
@@ -74,6 +75,35 @@ def check_paths(src):
             yield f"src/{VALUES}: --metrics-path may be {path}, which {ROUTES} answers"
 
 
+def check_metrics(src):
+    """A metric's name stands in its row. Elsewhere only texts for people may name one."""
+    for name, text in sources(src):
+        if not name.startswith("expose/"):
+            continue
+        for string in strings(text):
+            inside = name.startswith("expose/collectors/")
+            if re.fullmatch(r"(gpu_ledger|gpu_idle|gpu_process|process_(cpu|resident|open))_[a-z_]+", string) and not inside:
+                yield f"src/{name}: names the metric {string}; that is for a row in src/expose/collectors"
+
+
+def check_owner_kinds(src):
+    """The words and fields of a kind stand in its row; only parsers and what makes processes kin know kinds apart."""
+    table = (src / OWNERS).read_text(encoding="utf-8")
+    words = set(re.findall(r'\{OwnerKind::k\w+, "(\w+)"', table)) - {"pod", "container", "host", "unknown"}
+    kinds = set(re.findall(r"enum class OwnerKind \{([^}]*)\}", table)[0].replace(" ", "").split(","))
+    kinds -= {"kPod", "kUnknown", "kHost"}  # pods have names and allocations; unknown and host are what is left
+    if not words or not kinds:
+        yield f"{OWNERS}: no kinds of owners found"
+    for name, text in sources(src):
+        if name == OWNERS or name.startswith("identity/") or name == "attribute/books/kin.cc":
+            continue
+        for word in sorted(words & set(strings(text))):
+            yield f"src/{name}: knows the kind of owner {word}; that is for {OWNERS}"
+        for kind in sorted(kinds):
+            if f"OwnerKind::{kind}" in text:
+                yield f"src/{name}: knows OwnerKind::{kind}; that is for {OWNERS} and src/identity"
+
+
 def check_page(root):
     page = (root / "ARCHITECTURE.md").read_text(encoding="utf-8")
     for path in re.findall(r"`((?:src|sim|tests|tools|docs)/[\w./*-]*)`", page):
@@ -84,7 +114,8 @@ def check_page(root):
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent)
     src = root / "src"
-    complaints = [*check_settings(src), *check_commands(src), *check_paths(src), *check_page(root)]
+    complaints = [*check_settings(src), *check_commands(src), *check_paths(src), *check_metrics(src),
+                  *check_owner_kinds(src), *check_page(root)]
     for line in complaints:
         print(line)
     return 1 if complaints else 0

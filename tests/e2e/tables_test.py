@@ -61,6 +61,17 @@ class TablesTest(unittest.TestCase):
         said = self.check_changed("src/http/routes.cc", 'path == "/-/ready"', 'path == "/-/alive"')
         self.assertIn("--metrics-path may be /-/alive", said)
 
+    def test_a_metric_named_outside_its_row(self):
+        said = self.check_changed("src/expose/view.cc", "namespace {", 'const char* kName = "gpu_ledger_device_up";\nnamespace {')
+        self.assertEqual(said.count("\n"), 1, said)
+        self.assertIn("names the metric gpu_ledger_device_up", said)
+
+    def test_a_kind_of_owner_known_outside_its_row(self):
+        said = self.check_changed("src/expose/view.cc", "namespace {", "auto kKind = OwnerKind::kSlurmJob;\nnamespace {")
+        self.assertIn("src/expose/view.cc: knows OwnerKind::kSlurmJob", said)
+        said = self.check_changed("src/app/commands/top_table.cc", "namespace {", 'const char* kName = "slurm_job";\nnamespace {')
+        self.assertIn("src/app/commands/top_table.cc: knows the kind of owner slurm_job", said)
+
     def test_a_file_that_the_page_names_and_nobody_has(self):
         said = self.check_changed("ARCHITECTURE.md", "`src/http/routes.cc`", "`src/http/paths.cc`")
         self.assertIn("ARCHITECTURE.md: there is no src/http/paths.cc", said)

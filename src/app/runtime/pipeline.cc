@@ -142,7 +142,7 @@ void Pipeline::log_changes(const Cycle& cycle) {
     std::string names;
     for (const std::string& name : *cycle.batch.missing_gpus) names += (names.empty() ? "" : ", ") + name;
     const bool none = names.empty();
-    states_.update("gpu-devices", names,
+    states_.update("missing-gpus", names,
                    none ? "all GPUs that --gpu-devices names are there"
                         : "--gpu-devices names GPUs that are not there, the others are watched: " + names,
                    level(none));
