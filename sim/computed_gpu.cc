@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "computed_gpu.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who is on a computed GPU's engine, to the microsecond: a time slice is 2 ms, the way from one context to the next
 // 80 us, and a context that nobody pushes off stays where it is, working or not.
 #include <algorithm>

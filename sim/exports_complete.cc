@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "exports.h"
 
 // Names every function of the lists once, so that one nobody wrote is an error of the linker and not a

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # What the build promises of the program's file, read back from it.
 #   tests/hardening.sh PROGRAM
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The walls of the house: which folder may include which, and how long a file may be.
 
 Prints one line for everything that is wrong and exits 1, or nothing and exits 0.

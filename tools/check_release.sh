@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # What the release promises about itself: it needs nothing but glibc, it is small, hardened, and it starts.
 set -euo pipefail
 program=${1:?usage: tools/check_release.sh PROGRAM}

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What ARCHITECTURE.md says of where things are added, made true where it can be: a metric, a kind of owner, a setting
 and a command are one row each, a path is known where it must be, and every file that the page names is there.
 
@@ -104,6 +105,12 @@ def check_owner_kinds(src):
                 yield f"src/{name}: knows OwnerKind::{kind}; that is for {OWNERS} and src/identity"
 
 
+def check_licence(src):
+    for name, text in sources(src):
+        if not text.startswith("// SPDX-License-Identifier: Apache-2.0\n"):
+            yield f"src/{name}: has no SPDX line"
+
+
 def check_page(root):
     page = (root / "ARCHITECTURE.md").read_text(encoding="utf-8")
     for path in re.findall(r"`((?:src|sim|tests|tools|docs)/[\w./*-]*)`", page):
@@ -115,7 +122,7 @@ def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent)
     src = root / "src"
     complaints = [*check_settings(src), *check_commands(src), *check_paths(src), *check_metrics(src),
-                  *check_owner_kinds(src), *check_page(root)]
+                  *check_owner_kinds(src), *check_licence(src), *check_page(root)]
     for line in complaints:
         print(line)
     return 1 if complaints else 0

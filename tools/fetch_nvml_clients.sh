@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Fetches two real NVML clients into DIR for the tests of the simulated driver: nvidia-ml-py and nvtop.
 # Changes nothing outside DIR: apt works on a private copy of the system's sources with nvtop's component
 # (Debian: contrib, Ubuntu: multiverse) added. Does nothing when both are there already.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What a run of tests left out, one line each, in the words of whoever left it out.
 
 tools/left_out.py BUILD           of the last run of ctest there with --output-junit junit.xml

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prints docs/metrics.md from the catalog of metrics, so that the two cannot differ.
 #include <cstdio>
 #include <span>

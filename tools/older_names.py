@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The last sections of docs/migration.md, from tests/data/older_promises.tsv.
 
 tools/older_names.py --write puts it there; without it the exit status says whether it is there already.

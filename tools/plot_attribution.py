@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Draws what was booked to each process against what it truly spent, one SVG per recording.
 
 usage: plot_attribution.py PROGRAM OUT_DIR DATA_DIR...

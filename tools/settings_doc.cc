@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes docs/settings.md and docs/gpu-ledger.1 into the directory given. A tool of the build, not of the product.
 #include <cstdio>
 #include <string>

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs the Debian or Ubuntu packages that are missing, and touches nothing when none is.
 #   tools/setup.sh --run    what a release build needs
 #   tools/setup.sh --test   that, and what the tests run against
-#   tools/setup.sh --ci     that, the formatter, the compiler of the fuzzers and a browser for the page
+#   tools/setup.sh --ci     that, the formatter, the linter, the compiler of the fuzzers and a browser for the page
 set -euo pipefail
 
 say() { echo "setup: $*" >&2; }
@@ -18,7 +19,7 @@ test_packages=(libgtest-dev libgmock-dev prometheus prometheus-node-exporter pyt
 # Real container engines and what a real kubelet needs; Kubernetes itself is built with Go 1.26 where there is one.
 cluster_packages=(containerd runc docker.io podman busybox-static iproute2 util-linux debootstrap python3-yaml dpkg-dev
   systemd git)
-ci_packages=(libbenchmark-dev clang-format-14 clang-14 libclang-rt-14-dev)
+ci_packages=(libbenchmark-dev clang-format-14 clang-14 clang-tidy-14 libclang-rt-14-dev)
 # Left out where there is no such package: Ubuntu has Chromium as a snap only. Its test says so and is skipped. Not in
 # --test, for it is 100 MB to fetch.
 ci_extras=(chromium)

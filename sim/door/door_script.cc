@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What happens on the simulated driver's GPUs, and what it is told to do wrong.
 #include <algorithm>
 #include <cstring>

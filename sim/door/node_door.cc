@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The device nodes of the simulated node, by which the product reads the trace of context switches. Found by name in
 // the simulated libnvidia-ml, because the real nodes belong to no library.
 #include <cerrno>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Must stand before spdlog's headers: its own name for warn is "warning".
 #define SPDLOG_LEVEL_NAMES \
   { "trace", "debug", "info", "warn", "error", "critical", "off" }

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 namespace gpuledger {
 
-// "0.1.0", as the build says it. In a file of its own, so that a new version rebuilds one object.
+// "0.2.0", as the build says it. In a file of its own, so that a new version rebuilds one object.
 const char* version();
 
 }  // namespace gpuledger

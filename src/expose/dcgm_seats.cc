@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "expose/dcgm_seats.h"
 
 #include <algorithm>

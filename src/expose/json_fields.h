@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>
@@ -15,7 +16,8 @@ namespace gpuledger::expose {
 
 // By way of whole microseconds, which a double holds exactly since 1970; nanoseconds it does not.
 inline double seconds_of(Nanoseconds time) {
-  return static_cast<double>(time.count() / 1000) / 1e6;
+  const int64_t microseconds = time.count() / 1000;
+  return static_cast<double>(microseconds) / 1e6;
 }
 
 // As JSON writes it. What has no form there is left out: no row with a field has such a value.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "expose/series_limit.h"
 
 #include <algorithm>

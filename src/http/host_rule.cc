@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "http/host_rule.h"
 
 #include <arpa/inet.h>

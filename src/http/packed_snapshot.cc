@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "http/packed_snapshot.h"
 
 #include "http/gzip.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "http/routes.h"
 
 #include <fmt/core.h>
@@ -155,7 +156,7 @@ Reply text_reply(unsigned status, std::string text) {
   return reply;
 }
 
-Reply route(const RequestFacts& request, const RouteSettings& settings, std::shared_ptr<const Snapshot> snapshot,
+Reply route(const RequestFacts& request, const RouteSettings& settings, const std::shared_ptr<const Snapshot>& snapshot,
             PackedSnapshot& packed, Nanoseconds steady_now) {
   const std::string_view path = path_of(request.target);
   const bool is_metrics = path == settings.metrics_path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <memory>
@@ -40,7 +41,7 @@ bool asks_for_health(std::string_view target);
 
 // The whole of the site: reads the finished snapshot (null: there is none yet) and nothing else. packed: what was
 // made of it for earlier requests.
-Reply route(const RequestFacts& request, const RouteSettings& settings, std::shared_ptr<const Snapshot> snapshot,
+Reply route(const RequestFacts& request, const RouteSettings& settings, const std::shared_ptr<const Snapshot>& snapshot,
             PackedSnapshot& packed, Nanoseconds steady_now);
 
 }  // namespace gpuledger::http

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "identity/auto_pods.h"
 
 namespace gpuledger::identity {
 
 AutoPods::AutoPods(std::vector<PodChoice> choices, Timing timing)
     : choices_(std::move(choices)), timing_(timing), active_index_(choices_.size()) {
-  thread_ = std::jthread([this](std::stop_token stop) { run(stop); });
+  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
 AutoPods::~AutoPods() {
@@ -12,7 +13,7 @@ AutoPods::~AutoPods() {
   wake_.notify_all();
 }
 
-void AutoPods::run(std::stop_token stop) {
+void AutoPods::run(const std::stop_token& stop) {
   auto failing_since = std::chrono::steady_clock::now();
   auto searched = std::chrono::steady_clock::time_point{};
   while (!stop.stop_requested()) {
@@ -31,7 +32,7 @@ void AutoPods::run(std::stop_token stop) {
 }
 
 // Tries the choices before end, in their order. True: one answered and is in use now.
-bool AutoPods::search(std::stop_token stop, size_t end) {
+bool AutoPods::search(const std::stop_token& stop, size_t end) {
   for (size_t i = 0; i < end && !stop.stop_requested(); ++i) {
     if (active() && i == active_index_) continue;
     auto source = try_choice(stop, i);
@@ -45,7 +46,7 @@ bool AutoPods::search(std::stop_token stop, size_t end) {
   return false;
 }
 
-std::shared_ptr<PodSource> AutoPods::try_choice(std::stop_token stop, size_t index) {
+std::shared_ptr<PodSource> AutoPods::try_choice(const std::stop_token& stop, size_t index) {
   const PodChoice& choice = choices_[index];
   SourceHealth health{.source = choice.name, .up = false, .reason = choice.why_not(), .errors = {}};
   if (health.reason.empty()) {
@@ -71,7 +72,7 @@ std::shared_ptr<PodSource> AutoPods::try_choice(std::stop_token stop, size_t ind
 }
 
 // False: told to stop.
-bool AutoPods::wait(std::stop_token stop, std::chrono::milliseconds time) {
+bool AutoPods::wait(const std::stop_token& stop, std::chrono::milliseconds time) {
   std::unique_lock lock(mutex_);
   wake_.wait_for(lock, stop, time, [] { return false; });
   return !stop.stop_requested();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <chrono>
@@ -42,10 +43,10 @@ class AutoPods final : public PodSource {
   void look_again() override;
 
  private:
-  void run(std::stop_token stop);
-  bool search(std::stop_token stop, size_t end);
-  std::shared_ptr<PodSource> try_choice(std::stop_token stop, size_t index);
-  bool wait(std::stop_token stop, std::chrono::milliseconds time);
+  void run(const std::stop_token& stop);
+  bool search(const std::stop_token& stop, size_t end);
+  std::shared_ptr<PodSource> try_choice(const std::stop_token& stop, size_t index);
+  bool wait(const std::stop_token& stop, std::chrono::milliseconds time);
   SourceHealth nobody() const;
   std::shared_ptr<PodSource> active() const;
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "identity/process_watch.h"
 
 #include <sys/epoll.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Everything here is decided by the compiler; running it only says against what.
 #define NVML_NO_UNVERSIONED_FUNC_DEFS  // without it the header renames the old process list calls to the new
 #include NVML_HEADER

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What each mechanism and each constant of the model is worth, as a markdown table.
 
 usage: ablation.py REPLAY_WITH DATA

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The books over recordings of a real H200, against what each process is known to have spent.
 
 GPU_LEDGER_BINARY names the program, GPU_LEDGER_DATA the folder with the recordings.

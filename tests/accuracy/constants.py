@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The constants of the model as src/attribute/estimate/constants.h has them."""
 import pathlib
 import re

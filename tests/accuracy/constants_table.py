@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes the table of the model's constants into docs/attribution.md, between two marks.
 
 usage: constants_table.py [--check]

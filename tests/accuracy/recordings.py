@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The recordings of an H200 that the project holds, in the sets by which they are judged, and how to judge them."""
 import concurrent.futures
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How far the books of a replay are from the truth of its recording. Standard library only.
 
 The truth knows joules above the static watts, measured another way than the books, so it is first scaled to the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "crowded_node.h"
 
 #include <malloc.h>
@@ -91,7 +92,7 @@ attribute::EngineState CrowdedNode::what_each_costs() const {
     for (uint32_t place = 0; place < processes_per_gpu_; ++place) {
       const Pid pid = pid_of(device.description->index, place);
       const Kind& kind = kKinds[pid % std::size(kKinds)];
-      attribute::SignatureBelief::Memory& memory = saved.learned.signatures[identity_of(pid).key];
+      attribute::SignatureMemory& memory = saved.learned.signatures[identity_of(pid).key];
       size_t next = 0;
       for (int row = 0; row < attribute::kFeatures; ++row) {
         for (int column = 0; column <= row; ++column) memory.precision[next++] = row == column ? kCertain : 0;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A client of the API server, as much as the tests need. Standard library only."""
 
 import http.client

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A whole cluster: processes get their pods' names from every source, whatever happens to pods and kubelet."""
 
 import contextlib

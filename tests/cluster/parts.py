@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the stage is made of: children that are always ended, folders and files of a node, an image."""
 
 import hashlib

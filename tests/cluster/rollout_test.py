@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What deploy/ holds, on a real cluster: every object is accepted by the API server, with the real definitions of the
 kinds that are not Kubernetes' own; the chart is installed, upgraded and removed by the real Helm; the plain manifests run.
 """

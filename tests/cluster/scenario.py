@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The simulated GPUs of the stage and who works on them: processes that really run here."""
 
 import time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What plays on the stage: pods that work on simulated GPUs, and a gpu-ledger for every source of pod names."""
 
 import dataclasses

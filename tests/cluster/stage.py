@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A whole Kubernetes node with its control plane, in namespaces of its own.
 
 `run` starts Python inside new mount and network namespaces and in cgroups of its own; nothing here works outside of

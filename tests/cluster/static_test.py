@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A kubelet without a control plane: static pods, named by the container runtime and by the kubelet alone."""
 
 import contextlib

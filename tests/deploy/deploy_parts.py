@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of deploy/ share: parts of the machine that may be missing, and YAML."""
 
 import os

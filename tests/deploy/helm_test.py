@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The chart with the real Helm: lint, what it renders for a handful of values, what the schema refuses, what is hardened.
 
 GPU_LEDGER_UPDATE_GOLDEN=yes writes the expected objects anew.

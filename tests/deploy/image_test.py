@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The image: built from deploy/docker/Dockerfile by a real builder (podman), then run as a hardened node would run it.
 
 Takes the program from GPU_LEDGER_RELEASE, a release build; GPU_LEDGER_IMAGE_FROM_SOURCE=yes builds it in the image's own

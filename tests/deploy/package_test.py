@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Debian package: made by CPack, installed, upgraded and purged in a clean Debian (a chroot, where no service starts);
 the systemd unit and the textfile set-up that come with it.
 """

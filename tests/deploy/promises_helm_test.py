@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """With the real Helm: every command of the pages for people renders what it is for, and the names and values of the older
 systems (tests/data/older_promises.tsv) can be kept."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Add-on to a dcgm-exporter that already runs: its metrics with pod labels, and what comes of one that lies."""
 
 import http.server

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clients that mean harm: whoever holds connections, reads slowly or guesses passwords shuts nobody out and costs little."""
 
 import contextlib

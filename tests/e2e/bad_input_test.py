@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Wrong use and a world that does not play along: one clear line, the right exit code, nothing half-written."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real headless Chromium, driven over its debugging pipe. Standard library only."""
 
 import base64

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of containers from a real dockerd and a real podman: their processes come out under the names people gave them.
 
 The processes are plain ones that sleep; the simulated driver says that they use a GPU. Both daemons work in a folder of

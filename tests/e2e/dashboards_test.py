@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every query of the dashboards and of docs/cookbook.md is asked of a real Prometheus, which scrapes the simulated
 node and runs the rules."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """--backend=dcgm: the real program with a simulated libdcgm over the simulated driver."""
 
 import pathlib

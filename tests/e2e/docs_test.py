@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pages for people: links lead somewhere, and metrics, settings and Helm values that they name exist."""
 
 import re

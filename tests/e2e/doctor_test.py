@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`gpu-ledger doctor`: each thing is broken in turn, and its line must say so and what to do."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exact time on the simulated node: on where it can be had, off with a reason where not, gone when nobody asks."""
 
 import json

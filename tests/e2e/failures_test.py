@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What breaks on real nodes: a lost GPU, a driver reload, a counter that starts again."""
 
 import time

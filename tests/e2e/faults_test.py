@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Drivers that hang, are slow or are replaced; programs that stop; jobs that are over at once; a disk that is full."""
 
 import json

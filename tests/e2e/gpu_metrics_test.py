@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """/gpu/metrics: the device view under the names of DCGM's exporters."""
 
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the real program on loopback and reads what it serves. Standard library only.
 
 The environment names the parts: GPU_LEDGER_BINARY the program, GPU_LEDGER_SIM the folder with the simulated

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who gets the bill when somebody calls his cgroups by others' names, and when there are more processes than open files."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The check of the walls sees what it must see."""
 
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What ./test and .ci/run say of tests that did not run."""
 
 import subprocess

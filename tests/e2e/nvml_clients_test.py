@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real NVML clients read the simulated driver: nvidia-ml-py every part of it, nvtop as a user sees it.
 
 They are looked for in GPU_LEDGER_PARTS (filled by tools/fetch_nvml_clients.sh), else on the system

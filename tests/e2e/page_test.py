@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page at / in a real browser: what it shows, that it moves, and that names from strangers stay text.
 
 Exits 77 without Chromium. `page_test.py --screenshot FILE` only makes the picture of the README.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tests/data/older_promises.tsv: every name that the older systems have and people use."""
 
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every promise of the older systems, tried on the program: tests/data/older_promises.tsv, line by line."""
 
 import re

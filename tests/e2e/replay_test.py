@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """record and replay, as a user runs them: on the simulated node, and on what is no trace."""
 
 import gzip

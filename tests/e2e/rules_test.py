@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rules, alerts and scrape examples of deploy/prometheus, with a real promtool and a real Prometheus."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A scrape changes nothing, and everybody sees the same."""
 
 import concurrent.futures

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ending, reading settings again, letting the GPU go and taking it back."""
 
 import signal

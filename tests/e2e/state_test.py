@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ledger's memory over kill -9, a clean end, and files that are no memory at all."""
 
 import re

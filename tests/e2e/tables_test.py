@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The check of the tables sees what it must see."""
 
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The textfile as node_exporter's collector finds it."""
 
 import os

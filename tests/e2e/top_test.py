@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`gpu-ledger top`: one look with --batch, and live in a pseudo terminal that must come back as it was."""
 
 import codecs

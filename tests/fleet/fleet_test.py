@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fifty simulated nodes, one real Prometheus with the rules: is the sum right, and what does it cost?
 
 ctest --test-dir build/dev -L '^fleet$' -V prints the figures that docs/fleet.md carries on to 10,000 nodes.

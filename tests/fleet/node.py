@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One of many simulated nodes: four GPUs and who uses them, different on every node."""
 
 TEAMS = ["ml", "search", "research", "web", "vision"]

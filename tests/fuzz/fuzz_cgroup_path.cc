@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What must hold of parse_cgroup whatever a process's cgroups are called: random bytes, and sentences built from the
 // segments that mean something, which random bytes would hardly ever find.
 

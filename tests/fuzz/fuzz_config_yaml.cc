@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What must hold of a config file whatever is in it: settings that exist, each with a value, or one line that says
 // where.
 

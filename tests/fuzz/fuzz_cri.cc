@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What must hold of the pods that a container runtime lists. The input is two answers: sandboxes, then containers.
 
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What must hold of parse_device_id and parse_hami_allocation whatever a device plugin or an annotation says.
 
 #include <cstdint>

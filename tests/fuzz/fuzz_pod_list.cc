@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What must hold of a list of pods whatever the kubelet or the API server, or somebody in their place, says: read as it
 // comes, in pieces, it gives the pods it gives as a whole, and no name is longer than names are.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What must hold of a pod in protobuf, alone and in an event of the kubelet's Pods API.
 
 #include <messages/pods_api.pb.h>

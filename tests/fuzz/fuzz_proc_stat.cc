@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A process chooses its own name, which stands in the middle of /proc/<pid>/stat, and its own title.
 
 #include <cstdint>

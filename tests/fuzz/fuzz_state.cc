@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What must hold of a state file whatever is in it: refused, or read into what is written and read as the same again.
 // The checksum is made to fit, for a random one would let nothing through.
 

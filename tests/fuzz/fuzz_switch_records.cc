@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What must hold of the time on the GPU whatever records the trace of context switches has: never more than there was,
 // bins in order, nothing from outside the traced time.
 

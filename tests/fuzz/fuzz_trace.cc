@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What must hold of a recorded trace whatever is in it: refused with its line, or sorted and with a counter.
 
 #include <algorithm>

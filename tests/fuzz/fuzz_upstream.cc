@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What must hold of parse_upstream whatever another exporter, or somebody in its place, says.
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What must hold of a watch on pods whatever comes: the objects are cut the same wherever the pieces end, and an event
 // names a pod or nothing.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What must hold of a web config whatever is in it, and of the headers that clients send.
 
 #include <cstdint>

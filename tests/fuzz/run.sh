@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs every fuzzer of the preset "fuzz" at once: 10 million inputs each, or as many as fit.
 #   tests/fuzz/run.sh [SECONDS]
 # The corpus begins with tests/fuzz/seeds, lies in build/fuzz/corpus and is used again; an input that breaks something is in

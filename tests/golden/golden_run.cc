@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // usage: golden_run LIBRARY SCENARIO SECONDS text|openmetrics|json|dcgm|dcgm-modern|dcgm-openmetrics
 //        EXPECTED_WITHOUT_ENDING
 #include <dlfcn.h>

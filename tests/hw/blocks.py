@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parts that several models have. All shapes are fixed, so that every unit costs the same; no result is fed back, so that
 the numbers stay what they are; learning rates are too small to change them."""
 import itertools

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Plays validate.py without a GPU: stubs stand for the driver, the program and the loads; a second lasts a twentieth.
 
 usage: dry_run.py [SET...]   (6, 7 and 8 unless told)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Loads that count their units and can be asked at any moment how many they have done, for exact_time.py.
 
 As a program: exact_loads.py KIND FILE. Writes "MOMENT UNITS" (CLOCK_MONOTONIC, finished units) to FILE, a fixed place

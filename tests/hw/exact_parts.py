@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The exporter under test and what can be seen of it from outside, for exact_time.py."""
 import json
 import os

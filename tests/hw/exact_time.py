@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Measures --exact-time on a real GPU. See README.md here.
 
 usage: exact_time.py PROGRAM OUT.json [--quick | --only NAME,NAME...] [--minutes 8.5]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the loads run: the GPU, or, to try them out, the CPU with tiny shapes (LOADS_DEVICE=cpu)."""
 import contextlib
 import os

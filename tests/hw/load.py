@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One GPU process with a known kind of load, for tests/hw/measure.py.
 
 usage: load.py gemm|copy|spin|hold SECONDS [DUTY]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One GPU process whose work is counted, for tests/hw/validate.py.
 
 usage: loads.py KIND DUTY LOG

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Measures gpu-ledger on a real GPU. See README.md here."""
 import json
 import os

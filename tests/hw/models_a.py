@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models of the validation's set 6. Each make_KIND() returns what does one unit of work; see blocks.py."""
 import torch
 from torch import nn

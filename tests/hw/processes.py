@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Child processes that are talked to line by line, for validate.py. Every wait ends."""
 import collections
 import os

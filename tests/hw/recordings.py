@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recordings with their truth, in the form of tests/data/h200, for validate.py."""
 import gzip
 import json

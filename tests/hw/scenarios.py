@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who works when, for validate.py: one list of scenarios a set (VALIDATION_SET)."""
 from typing import NamedTuple
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Does every load work? Prints milliseconds a unit and the memory it takes.
 
 usage: [LOADS_DEVICE=cpu] try_models.py [KIND...]

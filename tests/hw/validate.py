@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks who gets the joules on a real GPU, with loads whose true cost is measured. See README.md here.
 
 usage: [VALIDATION_SET=1..8] validate.py PROGRAM OUT_DIR [FLAGS OF record...]

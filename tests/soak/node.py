@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A simulated node on which everything happens that may happen, at random times: the same for the same seed."""
 
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A node on which everything goes wrong, watched for half an hour, and one real Prometheus that saw it all.
 
 Two programs watch the same simulated node. "steady" runs all the time: its memory and the number of its series must stay

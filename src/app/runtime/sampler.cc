@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "app/runtime/sampler.h"
 
 namespace gpuledger::app {
@@ -9,7 +10,7 @@ constexpr auto kGlancePeriod = std::chrono::milliseconds(100);
 }  // namespace
 
 Sampler::Sampler(Pipeline& pipeline, Nanoseconds interval, SnapshotCell& cell)
-    : pipeline_(pipeline), cell_(cell), interval_(interval), thread_([this](std::stop_token stop) { run(stop); }) {}
+    : pipeline_(pipeline), cell_(cell), interval_(interval), thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 Sampler::~Sampler() = default;
 
@@ -31,7 +32,7 @@ bool Sampler::stop(Nanoseconds patience) {
   return wake_.wait_for(lock, patience, [this] { return ended_; });
 }
 
-void Sampler::run(std::stop_token stop) {
+void Sampler::run(const std::stop_token& stop) {
   using SteadyClock = std::chrono::steady_clock;
   SteadyClock::time_point next = SteadyClock::now();
   while (!stop.stop_requested()) {

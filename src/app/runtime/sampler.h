@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <condition_variable>
@@ -25,7 +26,7 @@ class Sampler {
   bool stop(Nanoseconds patience);
 
  private:
-  void run(std::stop_token stop);
+  void run(const std::stop_token& stop);
 
   Pipeline& pipeline_;
   SnapshotCell& cell_;

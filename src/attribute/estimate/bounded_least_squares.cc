@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "attribute/estimate/bounded_least_squares.h"
 
 #include <Eigen/Core>

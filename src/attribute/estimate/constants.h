@@ -1,6 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-
-#include "attribute/estimate/features.h"
 
 namespace gpuledger::attribute {
 
@@ -33,14 +32,5 @@ struct Constants {
   GPU_LEDGER_MODEL_CONSTANTS(GPU_LEDGER_FIELD)
 #undef GPU_LEDGER_FIELD
 };
-
-// What is assumed of a process that nobody has seen yet.
-struct SignaturePrior {
-  FeatureMatrix precision;
-  Features shift;  // precision * mean
-};
-
-// model: the GPU's name. What activity costs in watts is measured for Hopper; for others a rough table serves.
-SignaturePrior signature_prior(const Constants& constants, const std::string& model);
 
 }  // namespace gpuledger::attribute

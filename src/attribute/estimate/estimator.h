@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>
@@ -8,7 +9,7 @@
 #include <vector>
 
 #include "attribute/estimate/constants.h"
-#include "attribute/estimate/signature_belief.h"
+#include "attribute/estimate/signature_memory.h"
 #include "base/ids.h"
 #include "model/policy.h"
 
@@ -78,8 +79,8 @@ struct Step {
 
 // What the estimator remembers over a restart.
 struct EstimatorMemory {
-  std::map<ProcKey, SignatureBelief::Memory> signatures;
-  std::map<uint64_t, SignatureBelief::Memory> kin;
+  std::map<ProcKey, SignatureMemory> signatures;
+  std::map<uint64_t, SignatureMemory> kin;
 };
 
 struct Claim {

@@ -1,14 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <Eigen/Core>
 
-#include "model/sample.h"
+#include "attribute/estimate/signature_memory.h"
 
 namespace gpuledger::attribute {
 
-// What a GPU shows in a window of time, as numbers of about one: power above the static watts over the power limit,
-// then the activity of its parts in the order of Activity::Part.
-inline constexpr int kFeatures = 1 + static_cast<int>(Activity::kParts);
 inline constexpr int kPower = 0;
 using Features = Eigen::Matrix<double, kFeatures, 1>;
 using FeatureMatrix = Eigen::Matrix<double, kFeatures, kFeatures>;

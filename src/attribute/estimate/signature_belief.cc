@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "attribute/estimate/signature_belief.h"
 
 #include <Eigen/Cholesky>
@@ -56,7 +57,7 @@ FeatureMatrix Message::precision() const {
 Features Message::shift() const {
   if (empty()) return Features::Zero();
   Features result;
-  for (int f = 0; f < kFeatures; ++f) result[f] = (*packed_)[static_cast<size_t>(kPacked + f)];
+  for (int f = 0; f < kFeatures; ++f) result[f] = (*packed_)[static_cast<size_t>(kPacked) + static_cast<size_t>(f)];
   return result;
 }
 

@@ -1,12 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>
 #include <memory>
+#include <string>
 
 #include "attribute/estimate/constants.h"
 #include "attribute/estimate/features.h"
 
 namespace gpuledger::attribute {
+
+// What is assumed of a process that nobody has seen yet.
+struct SignaturePrior {
+  FeatureMatrix precision;
+  Features shift;  // precision * mean
+};
+
+// model: the GPU's name. What activity costs in watts is measured for Hopper; for others a rough table serves.
+SignaturePrior signature_prior(const Constants& constants, const std::string& model);
 
 // What one window says of a signature: a normal distribution in information form, kept small because there are
 // thousands. In a crowd most windows say nothing of most processes.
@@ -37,12 +48,7 @@ Moments moments_of(const FeatureMatrix& precision, const Features& shift);
 // window said can be taken out again.
 class SignatureBelief {
  public:
-  // To be kept over a restart: all that is known, the prior included.
-  struct Memory {
-    std::array<double, Message::kPacked> precision{};
-    std::array<double, kFeatures> shift{};
-    double share = -1;  // below 0: not known
-  };
+  using Memory = SignatureMemory;
 
   explicit SignatureBelief(const SignaturePrior& prior) : precision_(prior.precision), shift_(prior.shift) {}
   SignatureBelief(const SignaturePrior& prior, const Memory& memory);

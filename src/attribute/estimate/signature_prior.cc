@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <string>
 
-#include "attribute/estimate/constants.h"
+#include "attribute/estimate/signature_belief.h"
 
 namespace gpuledger::attribute {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -145,8 +146,8 @@ PowerFloor::Memory floor_of(const Json& json, const char* key) {
   return {Power::milliwatts(whole(found->at(0), 0, kMostMilliwatts)), small(found->at(1))};
 }
 
-std::optional<SignatureBelief::Memory> signature_of(const Json& json) {
-  SignatureBelief::Memory memory;
+std::optional<SignatureMemory> signature_of(const Json& json) {
+  SignatureMemory memory;
   if (!json.contains("precision")) return std::nullopt;
   const Json& precision = json["precision"];
   const Json& shift = json.at("shift");

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <zlib.h>
 
 #include <charconv>
@@ -134,7 +135,7 @@ void write_floor(JsonText& json, std::string_view key, const PowerFloor::Memory&
   json.close(']');
 }
 
-void write_signature(JsonText& json, const SignatureBelief::Memory& memory) {
+void write_signature(JsonText& json, const SignatureMemory& memory) {
   json.name("precision");
   json.open('[');
   for (double value : memory.precision) json.value(value);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "expose/collectors/collectors.h"
 
 // Who holds GPU memory without working, and the GPUs they hold it on.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 'use strict';
 // The first part of page.js, which is served as one file: books, gpus, table, page. What the page knows, and how
 // numbers and owners are written. It keeps the last minutes itself: the server knows nothing of who watches. Watts are

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A card for each GPU: its watts over the last minutes, its memory, who has which part.
 
 function makeCard(uuid) {

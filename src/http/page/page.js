@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The lists, and what makes it move: api/v1/snapshot is read every two seconds.
 
 function listLine(mark, className, text) {

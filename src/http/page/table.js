@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of processes.
 
 const rateOf = (process) => state.rates.get(processKey(process)) || {};

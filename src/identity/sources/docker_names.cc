@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "identity/sources/docker_names.h"
 
 #include <sys/stat.h>

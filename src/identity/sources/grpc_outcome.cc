@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "identity/sources/grpc_outcome.h"
 
 #include <sys/socket.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "identity/sources/kubelet_pods.h"
 
 #include <cstdlib>

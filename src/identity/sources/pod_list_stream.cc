@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "identity/sources/pod_list_stream.h"
 
 #include <nlohmann/json.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "identity/sources/pods_api.h"
 
 #include <messages/pods_api.pb.h>

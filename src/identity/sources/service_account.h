@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>
@@ -15,7 +16,7 @@ struct ServiceAccount {
 // The token without the white space around it. Read for every request, which is seldom: it is replaced hourly.
 Result<std::string> read_token(const std::string& path);
 
-// "gpu-ledger/0.1.0 (linux/amd64)": admins find us in audit logs by it.
+// "gpu-ledger/0.2.0 (linux/amd64)": admins find us in audit logs by it.
 std::string user_agent();
 
 }  // namespace gpuledger::identity

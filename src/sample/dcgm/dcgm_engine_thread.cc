@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sample/dcgm/dcgm_engine_thread.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sample/nvml/nvml_device.h"
 
 #include <algorithm>
@@ -192,7 +193,8 @@ void NvmlDevice::read_processes(Session& session, const std::vector<MigDevice>& 
   if (!scan && std::any_of(reply.uses.begin(), reply.uses.end(), is_new)) read_lists(session, migs);
   out.processes = listed_;
   for (const auto& [pid, use] : reply.uses) {
-    auto at = std::find_if(out.processes.begin(), out.processes.end(), [&](const auto& p) { return p.pid >= pid; });
+    auto at = std::find_if(out.processes.begin(), out.processes.end(),
+                           [wanted = pid](const auto& p) { return p.pid >= wanted; });
     if (at == out.processes.end() || at->pid != pid) {
       never_listed_.insert(pid);
       at = out.processes.insert(at, ProcessSample{});

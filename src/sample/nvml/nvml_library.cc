@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sample/nvml/nvml_library.h"
 
 namespace gpuledger::nvml {

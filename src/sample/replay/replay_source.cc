@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sample/replay/replay_source.h"
 
 #include <algorithm>
@@ -105,7 +106,7 @@ SampleBatch ReplaySource::sample(bool) {
   Processes processes = listed_in(window);
   add_tickets(window, processes);
   device.utilization = UtilizationState::kKnown;
-  for (auto& [pid, process] : processes) device.processes.push_back(std::move(process));
+  for (auto& [pid, process] : processes) device.processes.push_back(process);
 
   add_residency(window, device);
   SampleBatch batch;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sample/switch_trace/driver_door.h"
 
 #include <fcntl.h>

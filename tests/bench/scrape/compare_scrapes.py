@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What a scrape costs: gpu-ledger, prometheus-cpp and client_golang with the same series, one connection.
 
   compare_scrapes.py --ours SERVE_OURS [--prometheus-cpp SERVE] [--client-golang SERVE] [--gpus 8 --processes 16]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <prometheus/counter.h>
 #include <prometheus/exposer.h>
 #include <prometheus/gauge.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "engine_steps.h"
 
 // How claims that were corrected become counters. The books begin with a process that was charged too much or too

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "attribute/state/state_text.h"
 
 #include <gtest/gtest.h>
@@ -90,7 +91,7 @@ TEST(StateText, WhatCameLaterComesBackAndMayBeMissing) {
 }
 
 TEST(StateText, WhatWasLearnedComesBackWhole) {
-  SignatureBelief::Memory memory;
+  SignatureMemory memory;
   for (size_t i = 0; i < memory.precision.size(); ++i) memory.precision[i] = 0.1 * static_cast<double>(i);
   memory.shift = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7};
   memory.share = 0.25;

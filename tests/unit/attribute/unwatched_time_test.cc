@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Time when nobody looked, readings that come late, and processes that were hardly seen.
 #include "engine_steps.h"
 

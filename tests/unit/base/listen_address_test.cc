@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/listen_address.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sample/dcgm/dcgm_reader.h"
 
 #include "engine_fixture.h"

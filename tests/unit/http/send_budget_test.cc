@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "http/send_budget.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "unit/http/bcrypt_hash.h"
 #include "unit/http/server_fixture.h"
 

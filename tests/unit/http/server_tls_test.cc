@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <openssl/ssl.h>
 
 #include "unit/http/bcrypt_hash.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "identity/auto_pods.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "identity/resolver.h"
 
 #include <fcntl.h>

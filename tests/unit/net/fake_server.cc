@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "unit/net/fake_server.h"
 
 #include <arpa/inet.h>

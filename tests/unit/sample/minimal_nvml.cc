@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library with the required symbols and nothing else, to be loaded for real.
 #include <cstring>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One GPU that hangs in the driver, in real time: short limits, long patience.
 #include <thread>
 

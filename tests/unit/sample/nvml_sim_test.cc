@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The source over the simulated driver, through the very dlopen a real one takes, in virtual time.
 #include <dlfcn.h>
 #include <gmock/gmock.h>

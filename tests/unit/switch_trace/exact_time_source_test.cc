@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The source with its threads over the simulated driver, in real time but with short patience.
 #include "sample/switch_trace/exact_time_source.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sample/switch_trace/gpu_clock.h"
 
 #include <gtest/gtest.h>

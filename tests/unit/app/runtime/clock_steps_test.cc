@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Clocks that are set, and machines that sleep, under a driver whose own clock does not follow. In virtual time.
 #include <dlfcn.h>
 #include <gtest/gtest.h>

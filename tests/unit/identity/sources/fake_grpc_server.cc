@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "unit/identity/sources/fake_grpc_server.h"
 
 #include <grpc/grpc.h>

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# clang-tidy with the checks of .clang-tidy over the sources: all of src, or the files that are named.
+#   tools/tidy.sh [BUILD] [FILE...]     BUILD: a configured build folder, build/dev unless told
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=${1:-build/dev}
+shift || true
+files=("$@")
+if [ ${#files[@]} -eq 0 ]; then mapfile -t files < <(git ls-files -- 'src/*.cc'); fi
+# The compiler of the build is g++, one of whose flags clang does not know.
+mkdir -p build/tidy
+sed 's/ -fno-gnu-unique//g' "$build/compile_commands.json" >build/tidy/compile_commands.json
+printf '%s\n' "${files[@]}" | xargs -P "$(nproc)" -n 4 clang-tidy-14 -p build/tidy --quiet \
+  --extra-arg=-Wno-unknown-warning-option 2>/dev/null
