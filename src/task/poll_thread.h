@@ -22,7 +22,8 @@ class PollThread {
   };
   using Look = std::function<Next(std::stop_token)>;
 
-  explicit PollThread(Look look) : look_(std::move(look)), thread_([this](const std::stop_token& stop) { run(stop); }) {}
+  explicit PollThread(Look look)
+      : look_(std::move(look)), thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
   // From any thread, never blocks for long. Many times within a second are one.
   void ask() {

@@ -10,7 +10,10 @@ constexpr auto kGlancePeriod = std::chrono::milliseconds(100);
 }  // namespace
 
 Sampler::Sampler(Pipeline& pipeline, Nanoseconds interval, SnapshotCell& cell)
-    : pipeline_(pipeline), cell_(cell), interval_(interval), thread_([this](const std::stop_token& stop) { run(stop); }) {}
+    : pipeline_(pipeline),
+      cell_(cell),
+      interval_(interval),
+      thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 Sampler::~Sampler() = default;
 
