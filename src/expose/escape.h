@@ -11,9 +11,6 @@ namespace gpuledger::expose {
 void append_label_value(std::string& out, std::string_view value);
 void append_help(std::string& out, std::string_view help, bool escape_quotes);
 
-// The inside of a JSON string. Control characters are escaped there; what is not UTF-8 becomes U+FFFD.
-void append_json_string(std::string& out, std::string_view text);
-
 bool is_metric_name(std::string_view name);
 
 // UTF-8 without control characters, but for the tab.

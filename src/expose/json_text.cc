@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "expose/escape.h"
+#include "base/quote.h"
 #include "expose/numbers.h"
 
 namespace gpuledger::expose {
@@ -40,9 +40,7 @@ void JsonText::value(Energy energy) {
 
 void JsonText::value(std::string_view text) {
   separate();
-  text_ += '"';
-  append_json_string(text_, text);
-  text_ += '"';
+  append_quoted(text_, text);
 }
 
 }  // namespace gpuledger::expose

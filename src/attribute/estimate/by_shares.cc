@@ -11,8 +11,6 @@
 namespace gpuledger::attribute {
 namespace {
 
-constexpr double kSamplesPerSecond = 5;
-
 // The plain formula, --attribution=utilization.
 class PlainEstimator : public Estimator {
  public:

@@ -15,6 +15,9 @@
 
 namespace gpuledger::attribute {
 
+// How often the driver samples who works.
+inline constexpr double kSamplesPerSecond = 5;
+
 // A process that was on the GPU during a step.
 struct Member {
   uint64_t account = 0;  // who is charged; never used twice on one GPU

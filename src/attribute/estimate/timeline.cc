@@ -12,7 +12,6 @@ constexpr double kWindow = 1;  // s: half and double of it are worse on the reco
 constexpr double kShortestWindow = 0.75;
 constexpr double kSliver = 0.05;    // s: two cuts closer than this are one
 constexpr double kLongestWait = 3;  // s for readings that do not come
-constexpr double kSamplesPerSecond = 5;
 // A reading may reach over the edge of a window by so much and still be of it.
 constexpr double kTolerance = 0.03;
 // So much of a window must be traced for its times to be known.
