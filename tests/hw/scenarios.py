@@ -141,8 +141,24 @@ SCENARIOS_8 = (
     Scenario("c_mps_requests", [Job("bert", "steady", 2, 30), Job("vit", "requests:91:12:8", 8, 32), Job("stencil", "steady", 16, 30)],
              mps=True),
 )
+# Processes that wait busily and then work, or work and then wait, beside others: a second of the one costs many times a
+# second of the other. And models in company that none of them had before (VALIDATION_SET=9).
+SCENARIOS_9 = (
+    Scenario("d_poll_train", [Job("spin+bert", "turns:10", 2, 38), Job("gpt", "steady", 7, 36)]),
+    Scenario("d_train_poll", [Job("moe+spin", "turns:9", 2, 36), Job("vit", "requests:92:12:8", 6, 34)]),
+    Scenario("d_two_turn", [Job("spin+lstm", "turns:8", 2, 36), Job("denoiser+spin", "turns:11", 5, 36)]),
+    Scenario("d_poll_crowd", [Job("recsys", "steady", 2, 36), Job("spin+stencil", "turns:7", 5, 34),
+                              Job("chat", "requests:93:4:48", 9, 36), Job("points", "steady", 14, 30)]),
+    Scenario("d_pair", [Job("denoiser", "requests:94:6:10", 2, 30), Job("join", "steady", 2, 30)]),
+    Scenario("d_short", [Job("speech", "steady", 2, 36)]
+             + short_jobs(5, 2.3, "gpt mlp lstm gpt kmeans mlp gpt lstm mlp gpt kmeans lstm")),
+    Scenario("d_services", [Job("chat", "requests:95:4:40", 2, 34), Job("speech", "requests:96:9:8", 4, 34),
+                            Job("moe", "burst:97", 10, 30), Job("hold", "steady", 3, 33)]),
+    Scenario("d_mps", [Job("vit", "steady", 2, 28), Job("lstm", "requests:98:10:8", 8, 32), Job("recsys", "steady", 15, 32)],
+             mps=True),
+)
 SETS = {"1": SCENARIOS_1, "2": SCENARIOS_2, "3": SCENARIOS_3, "4": SCENARIOS_4, "5": SCENARIOS_5, "6": SCENARIOS_6,
-        "7": SCENARIOS_7, "8": SCENARIOS_8}
+        "7": SCENARIOS_7, "8": SCENARIOS_8, "9": SCENARIOS_9}
 
 
 def working_kinds(scenarios):
