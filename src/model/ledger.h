@@ -57,7 +57,7 @@ struct DeviceAccount {
   std::optional<Energy> counted_before;
   Energy last_step;                                      // of measured
   GpuTimeSource gpu_time_source = GpuTimeSource::kNone;  // of the last step
-  std::optional<Power> idle_power;                       // given or learned
+  std::optional<Power> idle_power;                       // set or learned
   std::map<uint64_t, uint64_t> xids;
   std::map<uint64_t, Nanoseconds> xid_seen;  // since 1970, the last of each; all different, so that one is the last
 };
@@ -79,7 +79,7 @@ struct ProcessAccount {
   Energy last_step;                  // of `booked`, in the device's last step
   Energy static_energy;              // of `booked`: idle and resident watts
   double standard_error_joules = 0;  // one standard error of booked.shared
-  std::optional<Ratio> sm;           // empty where utilisation is unknown, or after exit
+  std::optional<Ratio> sm;           // empty where utilization is unknown, or after exit
   std::optional<Ratio> memory_utilization;
   std::optional<Bytes> memory;
   IdleState idle;
@@ -115,7 +115,7 @@ struct FoldedAccounts {
 
 struct AllocationAccount {
   Allocation allocation;
-  // Time since its container last worked on it. Empty: the GPU cannot tell who works.
+  // Time since its container last worked on it. Empty: not known.
   std::optional<Nanoseconds> idle_for;
 };
 

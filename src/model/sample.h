@@ -63,7 +63,7 @@ struct EngineUse {
 struct ProcessSample {
   Pid pid = 0;
   std::optional<MigId> mig;
-  bool listed = false;  // in one of the driver's process lists; false: only a utilisation sample names it
+  bool listed = false;  // in one of the driver's process lists; false: only a utilization sample names it
   bool compute = false;
   bool graphics = false;
   bool mps_client = false;
@@ -76,7 +76,7 @@ struct ProcessSample {
 };
 
 // Activity of the parts of a GPU or of a MIG instance since the last batch, from its performance monitors
-// (GPM: Hopper and newer). For all processes together; without the sampling noise of utilisation.
+// (GPM: Hopper and newer). For all processes together; without the sampling noise of utilization.
 struct Activity {
   enum Part { kSm, kOccupancy, kTensor, kDram, kFp32, kFp64 };
   static constexpr size_t kParts = 6;

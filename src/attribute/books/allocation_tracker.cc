@@ -105,7 +105,7 @@ Seen see(const DeviceSample& sample, const Allocation& allocation, const Work& w
   seen.known = sample.up && sample.utilization == UtilizationState::kKnown && !work.hidden;
   seen.working = work.working;
   if (!seen.known && !allocation.mig_uuid.empty()) {
-    // MIG has no utilisation; the instance's own monitors tell, where the GPU has them.
+    // MIG has no utilization; the instance's own monitors tell, where the GPU has them.
     for (const MigInstance& instance : sample.description->mig) {
       const auto activity = sample.instance_activity.find(instance.id.gpu_instance);
       if (allocation.mig_uuid != instance.uuid || activity == sample.instance_activity.end()) continue;

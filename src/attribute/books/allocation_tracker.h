@@ -23,7 +23,7 @@ class AllocationTracker {
  private:
   struct Holding {
     Allocation allocation;
-    Nanoseconds last_work{0};  // or the begin of the observation
+    Nanoseconds last_work{0};  // or the start of observation
     bool worked = false;
   };
   std::vector<Holding> holdings_;  // sorted

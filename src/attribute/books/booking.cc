@@ -11,7 +11,7 @@
 namespace gpuledger::attribute {
 namespace {
 
-// The driver keeps utilisation samples for at least 10 s: a longer step would be split by its end alone.
+// The driver keeps utilization samples for at least 10 s: a longer step would be split by its end alone.
 constexpr Nanoseconds kUtilizationMemory = std::chrono::seconds(10);
 // Default power of a GPU with a context but no work: measured on an H200, 124 W, 79 W without processes, limit 700 W.
 // Replaced by the GPU's own value as soon as all processes are quiet.
@@ -33,7 +33,7 @@ std::optional<Power> DeviceBook::highest_power() const {
   return Power::watts(description_->power_limit->watts() * kPeakOverLimit);
 }
 
-// After a failed utilisation call the next one covers this time too. One longer step is better than
+// After a failed utilization call the next one covers this time too. One longer step is better than
 // joules split without evidence. The driver keeps its samples only for kUtilizationMemory.
 bool DeviceBook::wait_for_utilization(const DeviceSample& sample, const Present& present, Nanoseconds pending) const {
   return sample.utilization == UtilizationState::kFailed && present.who.size() > 1 && pending < kUtilizationMemory;
@@ -50,7 +50,7 @@ bool DeviceBook::book(const EnergyMeter::Step& step, const Present& present, con
     book_to_reason(step.energy, Reason::kAnomaly);
     return false;
   }
-  // A GPU or driver that was lost has no earlier utilisation samples.
+  // A GPU or driver that was lost has no earlier utilization samples.
   const Nanoseconds memory = down_since_ ? Nanoseconds(0) : kUtilizationMemory;
   if (step.time > std::max(memory, 2 * rules.sample_interval)) {
     book_stall(step, present, rules);

@@ -101,7 +101,7 @@ class DeviceBook {
     std::unordered_set<uint64_t> gone;  // exited: they worked, but are not in /proc
     std::vector<Accounts::iterator> who;
     std::vector<Tenant> tenants;
-    std::vector<std::pair<Nanoseconds, Nanoseconds>> stays;  // begin and end of each, as far as known
+    std::vector<std::pair<Nanoseconds, Nanoseconds>> stays;  // start and end of each, as far as known
     bool anyone_working = false;
     bool mps_hides = false;  // clients' work shows as their server's
 
@@ -112,7 +112,7 @@ class DeviceBook {
   struct Absence {
     Timestamp began;
     Energy counter;
-    std::set<uint64_t> living;  // accounts of the processes at its begin
+    std::set<uint64_t> living;  // accounts of the processes at its start
   };
   // The processes that ran during a time without samples, and estimates of their use.
   struct Survivors {
@@ -152,7 +152,7 @@ class DeviceBook {
             const BookingRules& rules);
   void book_to_tenants(const EnergyMeter::Step& step, const Present& present, const DeviceSample& sample,
                        const BookingRules& rules);
-  // Without utilisation: by time, if no two of them overlap.
+  // Without utilization: by time, if no two of them overlap.
   static std::optional<std::vector<double>> shares_by_turns(const EnergyMeter::Step& step, const Present& present,
                                                             const DeviceSample& sample, Nanoseconds now);
   void book_to_reason(Energy energy, Reason reason);

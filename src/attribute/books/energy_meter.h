@@ -21,10 +21,10 @@ class EnergyMeter {
   // Empty: nothing to book yet (first sample, or no value), and the next step covers this time too.
   // most: the highest power of the GPU, which tells a restarted counter from a broken one.
   std::optional<Step> read(const DeviceSample& sample, Timestamp at, std::optional<Power> most) const;
-  // Ends the step that read() would give.
+  // Ends the step of read().
   void close(const DeviceSample& sample, Timestamp at);
 
-  // The last reading: where a step that is not ended yet began.
+  // The last reading, at the start of the current step.
   std::optional<Energy> counter() const { return counter_; }
   std::optional<Timestamp> at() const { return at_; }
 

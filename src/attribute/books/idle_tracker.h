@@ -34,7 +34,7 @@ class IdleTracker {
 
  private:
   Nanoseconds last_active_;
-  bool blind_ = false;  // a sample since the last evaluation had no utilisation
+  bool blind_ = false;  // a sample since the last evaluation had no utilization
   bool busy_ = false;
   double highest_sm_ = 0;
   uint32_t quiet_evaluations_ = 0;

@@ -15,7 +15,7 @@
 
 namespace gpuledger::attribute {
 
-// How often the driver samples who works.
+// Rate of the driver's samples.
 inline constexpr double kSamplesPerSecond = 5;
 
 // A process that was on the GPU during a step.

@@ -21,9 +21,9 @@ struct Tenant {
 
 // Each tenant's share of the GPU's time, not normalised. All zero: no samples.
 // Empty: the driver cannot tell (old GPUs, a failed call).
-//  - time slicing: the driver's SM utilisation; if no tenant used the SMs, its busiest other engine
+//  - time slicing: the driver's SM utilization; if no tenant used the SMs, its busiest other engine
 //  - MPS: every sample names the server; its time is divided equally among its clients
-//  - MIG: there is no utilisation; the compute slices of the instance, times its activity where known
+//  - MIG: there is no utilization; the compute slices of the instance, times its activity where known
 std::optional<std::vector<double>> gpu_time_shares(UtilizationState utilization, std::span<const Tenant> tenants);
 
 }  // namespace gpuledger::attribute

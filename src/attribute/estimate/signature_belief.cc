@@ -68,7 +68,7 @@ SignatureBelief::SignatureBelief(const SignaturePrior& prior, const Memory& memo
     for (int column = 0; column <= row; ++column)
       precision(row, column) = precision(column, row) = memory.precision[next++];
   }
-  if (!precision.allFinite() || precision.llt().info() != Eigen::Success) return;  // not one of ours: learned anew
+  if (!precision.allFinite() || precision.llt().info() != Eigen::Success) return;  // not valid: learned again
   precision_ = precision;
   for (int f = 0; f < kFeatures; ++f) shift_[f] = memory.shift[static_cast<size_t>(f)];
   share = memory.share;
