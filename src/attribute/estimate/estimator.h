@@ -103,8 +103,8 @@ class Estimator {
   // False: there is no evidence for this step, and it adds to no claim.
   virtual bool observe(const Step& step) = 0;
   virtual Claim claim(uint64_t account) const = 0;
-  // One standard error of the sum of all claims of the owner. Errors of processes that share a GPU are correlated, so
-  // errors of claims do not add up.
+  // One standard error of the sum of the owner's claims. Errors of processes that share a GPU are correlated, so it is
+  // not the sum of the claims' errors.
   virtual double owner_error(uint64_t owner) const = 0;
   // Adds joules to the claim that were charged by another rule.
   virtual void settle(uint64_t account, double joules, double error) = 0;
