@@ -21,16 +21,16 @@ constexpr std::string_view kIntroduction = R"(# Metrics
 
 Made from the catalog in the source by `gpu_ledger_metrics_doc > docs/metrics.md`; edit the rows in src/expose/collectors instead.
 
-- What a GPU cannot say has no series: never 0, -1 or NaN.
+- An unknown value has no series: it is never 0, -1 or NaN.
 - A label without a value is left out.
-- `node` is added to every series when `--node-name` is set; `pod` and `namespace` of the exporter itself are added to
-  the `gpu_idle_*` series that have none, when `POD_NAME` and `POD_NAMESPACE` are set.
+- `node` is added to every series if `--node-name` is set. If `POD_NAME` and `POD_NAMESPACE` are set, the exporter's own
+  `pod` and `namespace` are added to `gpu_idle_*` series without them.
 - Energies are exact decimals of whole microjoules.
-- Gauges of a GPU that is down are absent; its counters stay.
-- `/metrics` gives text format 0.0.4 or OpenMetrics 1.0, by the Accept header: the same series in both. In OpenMetrics
-  the HELP and TYPE lines name a counter's family without `_total`, as that format wants it.
+- Gauges of a lost GPU are absent; its counters stay.
+- `/metrics` gives text format 0.0.4 or OpenMetrics 1.0, by the Accept header, with the same series. In OpenMetrics
+  the HELP and TYPE lines name a counter's family without `_total`, as that format requires.
 
-The books balance in every single scrape. For every GPU, to the millijoule:
+The books balance in every scrape, for every GPU, to the millijoule:
 
     gpu_ledger_device_energy_joules_total
       = gpu_ledger_pod_energy_joules_total + gpu_ledger_slurm_job_energy_joules_total
@@ -38,31 +38,30 @@ The books balance in every single scrape. For every GPU, to the millijoule:
       + gpu_ledger_unknown_owner_energy_joules_total + gpu_ledger_closed_energy_joules
       + gpu_ledger_device_unattributed_joules_total
 
-each summed over its other labels. `gpu_ledger_closed_energy_joules` has the owners whose own series have ended
-(`--owner-retention`, `--max-ended-owners`) or are left out (`--max-series`). It is a gauge: their joules were counted by
-their own counters, so `increase()` over the counters is what was spent, and a sum of the counters as they stand needs the
-gauge added. An owner's counter is at least the sum of its listed processes, and equals it until
-the first of them is forgotten.
+each summed over its other labels. `gpu_ledger_closed_energy_joules` is the energy of owners whose accounts are closed
+(`--owner-retention`, `--max-ended-owners`) or whose series are left out (`--max-series`). It is a gauge: their own
+counters have counted these joules before. So `increase()` over the owners' counters is complete, and for a sum of
+current counter values the gauge must be added. An owner's counter is at least the sum of its listed processes, and
+equals it until the first of them is dropped.
 )";
 
 constexpr Chapter kChapters[] = {
     {"process",
-     "Every process that uses or used a GPU. The names begin with `--metric-prefix`, `my_gpu_process` unless told.\n"
-     "An exited process stays for `--metric-retention` with `active` 0, its counters, and without utilisation and "
-     "memory.\nA pid that is used again by a process of the same name and owner goes on with the same series: counters "
-     "add up."},
+     "Every process that uses or used a GPU. The names begin with `--metric-prefix`, by default `my_gpu_process`.\n"
+     "An exited process stays for `--metric-retention` with `active` 0 and its counters, without utilization and "
+     "memory.\nIf a pid is used again by a process of the same name and owner, it has the same series: counters "
+     "continue."},
     {"idle",
-     "Who holds GPU memory without working. A process is idle after two evaluations (`--idle-interval`) that saw none "
-     "of\nits engines busy. Where the GPU cannot report utilisation nobody is called idle, and the idle series are "
-     "absent."},
+     "Processes that hold GPU memory without work. A process is idle after two evaluations (`--idle-interval`) with "
+     "none of\nits engines busy. If the GPU reports no utilization per process, the idle series are absent."},
     {"processlist",
-     "The processes that run now, in the form that node_exporter's textfile collector is fed with.\n"
+     "The running processes, in the form that is used with node_exporter's textfile collector.\n"
      "`gpu_process_count` keeps its older name, the only one that `promtool check metrics` complains about "
      "(`_count`)."},
     {"device", "One set per GPU."},
     {"pod",
      "The owners' accounts: every joule of a process is booked to exactly one owner, the first that fits of pod, Slurm "
-     "job,\ncontainer, host. They hold living and gone processes alike and never fall. An ended owner stays "
+     "job,\ncontainer, host. They include running and exited processes and never fall. An ended owner stays "
      "for\n`--owner-retention`; then its joules are in the closed account of its kind and namespace."},
     {"self", "The exporter itself."},
 };
@@ -88,22 +87,22 @@ struct DcgmChapter {
 constexpr std::string_view kGpuIntroduction = R"(
 # Device view
 
-`/gpu/metrics` shows the GPUs under the names of DCGM's exporters, from the driver alone; why each name has the type it
-has is told in [decisions/0011](decisions/0011-dcgm-names.md).
+`/gpu/metrics` shows the GPUs under the names of DCGM's exporters, with values from the driver. The types of the names
+are explained in [decisions/0011](decisions/0011-dcgm-names.md).
 
-- A line per GPU and pod on it: pods that were given the GPU, and pods whose processes run there. Without a pod the pod
+- There is one line per GPU and pod: pods with the GPU allocated, and pods with processes on it. Without a pod the pod
   labels are left out.
 - On a GPU that several pods share, power and framebuffer used are each pod's part, and one line without pod labels has
   the rest: their sum is the device's reading. The other readings are repeated.
-- Energy is always the pods' parts, as the ledger charged them, and a line without pod labels for the rest. None of
-  these ever falls, and pods that are gone keep theirs.
+- Energy is always each pod's part by the ledger, and one line without pod labels for the rest. These counters never
+  fall, and ended pods keep theirs.
 - In OpenMetrics, counters whose names do not end in `_total` have the type unknown.
 )";
 
 constexpr DcgmChapter kDcgmChapters[] = {
     {"dcgm", "Labels: container_name, gpu, node (with `--node-name`), pod_name, pod_namespace, uuid.", legacy_families},
     {"dcgm-modern",
-     "Off unless asked for. Labels: gpu, UUID, pci_bus_id, device, modelName, GPU_I_PROFILE and GPU_I_ID (on MIG, "
+     "Off by default. Labels: gpu, UUID, pci_bus_id, device, modelName, GPU_I_PROFILE and GPU_I_ID (on MIG, "
      "where "
      "each GPU\ninstance has lines of its own), Hostname, DCGM_FI_DRIVER_VERSION, container, namespace, pod.",
      modern_families},

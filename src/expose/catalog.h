@@ -13,10 +13,10 @@ namespace gpuledger::expose {
 
 struct Family {
   std::string_view collector;
-  std::string name;  // one that begins with '_' gets --metric-prefix in front
+  std::string name;  // after --metric-prefix if it begins with '_'
   MetricType type;
   std::string unit;    // the end of the name, or empty
-  std::string labels;  // in the order they are printed, separated by blanks
+  std::string labels;  // in print order, separated by blanks
   std::string help;
   std::function<void(const View& view, FamilySink& sink)> write;  // its samples
 };
@@ -36,7 +36,7 @@ class CatalogBuilder {
  public:
   explicit CatalogBuilder(std::string_view collector) : collector_(collector) {}
 
-  // for_each(view, visit) visits each entry of the rows' list with its labels. prefix stands before the rows' names.
+  // for_each(view, visit) visits each entry of the rows' list with its labels. prefix is put before the rows' names.
   template <typename Entry, typename ForEach>
   void add(std::span<const Row<Entry>> rows, std::string_view labels, ForEach for_each, std::string_view prefix = {},
            std::string_view subject = {}) {
@@ -54,7 +54,7 @@ class CatalogBuilder {
       families_.push_back(std::move(family));
     }
   }
-  // A list of the View whose entries have their labels with them.
+  // A list of the View whose entries have their labels.
   template <typename Entry>
   void add(std::span<const Row<Entry>> rows, std::string_view labels, std::vector<Entry> View::*list,
            std::string Entry::*entry_labels = &Entry::labels) {

@@ -20,12 +20,12 @@ std::optional<PodPlace> place_of(const Owner& owner) {
   return PodPlace{owner.name_space, owner.pod, owner.container};
 }
 
-// The parts as they are, but no more than there is: lists and totals are read at different moments.
+// The parts, scaled down if they exceed the total: lists and totals are read at different moments.
 std::vector<uint64_t> fit(uint64_t total, std::vector<uint64_t> wanted) {
   return std::accumulate(wanted.begin(), wanted.end(), uint64_t{0}) <= total ? wanted : split_exactly(total, wanted);
 }
 
-// What processes did and hold, by instance and pod (a nameless one: everybody else).
+// Use by processes, by instance and pod (without a name: all other processes).
 struct Use {
   uint64_t microjoules = 0;  // of the last step
   uint64_t bytes = 0;
@@ -69,7 +69,7 @@ class Plan {
   }
 
  private:
-  // The nameless part of an instance, and the whole GPU's, are made of what nobody else has.
+  // The parts without a pod, of an instance and of the whole GPU, get what is left.
   struct Wanted {
     uint64_t microjoules = 0;
     std::optional<uint64_t> mib;
@@ -104,7 +104,7 @@ class Plan {
     }
   }
 
-  // Who is not among the given, all together.
+  // The sum of all not in `named`.
   Use use_of_others(const Instance& scope, const std::set<PodPlace>& named) const {
     Use sum;
     for (const auto& [key, use] : uses_) {
@@ -149,7 +149,7 @@ class Plan {
     return use.bytes_known ? std::optional(use.bytes >> kMiBShift) : std::nullopt;
   }
 
-  // By what each was charged for the last step; what nobody was charged is the last seat's.
+  // By the charges of the last step; energy without a charge counts for the last seat.
   void share_power() {
     if (!device_.sample->power) return;
     std::vector<uint64_t> weights;
@@ -186,8 +186,8 @@ class Plan {
   std::vector<Wanted> wanted_;  // of the same seats
 };
 
-// Every pod that was ever charged keeps its part, which is the ledger's and so never falls; the rest is what the
-// counter showed before, and what no pod was charged.
+// Every pod that was ever charged keeps its part, which is the ledger's and so never falls. The rest is the counter's
+// value before the ledger, and energy of no pod.
 std::vector<EnergyPart> energy_parts(const View& view, const DeviceSeries& device, const std::vector<Seat>& seats) {
   const DeviceAccount& account = *device.account;
   if (!account.counted_before) return {};
@@ -199,7 +199,7 @@ std::vector<EnergyPart> energy_parts(const View& view, const DeviceSeries& devic
     pods[*place] += owner.booked.total();
     rest -= owner.booked.total();
   }
-  // No part of the rest, which would jump up by what was counted before under a pod's name.
+  // Not added to the rest, which would jump up by energy already counted for a pod.
   for (const ClosedAccount& closed : view.cycle.ledger.closed) {
     const bool named = closed.kind == OwnerKind::kPod && !closed.name_space.empty();
     if (named && closed.gpu == account.description->uuid) rest -= closed.booked.total();
@@ -225,7 +225,7 @@ std::vector<EnergyPart> energy_parts(const View& view, const DeviceSeries& devic
 void keep_biggest(Seating& seating, size_t most) {
   std::vector<Seat>& seats = seating.seats;
   if (seats.size() > most && seats.back().rest) {
-    // What the whole GPU has for nobody is the last; the others by what they draw.
+    // The whole GPU's rest is the last; the others are sorted by power.
     Seat rest = seats.back();
     seats.pop_back();
     std::stable_sort(seats.begin(), seats.end(), [](const Seat& a, const Seat& b) { return a.power > b.power; });
@@ -240,7 +240,7 @@ void keep_biggest(Seating& seating, size_t most) {
   }
   std::vector<EnergyPart>& parts = seating.energy;
   if (parts.size() > most) {
-    // The rest stays what it is: a counter must not jump up by what was counted under another name.
+    // The rest does not change: a counter must not jump up by energy counted under other labels.
     std::stable_sort(parts.begin(), parts.end() - 1,
                      [](const EnergyPart& a, const EnergyPart& b) { return a.energy > b.energy; });
     parts.erase(parts.begin() + static_cast<ptrdiff_t>(most - 1), parts.end() - 1);

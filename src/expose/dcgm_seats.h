@@ -9,7 +9,7 @@
 
 namespace gpuledger::expose {
 
-// A container of a pod. Without a pod's name: nobody.
+// A container of a pod. Without a pod's name: no pod.
 struct PodPlace {
   std::string name_space;
   std::string pod;
@@ -17,13 +17,13 @@ struct PodPlace {
   friend auto operator<=>(const PodPlace&, const PodPlace&) = default;
 };
 
-// A GPU, or an instance of one, as one pod on it sees it: a line of every dcgm family. Readings that add up (power,
-// framebuffer used) are the pod's part, the others the whole GPU's or instance's.
+// A GPU, or an instance of one, with one of its pods: a line of every dcgm family. Power and framebuffer used are the
+// pod's part, the other readings the whole GPU's or instance's.
 struct Seat {
   const DeviceSeries* device = nullptr;
   const MigInstance* instance = nullptr;  // null: the whole GPU
   PodPlace pod;
-  bool rest = false;  // what belongs to no pod: only readings that add up have a line for it
+  bool rest = false;  // the part of no pod: only power and memory have a line for it
   std::optional<Power> power;
   std::optional<uint64_t> memory_used_mib;
 };
@@ -36,17 +36,17 @@ struct EnergyPart {
 };
 
 struct Seating {
-  std::vector<Seat> seats;         // none while the GPU is down
-  std::vector<EnergyPart> energy;  // these never leave: a counter that is split and then whole again would fall
+  std::vector<Seat> seats;         // none while the GPU is lost
+  std::vector<EnergyPart> energy;  // parts stay for ever: if they were merged again, counters would fall
 };
 
-// Which pods are on the GPU, by what Kubernetes gave and by who works there, and what part is whose. The parts of all
-// seats add up to the device's reading exactly. by_instance: a GPU that is cut into instances has seats for each of
-// them, else its instances' pods share it.
+// The pods on the GPU, by allocations and by processes, with their parts. The parts of all seats add up exactly to the
+// device's reading. by_instance: a GPU with MIG has seats for each instance, else the pods of all instances share the
+// GPU.
 Seating seat_pods(const View& view, const DeviceSeries& device, bool by_instance);
 
-// Keeps the biggest spenders, for --max-series: at least one pod of the GPU and what nobody has. Readings that add up
-// go on adding up, because the others' parts are added to what nobody has; their energy is absent.
+// Keeps the pods with the most power and energy, for --max-series: at least one pod of the GPU and the rest. Power and
+// memory of the others are added to the rest, so the sums stay; their energy is left out.
 void keep_biggest(Seating& seating, size_t most);
 
 }  // namespace gpuledger::expose

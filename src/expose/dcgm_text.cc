@@ -14,7 +14,7 @@ namespace {
 
 const ConstantLabels kNone;
 
-// In the order of the alphabet, as the older exporter wrote them.
+// In alphabetical order, as in the older exporter.
 std::string legacy_labels(const View& view, const DeviceSeries& device, const PodPlace& pod) {
   const DeviceDescription& description = *device.account->description;
   return LabelText(kNone)
@@ -68,7 +68,7 @@ void write_family(const DcgmFamily& family, const std::vector<SeatLine>& seats, 
   }
 }
 
-// Of each GPU, so that all families of all of them are within --max-series. 0: no limit.
+// Per GPU, so that all families of all GPUs are within --max-series. 0: no limit.
 size_t most_seats_of(const View& view) {
   if (view.options.max_series == 0) return 0;
   size_t families = 0;

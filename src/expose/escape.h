@@ -6,14 +6,14 @@
 
 namespace gpuledger::expose {
 
-// Both make anything a valid part of one line: what is not UTF-8 and control characters become U+FFFD,
-// the rest is escaped. Process and container names come from strangers.
+// Both make any text a valid part of one line: invalid UTF-8 and control characters become U+FFFD, the
+// rest is escaped. Process and container names are not trusted.
 void append_label_value(std::string& out, std::string_view value);
 void append_help(std::string& out, std::string_view help, bool escape_quotes);
 
 bool is_metric_name(std::string_view name);
 
-// UTF-8 without control characters, but for the tab.
+// UTF-8 without control characters except tab.
 bool is_plain_text(std::string_view text);
 
 }  // namespace gpuledger::expose

@@ -13,18 +13,18 @@ struct ExposeOptions {
   std::string process_prefix = "my_gpu_process";
   size_t max_series = 15000;  // in one document; 0: no limit
   std::set<std::string> collectors = {"process", "idle", "processlist", "device", "pod", "self"};
-  // Constant labels, left out when empty; a series' own label of that name wins.
+  // Constant labels, left out if empty; a series' own label has precedence.
   std::string node;        // on every series
   std::string pod;         // on the gpu_idle_* families only: a sidecar's pod
   std::string name_space;  // likewise
   std::string host_name;   // label Hostname of the DCGM_FI_* families
   std::string version;
-  // False for textfiles: node_exporter, which reads them, has process_* series of its own and refuses a file
-  // that brings them again.
+  // False for textfiles: node_exporter, which reads them, has its own process_* series and refuses a file
+  // with duplicates.
   bool own_process_metrics = true;
 };
 
-// Pure functions of one cycle: same input, same bytes. They read nothing else and keep nothing.
+// Pure functions of one cycle: same input, same bytes. They have no other input and no state.
 std::string write_text(const Cycle& cycle, const ExposeOptions& options);         // text format 0.0.4
 std::string write_openmetrics(const Cycle& cycle, const ExposeOptions& options);  // OpenMetrics 1.0
 std::string write_json(const Cycle& cycle, const ExposeOptions& options);         // /api/v1/snapshot
@@ -33,8 +33,8 @@ std::string write_json(const Cycle& cycle, const ExposeOptions& options);       
 std::string write_gpu_text(const Cycle& cycle, const ExposeOptions& options);
 std::string write_gpu_openmetrics(const Cycle& cycle, const ExposeOptions& options);
 
-// A prefix that is no metric name, or that would make two families of one name ("process" does),
-// is refused: Prometheus would drop the whole scrape.
+// A prefix that is no metric name, or that would make two families with one name ("process" does),
+// is refused: Prometheus would drop the scrape.
 Status check_process_prefix(const std::string& prefix);
 
 }  // namespace gpuledger::expose

@@ -15,7 +15,7 @@ namespace gpuledger::expose {
 enum class MetricType { kCounter, kGauge, kHistogram, kUntyped };
 std::string_view type_name(MetricType type);
 
-// What a sample can be. Sinks write each in their own way: a yes is 1 in the metrics and true in JSON.
+// The types of samples. Each sink has its own form: true is 1 in the metrics and true in JSON.
 using Value = std::variant<bool, uint64_t, double, Energy, Power, Nanoseconds, Bytes, Thousandths, WrittenNumber,
                            const DurationHistogram*>;
 
@@ -34,8 +34,8 @@ class FamilySink {
   // The head's texts must outlive the family.
   virtual void begin_family(FamilyHead head) = 0;
 
-  // labels and extra are label text, as LabelText makes it. extra tells apart the series of one set of labels.
-  // What is not a number is absent, never NaN.
+  // labels and extra are label text, as LabelText makes it. extra has the labels that differ within an entry.
+  // NaN is left out.
   void add(std::string_view labels, const Value& value, std::string_view extra = {}) {
     if (const auto* number = std::get_if<double>(&value); number && !std::isfinite(*number)) return;
     samples_ += std::holds_alternative<const DurationHistogram*>(value) ? kOfHistogram : 1;
@@ -48,7 +48,7 @@ class FamilySink {
   virtual void write(std::string_view labels, const Value& value, std::string_view extra) = 0;
 
  private:
-  // One for every bucket, +Inf, the sum and the count.
+  // One each for the buckets, +Inf, sum and count.
   static constexpr size_t kOfHistogram = DurationHistogram::kBuckets + 3;
   size_t samples_ = 0;
 };

@@ -7,7 +7,7 @@
 #include "expose/troubles.h"
 #include "expose/words.h"
 
-// /api/v1/snapshot. Unlike the metrics it lists every account by itself: nothing here has to be unique by its labels.
+// /api/v1/snapshot. Unlike the metrics it lists every account, because labels need not be unique here.
 namespace gpuledger::expose {
 namespace {
 
@@ -129,7 +129,7 @@ const JsonFields<ProcessSeries>& process_fields() {
   static const JsonFields<Series> fields =
       fields_of_owner<Series>([](const Series& series) -> const Owner& { return series.newest->identity.owner; })
           .add(process_rows())
-          .add("container_id",  // told whatever the owner is
+          .add("container_id",  // for every kind of owner
                [](const Series& series) -> std::string_view {
                  const ProcessIdentity& identity = series.newest->identity;
                  return identity.container_id.empty() ? identity.owner.container_id : identity.container_id;

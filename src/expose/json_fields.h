@@ -14,13 +14,13 @@
 
 namespace gpuledger::expose {
 
-// By way of whole microseconds, which a double holds exactly since 1970; nanoseconds it does not.
+// Through whole microseconds: a double has them exactly since 1970, but not nanoseconds.
 inline double seconds_of(Nanoseconds time) {
   const int64_t microseconds = time.count() / 1000;
   return static_cast<double>(microseconds) / 1e6;
 }
 
-// As JSON writes it. What has no form there is left out: no row with a field has such a value.
+// In JSON's form. Types without one are left out: no row with a field has them.
 template <typename T>
 void write_field(JsonText& json, std::string_view name, const T& value) {
   if constexpr (std::is_same_v<T, Nanoseconds>) {
@@ -53,14 +53,14 @@ class JsonFieldSink final : public FamilySink {
   std::string_view name_;
 };
 
-// The fields of one kind of object, in the order of the alphabet, so that two documents are easily compared. Those of
-// metrics come from the metrics' rows.
+// The fields of one kind of object, in alphabetical order, so that documents are easy to compare. Fields of metrics
+// are from the metrics' rows.
 template <typename Entry>
 class JsonFields {
  public:
-  // A later field takes the place of an earlier one of the same name.
-  // get takes the entry and returns the value, an optional or a text, of which an empty one is no field; or it takes
-  // JsonText and the entry and writes a value that is an object or a list, or nothing.
+  // A later field replaces an earlier one of the same name.
+  // get takes the entry and returns a value, an optional or a text (empty: no field); or it takes JsonText and the
+  // entry and writes an object, a list, or nothing.
   template <typename Get>
   JsonFields& add(std::string_view name, Get get) {
     std::erase_if(fields_, [&](const Field& field) { return field.name == name; });

@@ -14,7 +14,7 @@ void JsonText::value(bool yes) {
   text_ += yes ? "true" : "false";
 }
 
-// A fraction shows that it is one: 5.0, so that readers with types do not take a whole number for an integer.
+// Always with a decimal point (5.0), so that typed readers do not take a whole number for an integer.
 void JsonText::value(double number) {
   separate();
   if (!std::isfinite(number)) {

@@ -10,13 +10,13 @@
 
 namespace gpuledger::expose {
 
-// For whoever reads the snapshot.
+// For readers of the snapshot.
 class JsonText : public JsonFrame<JsonText> {
  public:
   explicit JsonText(size_t expected_bytes) { text_.reserve(expected_bytes); }
 
   void value(bool yes);
-  void value(double number);  // null where JSON has no such number
+  void value(double number);  // null if not finite
   void value(Energy energy);  // joules, exact to the microjoule
   void value(std::string_view text);
   void value(const char* text) { value(std::string_view(text)); }

@@ -14,16 +14,16 @@ struct ConstantLabel {
 };
 using ConstantLabels = std::vector<ConstantLabel>;
 
-// Builds the text between the braces, once per set of labels: many families share it.
+// Builds the text between the braces, once per set of labels for many families.
 class LabelText {
  public:
   explicit LabelText(const ConstantLabels& constants) : constants_(constants) { text_.reserve(256); }
 
-  // An empty value means the same as no label to Prometheus, so it is left out.
+  // An empty value is left out: for Prometheus it is the same as no label.
   LabelText& add(std::string_view name, std::string_view value);
   LabelText& add(std::string_view name, uint64_t value);
 
-  // Adds the constants whose names the series does not use itself, and gives the text away.
+  // Adds the constants whose names the series does not use, and moves the text out.
   std::string take();
 
  private:

@@ -26,7 +26,7 @@ SeriesCount count_series(const View& view) {
   return count;
 }
 
-// The collectors whose series grow with who is there; the others say nothing of being left out.
+// Collectors with series per process or owner; the others have no series_left_out.
 constexpr std::array<std::string_view, 5> kGrowing = {"process", "idle", "processlist", "device", "pod"};
 
 void limit(View& view) {

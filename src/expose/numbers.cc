@@ -57,8 +57,8 @@ void append_number(std::string& out, uint64_t value) {
   out.append(text, end);
 }
 
-// Shortest digits that read back, without an exponent in the range people deal in: left alone, to_chars writes
-// 1700000000 as 1.7e+09.
+// Shortest exact digits, without an exponent in the usual range: by default to_chars writes 1700000000 as
+// 1.7e+09.
 void append_number(std::string& out, double value) {
   char text[kLongest];
   const double magnitude = std::fabs(value);

@@ -11,19 +11,19 @@
 
 namespace gpuledger::expose {
 
-// Takes the samples that one row has for one entry of its list.
+// Takes the samples of one row for one entry of its list.
 class Samples {
  public:
   Samples(const View& view, FamilySink& sink, std::string_view labels) : view_(view), sink_(sink), labels_(labels) {}
 
-  // Under the entry's own labels, and extra ones that tell several samples apart.
+  // With the entry's labels, and extra ones if there are several samples.
   void add(const Value& value, std::string_view extra = {}) { sink_.add(labels_, value, extra); }
   // Empty: no sample.
   template <typename T>
   void add(const std::optional<T>& value, std::string_view extra = {}) {
     if (value) add(Value(*value), extra);
   }
-  // Under other labels than the entry's.
+  // With other labels than the entry's.
   void add_as(std::string_view labels, const Value& value) { sink_.add(labels, value); }
 
   const View& view() const { return view_; }
@@ -35,12 +35,12 @@ class Samples {
   std::string_view labels_;
 };
 
-// A metric: its name, its words and how its value is read from an entry of a list of the View. A table of rows shares
-// one list and its labels.
+// A metric: its name, its HELP and how its value is read from an entry of a list of the View. The rows of a table share
+// a list and its labels.
 template <typename Entry>
 struct Row {
-  // get takes the entry and returns the value, or an optional that is empty where there is none; or it takes the entry
-  // and Samples, and adds to them what it likes.
+  // get takes the entry and returns a value or an optional (empty: no sample); or it takes the entry and Samples, and
+  // adds any number of samples.
   template <typename Get>
   constexpr Row(std::string_view full_name, MetricType metric_type, std::string_view own_labels,
                 std::string_view what_it_is, Get get, std::string_view json_field = {})
@@ -51,12 +51,12 @@ struct Row {
         read(reader(get)),
         field(json_field) {}
 
-  std::string_view name;  // one that begins with '_' gets its table's prefix in front
+  std::string_view name;  // after the table's prefix if it begins with '_'
   MetricType type;
-  std::string_view labels;  // beside those of the entry, separated by blanks
+  std::string_view labels;  // besides the entry's, separated by blanks
   std::string_view help;
   void (*read)(const Entry& entry, Samples& samples);
-  std::string_view field;  // of the entry's object in the JSON; empty: not there
+  std::string_view field;  // of the entry's object in the JSON; empty: none
 
  private:
   template <typename Get>

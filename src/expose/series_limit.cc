@@ -14,12 +14,12 @@
 namespace gpuledger::expose {
 namespace {
 
-// GPUs, driver calls, the program itself: far more than eight GPUs have.
+// Upper bounds for a GPU, and for driver calls and the program itself.
 constexpr size_t kOfGpu = 200;
 constexpr size_t kOfProgram = 600;
-// No row has more samples for one process, owner, closed account, allocation or pod.
+// Most samples of a row for one process, owner, closed account, allocation or pod.
 constexpr size_t kMostOfRow = 2;
-// Namespaces of owners that are left out; what is beyond counts together.
+// Namespaces of owners that are left out; more are added together.
 constexpr size_t kMostClosed = 256;
 
 template <typename Entry>
@@ -42,7 +42,7 @@ size_t series_of_owner(const View& view, const OwnerSeries& series) {
          (series.kind() == OwnerKind::kPod ? count(pod_owner_rows(), view, series) : 0);
 }
 
-// The places of a list's entries, the biggest spender first.
+// The indices of a list's entries, the highest energy first.
 template <typename Entries, typename Spent>
 std::vector<size_t> by_spending(const Entries& entries, Spent spent) {
   std::vector<std::pair<Energy, size_t>> ranks;
@@ -66,7 +66,7 @@ void keep_places(Entries& entries, std::vector<size_t> places) {
   entries = std::move(kept);
 }
 
-// As many of the first as there is room for.
+// Keeps the first ones that have room.
 template <typename Need>
 void cut(std::vector<size_t>& order, size_t room, Need need) {
   size_t used = 0;
@@ -75,7 +75,7 @@ void cut(std::vector<size_t>& order, size_t room, Need need) {
   order.erase(full, order.end());
 }
 
-// What each gets of the room: what it needs, or an equal part of what the others leave.
+// Each gets the room it needs, or an equal part of what the others leave.
 template <size_t N>
 std::array<size_t, N> share(size_t room, const std::array<size_t, N>& needs) {
   std::array<size_t, N> order;
@@ -117,7 +117,7 @@ void close(View& view, const OwnerSeries& series) {
   view.closed[key] += series.booked;
 }
 
-// Series of closed accounts that leaving out owners may add at most.
+// Most series of closed accounts that left out owners can add.
 size_t room_for_closed(const View& view) {
   std::set<ClosedKey> keys;
   std::set<std::pair<uint32_t, OwnerKind>> nameless;
@@ -158,7 +158,7 @@ void cut_given(View& view, size_t room) {
   keep_places(view.allocations, std::move(given));
 }
 
-// The series that stay whatever happens.
+// The series that always stay.
 size_t count_fixed(View& view, SeriesCount (*count_series)(const View&)) {
   auto processes = std::exchange(view.processes, {});
   auto holders = std::exchange(view.holders, {});

@@ -24,8 +24,8 @@ void TextWriter::begin_family(FamilyHead head) {
 
 void TextWriter::write_header() {
   header_due_ = false;
-  // OpenMetrics names a counter's family without the suffix that its samples carry. DCGM's counters have none, and
-  // their names must stay: there they are of unknown type.
+  // OpenMetrics names a counter's family without the suffix of its samples. DCGM's counters have no suffix and keep
+  // their names: in OpenMetrics their type is unknown.
   std::string_view family = head_.name;
   std::string_view type = type_name(head_.type);
   if (format_ == Format::kOpenMetrics && head_.type == MetricType::kUntyped) type = "unknown";

@@ -9,8 +9,8 @@
 
 namespace gpuledger::expose {
 
-// Appends families to one string, in either format. A family's HELP and TYPE come with its first sample, so one without
-// samples leaves no trace.
+// Appends families to one string, in either format. HELP and TYPE are written with the first sample, so that a family
+// without samples is absent.
 class TextWriter final : public FamilySink {
  public:
   TextWriter(Format format, size_t expected_bytes) : format_(format) { out_.reserve(expected_bytes); }

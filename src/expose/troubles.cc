@@ -13,7 +13,7 @@ constexpr Nanoseconds kRecent = std::chrono::hours(24);
 struct Sign {
   Vital vital;
   const char* text;
-  bool counted = false;  // the number stands before the text
+  bool counted = false;  // the value is put before the text
 };
 constexpr Sign kSigns[] = {
     {Vital::kRemapFailed, "a memory row could not be remapped: the GPU needs to be replaced"},
@@ -22,7 +22,7 @@ constexpr Sign kSigns[] = {
     {Vital::kRetiredPagesPending, "memory pages wait to be retired: reset the GPU"},
 };
 
-// A GPU at its power limit is at work as it should be, so that reason is none of these.
+// Without the power limit: a GPU at its power limit works normally.
 struct Slowdown {
   ThrottleReason bit;
   const char* text;
@@ -50,7 +50,7 @@ void add_slowdowns(uint64_t reasons, std::vector<std::string>& out) {
   for (const Slowdown& slowdown : kSlowdowns) {
     if ((reasons & slowdown.bit) != 0) out.emplace_back(slowdown.text);
   }
-  // The driver sets this one beside those that say why, and alone on GPUs that do not know.
+  // The driver sets this bit with a more specific one, or alone if the GPU has none.
   if ((reasons & kThrottleHwSlowdown) != 0 && out.size() == before) out.emplace_back("slowed down by its hardware");
 }
 

@@ -9,8 +9,8 @@
 
 namespace gpuledger::expose {
 
-// What is not fine with a GPU, in words for people; empty where all is well or the GPU cannot say.
-// now: since 1970. An Xid is trouble for a day: what it was is in the metrics for good.
+// The problems of a GPU as text for people; empty: none are known.
+// now: since 1970. An Xid is listed for a day; it stays in the metrics.
 std::vector<std::string> list_troubles(const DeviceSeries& device, Nanoseconds now);
 
 }  // namespace gpuledger::expose

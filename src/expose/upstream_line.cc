@@ -15,15 +15,15 @@ using Kind = UpstreamLine::Kind;
 constexpr size_t kMostLabels = 40;
 constexpr std::string_view kBlanks = " \t";
 
-// The four blanks of each of DCGM's number types: 32 bits, double, 64 bits. A counter that has grown beyond the first
-// two is right again, and one that meets them misses one reading.
+// The four blanks of each of DCGM's number types: 32 bits, double, 64 bits. A counter above the first two is valid
+// again; one that has exactly such a value loses one reading.
 bool is_dcgm_blank(double value) {
   const auto is_one_of = [&](double first) { return value >= first && value <= first + 3; };
   return is_one_of(0x7ffffff0) || is_one_of(0x1p47) || value >= 0x1p63;
 }
 
 bool is_label_name(std::string_view name) {
-  // Two underscores in front are Prometheus' own: a __name__ would make another metric of it.
+  // A leading __ is reserved by Prometheus: __name__ would rename the metric.
   return is_metric_name(name) && name.find(':') == std::string_view::npos && !name.starts_with("__");
 }
 

@@ -25,7 +25,7 @@ std::string unescape_help(std::string_view text) {
   return help;
 }
 
-// Unlike texts for unlike series: a value cannot hold the zero byte that parts them.
+// Unique per series: no value contains the zero byte that separates labels.
 std::string key_of(const UpstreamLine& line) {
   std::string key(line.name);
   for (const UpstreamLabel& label : line.labels) key.append(1, '\0').append(label.name).append("=").append(label.value);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kDecimals = 6;
 constexpr uint64_t kMillion = 1'000'000;
-constexpr uint64_t kMost = 1ull << 42;  // a million of these still fits
+constexpr uint64_t kMost = 1ull << 42;  // a million times this fits
 
 std::optional<uint64_t> parse_whole(std::string_view text) {
   uint64_t value = 0;
@@ -35,7 +35,7 @@ std::optional<uint64_t> parse_millionths(std::string_view text) {
   return *whole * kMillion + *part;
 }
 
-// Each gets what is due up to and with it, less what the ones before got: the sum is the total.
+// Each part is the rounded cumulative share minus the parts before it: the sum is the total.
 std::vector<uint64_t> split(uint64_t total, const std::vector<uint64_t>& weights) {
   using Wide = unsigned __int128;
   const Wide sum = std::accumulate(weights.begin(), weights.end(), Wide{0});

@@ -16,11 +16,11 @@ namespace {
 
 using Labels = std::vector<UpstreamLabel>;
 
-// Every line may be repeated for every pod on its GPU; no node has so many that it would be missed.
+// Every line may be repeated for every pod on its GPU. No node needs more than these limits.
 constexpr size_t kMostWritten = 100'000;
 constexpr size_t kMostWrittenBytes = 32 << 20;
 
-constexpr std::string_view kNoHelp = "As dcgm-exporter tells it.";
+constexpr std::string_view kNoHelp = "From dcgm-exporter.";
 
 enum class Sharing { kRepeated, kPower, kMemory, kEnergy };
 
@@ -68,16 +68,16 @@ std::string write_labels(const Labels& labels) {
   return text;
 }
 
-// A GPU of ours with both ways to seat its pods; nobody's seats are worked out twice.
+// A known GPU with both kinds of seating, so that each is made only once.
 struct KnownGpu {
   const DeviceSeries* series = nullptr;
   Seating whole;
   Seating by_instance;
 };
 
-// What a line speaks of.
+// The subject of a line.
 struct Scope {
-  const KnownGpu* gpu = nullptr;  // null: none of ours
+  const KnownGpu* gpu = nullptr;  // null: not known
   std::optional<uint32_t> instance;
 
   const Seating& seating() const { return instance ? gpu->by_instance : gpu->whole; }
@@ -114,7 +114,7 @@ class Relabelling {
     if (!written) write(series.labels, series.value);
   }
 
-  // By UUID; the index is only as good as two programs' ways to count.
+  // By UUID if there is one: the index may differ between programs.
   Scope scope_of(const Labels& labels) const {
     Scope scope;
     const std::string* uuid = find(labels, "uuid");
@@ -155,7 +155,7 @@ class Relabelling {
     return any;
   }
 
-  // An instance's line has the whole GPU's power: nothing measures it for an instance alone.
+  // An instance's line has the whole GPU's power: no instance has its own.
   bool add_power(const UpstreamSeries& series, const Scope& scope) {
     const std::vector<Seat>& seats = scope.seating().seats;
     if (seats.size() < 2) return repeat(series, scope);
@@ -198,7 +198,7 @@ class Relabelling {
     return !scope.seating().energy.empty();
   }
 
-  // What is the whole GPU's does not bear an instance's labels.
+  // Without an instance the labels of instances are removed.
   static Labels fitting(Labels labels, const MigInstance* instance) {
     if (!instance) {
       std::erase_if(labels, [](const UpstreamLabel& l) { return l.name == "GPU_I_ID" || l.name == "GPU_I_PROFILE"; });
@@ -217,7 +217,7 @@ class Relabelling {
   void write(Labels labels, std::string_view value) {
     set(labels, "node", view_.options.node);
     std::string text = write_labels(labels);
-    // A line that brought its pod along, and one that we gave the same.
+    // A line with a pod and one that got the same pod are duplicates.
     const bool full = out_.samples() >= kMostWritten || out_.bytes() + text.size() > kMostWrittenBytes;
     if (full || !written_.insert(text).second) return;
     out_.add(text, WrittenNumber{value});

@@ -9,11 +9,11 @@
 
 namespace gpuledger::expose {
 
-// Another exporter's metrics with the pods that are on its GPUs: pod_name, pod_namespace and container_name in lines of
-// the older form, pod, namespace and container in those of the newer. A line that names a pod stays as it is.
-// On a GPU that several pods share, power and memory used are split so that the sum stays what the exporter said, and
-// the rest is repeated for each pod. Energy is the ledger's: the same counter of the hardware, but split without ever
-// falling, which takes a book for every pod.
+// Another exporter's metrics with the pods on its GPUs: pod_name, pod_namespace and container_name in lines of the
+// older form, pod, namespace and container in those of the newer. A line with a pod is not changed.
+// On a GPU that several pods share, power and memory used are split so that the sum is the exporter's value, and the
+// other metrics are repeated for each pod. Energy is the ledger's: the same hardware counter, split into parts that
+// never fall.
 std::string write_upstream(const UpstreamText& text, const Cycle& cycle, const ExposeOptions& options, Format format);
 
 }  // namespace gpuledger::expose

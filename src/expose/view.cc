@@ -15,7 +15,7 @@ namespace {
 constexpr Nanoseconds kIdleForgets = std::chrono::seconds(30);
 
 void merge_into(ProcessSeries& series, const ProcessAccount& account) {
-  // The ledger orders by start time, but a start time can be unknown: who lives is certainly the newest.
+  // The ledger sorts by start time, but that can be unknown. A running process is always the newest.
   if (series.newest == nullptr || account.active || !series.newest->active) series.newest = &account;
   series.booked += account.booked;
   series.variance += account.standard_error_joules * account.standard_error_joules;
@@ -83,7 +83,7 @@ std::string holder_labels(const View& view, const ProcessAccount& account) {
       .take();
 }
 
-// "gpu1_12345": the older exporter's way to keep a process on two GPUs apart, which dashboards look for.
+// "gpu1_12345": the older exporter's form for a process on several GPUs. Dashboards use it.
 std::string listed_labels(const View& view, const ProcessAccount& account) {
   std::string pid = "gpu";
   append_number(pid, uint64_t{account.gpu_index});
@@ -107,8 +107,8 @@ std::string owner_labels(const View& view, const OwnerAccount& account) {
   return labels.add("gpu", account.gpu_index).take();
 }
 
-// Two GPUs can have had one index (a card was swapped), which makes owners equal: merged like processes. Errors on two
-// GPUs have nothing to do with each other, so their variances add up.
+// Two GPUs can have had one index (a card was swapped). Then owners have equal labels and are merged like processes.
+// Errors on two GPUs are independent, so their variances add up.
 std::vector<OwnerSeries> merge_owners(const View& view) {
   std::vector<OwnerSeries> merged;
   std::unordered_map<std::string, size_t> places;
@@ -199,7 +199,7 @@ View::View(const Cycle& source, const ExposeOptions& settings, bool with_series)
   }
   if (with_series) add_series();
 
-  // One entry per name: the driver's own word comes last, for cycles whose list does not have it.
+  // One entry per name. The batch's own health is last, for cycles without it in the list.
   const auto add_source = [&](const SourceHealth& health) {
     const auto same = [&](const SourceHealth& other) { return other.source == health.source; };
     if (!health.source.empty() && std::none_of(sources.begin(), sources.end(), same)) sources.push_back(health);
@@ -236,7 +236,7 @@ void View::add_series() {
     allocations.push_back(std::move(series));
   }
   for (const PodFacts& pod : cycle.identities->pods) pods.push_back(&pod);
-  // Sums of what is there, whatever of it --max-series leaves out.
+  // Sums over all series, also those that --max-series leaves out.
   for (DeviceSeries& device : devices) {
     const GpuUuid& uuid = device.account->description->uuid;
     for (const auto& series : listed) device.listed += series.newest->gpu == uuid;

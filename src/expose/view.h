@@ -13,9 +13,9 @@
 
 namespace gpuledger::expose {
 
-// One set of labels and everything that is printed under it. A reused pid with the same name and owner gives
-// several accounts the same labels, and Prometheus refuses a series that comes twice: their counters are
-// added up (so that none ever falls), and the gauges are those of the one that lives or lived last.
+// One set of labels and all values with it. If a pid is used again with the same name and owner, several
+// accounts have the same labels, and Prometheus refuses duplicate series. So their counters are added up
+// (and never fall), and the gauges are of the running or last process.
 struct DeviceSeries;
 struct ProcessSeries {
   std::string labels;
@@ -23,8 +23,8 @@ struct ProcessSeries {
   const ProcessAccount* newest = nullptr;
   Booked booked;
   double variance = 0;          // of booked.shared, in square joules
-  std::optional<Bytes> memory;  // of the living
-  // With --exact-time. The trace knows a process by its pid alone, so the count is that of the last one that has it.
+  std::optional<Bytes> memory;  // of running ones
+  // With --exact-time. The trace has only pids, so the count is of the last process with this pid.
   std::optional<uint64_t> switches;
 };
 
@@ -33,7 +33,7 @@ struct OwnerSeries {
   const OwnerAccount* account = nullptr;  // the first of those with these labels
   Booked booked;
   double variance = 0;               // of booked.shared, in square joules
-  std::optional<Bytes> idle_memory;  // empty: the GPU cannot say who is idle
+  std::optional<Bytes> idle_memory;  // empty: idle state not known
 
   OwnerKind kind() const { return account->owner.kind; }
 };
@@ -44,13 +44,13 @@ struct DeviceSeries {
   std::string idle_labels;      // gpu, model, uuid and the constants of gpu_idle_*
   std::string idle_gpu_labels;  // gpu and those constants
   const DeviceAccount* account = nullptr;
-  const DeviceSample* sample = nullptr;  // null while the GPU is down: its gauges are absent then
-  bool idle_known = false;               // somebody can be called idle or not idle on it
+  const DeviceSample* sample = nullptr;  // null while the GPU is lost: its gauges are absent
+  bool idle_known = false;               // the idle state of a process is known
   uint64_t listed = 0;                   // processes of the processlist collector
   Bytes idle_memory;                     // of the idle collector
 
   bool up() const { return sample != nullptr; }
-  // What the GPU says now; all of it is empty while the GPU is down.
+  // Current values; all empty while the GPU is lost.
   const DeviceSample& reading() const {
     static const DeviceSample nothing;
     return up() ? *sample : nothing;
@@ -64,7 +64,7 @@ struct AllocationSeries {
 };
 using PodSeries = const PodFacts*;
 
-// Owners without series of their own, together: those whose accounts are closed, and those that --max-series left out.
+// Sums of owners without their own series: closed accounts, and owners that --max-series left out.
 struct ClosedKey {
   uint32_t gpu_index = 0;
   OwnerKind kind = OwnerKind::kHost;
@@ -74,29 +74,29 @@ struct ClosedKey {
 
 using ClosedSeries = std::pair<const ClosedKey, Booked>;
 
-// One account alone, without labels: for JSON, which merges nothing.
+// A single account, without labels: for JSON, which merges nothing.
 struct View;
 ProcessSeries series_of(const View& view, const ProcessAccount& account);
 OwnerSeries series_of(const View& view, const OwnerAccount& account);
 
 LabelText place_labels(const View& view, const Allocation& allocation);
 
-// Empty once the process has exited, though the account keeps its last value.
+// Empty once the process has exited, even if the account has a value.
 inline std::optional<double> ratio_of(const ProcessSeries& series, const std::optional<Ratio>& ratio) {
   return ratio && series.newest->active ? std::optional(ratio->value) : std::nullopt;
 }
-// 0 while the process works; empty where the GPU cannot say.
+// 0 while the process works; empty: not known.
 inline std::optional<Nanoseconds> idle_time(const IdleState& state) {
   if (!state.evaluated) return std::nullopt;
   return state.idle ? state.idle_for : Nanoseconds(0);
 }
 
-// By owner, then GPU index: as they are shown. The ledger has them by GPU, because putting thousands of names in order
-// in every cycle would cost more than it is worth.
+// By owner, then GPU index, as they are shown. The ledger has them by GPU, because sorting thousands of names in every
+// cycle is too slow.
 std::vector<const OwnerAccount*> owners_in_order(const Ledger& ledger);
 
-// The cycle as the rows see it: joined, merged and with its labels written, once for all families.
-// Points into the cycle and the options.
+// The cycle for the rows: joined, merged and with label text, once for all families.
+// Has pointers into the cycle and the options.
 struct View {
   View(const Cycle& source, const ExposeOptions& settings);
   // Devices and sources only; the lists that need label text stay empty.
@@ -112,13 +112,13 @@ struct View {
   ConstantLabels idle_constants;
   std::vector<DeviceSeries> devices;
   std::vector<ProcessSeries> processes;  // process: every account
-  std::vector<ProcessSeries> holders;    // idle: running, or gone for less than 30 s
+  std::vector<ProcessSeries> holders;    // idle: running, or exited within 30 s
   std::vector<ProcessSeries> listed;     // processlist: running, on a GPU that is up
   std::vector<OwnerSeries> owners;
   std::map<ClosedKey, Booked> closed;
   std::vector<AllocationSeries> allocations;
   std::vector<PodSeries> pods;
-  std::map<std::string_view, uint64_t> left_out;  // series that --max-series cost, by collector
+  std::map<std::string_view, uint64_t> left_out;  // series over --max-series, by collector
   std::vector<SourceHealth> sources;
 
  private:

@@ -5,7 +5,7 @@
 
 #include "model/ledger.h"
 
-// Words that are label values in the metrics and also stand in the JSON.
+// Values of labels in the metrics and of fields in the JSON.
 namespace gpuledger::expose {
 
 inline std::string_view reason_name(Reason reason) {
@@ -27,7 +27,7 @@ inline std::string_view gpu_time_source_name(GpuTimeSource source) {
   return source == GpuTimeSource::kTrace ? "trace" : "samples";
 }
 
-// Empty: nobody can say.
+// Empty: not known.
 inline std::string_view mig_mode_name(const DeviceDescription& description) {
   if (!description.mig_known) return "";
   if (!description.mig_enabled) return "unsupported";

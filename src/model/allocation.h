@@ -9,8 +9,8 @@
 
 namespace gpuledger {
 
-// A GPU, or a part of one, that Kubernetes gave to a container. Being given is not using: who works is the
-// ledger's business.
+// A GPU, or a part of one, that Kubernetes allocated to a container. It says nothing about use, which is in
+// the ledger.
 struct Allocation {
   GpuUuid gpu;
   uint32_t gpu_index = 0;
@@ -19,7 +19,7 @@ struct Allocation {
   Name pod;
   Name container;
   Name resource;                    // "nvidia.com/gpu"
-  std::optional<uint32_t> replica;  // time-slicing and MPS; the number says nothing about a share
+  std::optional<uint32_t> replica;  // time-slicing and MPS; the number is not a share
   friend auto operator<=>(const Allocation&, const Allocation&) = default;
 };
 

@@ -3,7 +3,7 @@
 
 namespace gpuledger {
 
-// What a scraper can ask for: text format 0.0.4 or OpenMetrics 1.0.
+// Formats of a scrape: text format 0.0.4 or OpenMetrics 1.0.
 enum class Format { kText, kOpenMetrics };
 
 }  // namespace gpuledger

@@ -15,21 +15,21 @@ namespace gpuledger {
 
 struct ProcessIdentity {
   ProcKey key;
-  Name name;  // cleaned and bounded; "unknown" when the process was gone before it could be read
+  Name name;  // cleaned and bounded; "unknown" if the process exited before it could be read
   std::optional<double> start_time_seconds;  // since 1970
-  Name container_id;                         // whatever the owner is
+  Name container_id;                         // for any owner
   Owner owner;
-  bool owner_inferred = false;  // from who was given the GPU; nobody could read the process itself
+  bool owner_inferred = false;  // from the allocation of the GPU; the process could not be read
   friend bool operator==(const ProcessIdentity&, const ProcessIdentity&) = default;
 };
 
-// A pod that uses a GPU or was given one.
+// A pod that uses or was given a GPU.
 struct PodFacts {
   std::string name_space;
   std::string pod;
   std::string pod_uid;
-  std::string name_source;                    // who told its name: "apiserver", "pod-resources"
-  std::map<std::string, std::string> labels;  // those of --pod-labels
+  std::string name_source;                    // where its name is from: "apiserver", "pod-resources"
+  std::map<std::string, std::string> labels;  // of --pod-labels
   friend auto operator<=>(const PodFacts&, const PodFacts&) = default;
 };
 
@@ -37,11 +37,11 @@ struct PodFacts {
 // (then key.start_ticks is 0).
 struct IdentityMap {
   std::map<Pid, ProcessIdentity> by_pid;
-  // Known before and now gone or replaced: the lists the driver gave last are out of date.
+  // A known process has exited or was replaced: the driver's last lists are out of date.
   bool rescan_wanted = false;
-  size_t without_owner = 0;             // in a container or pod cgroup, but no name was found for it
+  size_t without_owner = 0;             // processes in a container or pod cgroup without a name
   std::vector<Allocation> allocations;  // sorted
-  std::optional<uint64_t> allocatable;  // GPUs, instances and replicas on offer; empty where the kubelet cannot say
+  std::optional<uint64_t> allocatable;  // GPUs, instances and replicas for pods; empty: the kubelet cannot tell
   std::vector<PodFacts> pods;           // sorted
 };
 

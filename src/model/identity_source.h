@@ -9,16 +9,16 @@
 
 namespace gpuledger {
 
-// Whose is it? Used by the sampler thread alone.
+// Finds owners. Used only by the sampler thread.
 class IdentitySource {
  public:
   virtual ~IdentitySource() = default;
 
-  // The same object as last time when nothing has changed, which is how a crowded node costs next to nothing.
+  // The same object as last time if nothing changed, so that many processes cost almost no time.
   virtual std::shared_ptr<const IdentityMap> resolve(const SampleBatch& batch) = 0;
 
-  // Between two batches: reads those who are new. The next batch that names one of them has its owner, though it may be
-  // over by then.
+  // Between two batches: reads new processes. The next batch then has their owners, even if they have exited by
+  // then.
   virtual void meet_early(const std::vector<Pid>& /*pids*/, Nanoseconds /*now*/) {}
 
   virtual std::vector<SourceHealth> health() const { return {}; }

@@ -8,8 +8,8 @@
 
 namespace gpuledger {
 
-// Bytes that are made when the first reader asks for them, once for all copies. Any thread; who asks while another
-// makes them waits for it. What they are made from must not change.
+// Bytes that are made for the first reader, once for all copies. Thread-safe: other readers wait until they are made.
+// The source data must not change.
 class LazyText {
  public:
   LazyText() : LazyText(std::string()) {}
@@ -22,12 +22,12 @@ class LazyText {
     std::call_once(state_->once, [&] {
       if (state_->make) state_->text = state_->make();
       state_->text.shrink_to_fit();  // slow readers hold it for long
-      state_->make = nullptr;        // and with it what it was made from
+      state_->make = nullptr;        // frees the source data
     });
     return state_->text;
   }
 
-  // For whoever needs the bytes longer than what they were made from.
+  // For readers that need the bytes longer than their source.
   std::shared_ptr<const std::string> share() const { return {state_, &get()}; }
 
  private:

@@ -15,13 +15,13 @@
 
 namespace gpuledger {
 
-// Why a joule belongs to no process.
+// Why energy belongs to no process.
 enum class Reason {
   kIdle,          // no process held the GPU
   kStatic,        // idle and resident watts under --static-power=separate
-  kUnseen,        // somebody worked, but the driver named nobody we may charge
-  kExporterDown,  // spent while nobody looked
-  kAnomaly,       // more than the GPU can draw: a glitch of the counter, booked but charged to nobody
+  kUnseen,        // the GPU worked, but the driver named no process to charge
+  kExporterDown,  // used while there were no samples
+  kAnomaly,       // more than the GPU can draw: a glitch of the counter, charged to no process
 };
 inline constexpr size_t kReasonCount = 5;
 
@@ -29,7 +29,7 @@ inline constexpr size_t kReasonCount = 5;
 struct Booked {
   Energy alone;
   Energy shared;
-  std::optional<Nanoseconds> gpu_time;  // empty: no GPU ever said (MIG)
+  std::optional<Nanoseconds> gpu_time;  // empty: not known (MIG)
   Energy total() const { return alone + shared; }
   void add_gpu_time(Nanoseconds time) { gpu_time = gpu_time.value_or(Nanoseconds(0)) + time; }
   Booked& operator+=(const Booked& other) {
@@ -40,9 +40,9 @@ struct Booked {
   }
 };
 
-// What tells how long each process worked.
+// The source of the processes' GPU time.
 enum class GpuTimeSource {
-  kNone,     // nothing, or nobody was there
+  kNone,     // none, or no process
   kSamples,  // the driver's samples
   kTrace,    // its context-switch trace
 };
@@ -52,18 +52,18 @@ struct DeviceAccount {
   bool up = false;
   Energy measured;  // since the ledger began; always owners + closed + unattributed
   std::array<Energy, kReasonCount> unattributed{};
-  // What the hardware's counter had counted before the ledger began: this and measured are what it shows, and go on
-  // where it starts again (a driver reload). Empty: it was never read, or there is none.
+  // The hardware counter when the ledger began. This + measured is the hardware counter, but does not restart with it
+  // (a driver reload). Empty: never read, or there is none.
   std::optional<Energy> counted_before;
   Energy last_step;                                      // of measured
   GpuTimeSource gpu_time_source = GpuTimeSource::kNone;  // of the last step
-  std::optional<Power> idle_power;                       // given or learned
+  std::optional<Power> idle_power;                       // set or learned
   std::map<uint64_t, uint64_t> xids;
-  std::map<uint64_t, Nanoseconds> xid_seen;  // since 1970, the last of each; no two the same, so that one is the last
+  std::map<uint64_t, Nanoseconds> xid_seen;  // since 1970, the last of each; all different, so that one is the last
 };
 
 struct IdleState {
-  bool evaluated = false;  // false: nobody can say yet, or the GPU never can, so nobody is called idle
+  bool evaluated = false;  // false: not known yet, or the GPU cannot tell; then `idle` is false
   bool idle = false;
   Nanoseconds idle_for{0};
   Ratio highest_sm;  // since the last evaluation
@@ -76,10 +76,10 @@ struct ProcessAccount {
   ProcessIdentity identity;
   bool active = true;  // false: exited and retained
   Booked booked;
-  Energy last_step;                  // of what is booked, with the device's last step
-  Energy static_energy;              // of what is booked: idle and resident watts
-  double standard_error_joules = 0;  // one standard deviation of booked.shared
-  std::optional<Ratio> sm;           // empty where utilisation is unknown, or after exit
+  Energy last_step;                  // of `booked`, in the device's last step
+  Energy static_energy;              // of `booked`: idle and resident watts
+  double standard_error_joules = 0;  // one standard error of booked.shared
+  std::optional<Ratio> sm;           // empty where utilization is unknown, or after exit
   std::optional<Ratio> memory_utilization;
   std::optional<Bytes> memory;
   IdleState idle;
@@ -90,32 +90,32 @@ struct OwnerAccount {
   Owner owner;
   GpuUuid gpu;
   uint32_t gpu_index = 0;
-  Booked booked;                     // living and gone processes alike
-  double standard_error_joules = 0;  // one standard deviation of booked.shared; no sum of the processes' own
-  std::optional<Bytes> idle_memory;  // empty: none of its processes is listed any more
+  Booked booked;                     // running and exited processes
+  double standard_error_joules = 0;  // one standard error of booked.shared; not the sum of the processes'
+  std::optional<Bytes> idle_memory;  // empty: it has no process accounts
 };
 
-// What ended owners used whose own accounts are closed: --owner-retention is over, or there were too many of them.
-// Namespaces that were too many to keep apart stand under a name that none can have.
+// The sum of closed accounts of ended owners: --owner-retention is over, or there were too many of them. The smallest
+// of too many namespaces are added up under a name that no namespace can have.
 inline constexpr std::string_view kOtherNamespaces = "(others)";
 struct ClosedAccount {
   OwnerKind kind = OwnerKind::kHost;
-  Name name_space;  // of pods; empty where their names were never known
+  Name name_space;  // of pods; empty: their names were not known
   GpuUuid gpu;
   uint32_t gpu_index = 0;
   Booked booked;
 };
 
-// How many accounts were given up since the program started, by why.
+// Numbers of dropped and closed accounts since the start.
 struct FoldedAccounts {
-  uint64_t processes_over_limit = 0;  // --max-exited-processes; their joules stay their owners'
-  uint64_t owners_over_time = 0;      // --owner-retention; theirs are in the closed accounts
-  uint64_t owners_over_limit = 0;     // --max-ended-owners; likewise
+  uint64_t processes_over_limit = 0;  // --max-exited-processes; their owners keep the joules
+  uint64_t owners_over_time = 0;      // --owner-retention; their joules are in the closed accounts
+  uint64_t owners_over_limit = 0;     // --max-ended-owners; same
 };
 
 struct AllocationAccount {
   Allocation allocation;
-  // How long nobody whom it was given to has worked on it. Empty: the GPU cannot say who works.
+  // Time since its container last worked on it. Empty: not known.
   std::optional<Nanoseconds> idle_for;
 };
 

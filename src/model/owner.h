@@ -8,12 +8,12 @@
 
 #include "base/name.h"
 
-// Who can pay. A new kind of owner is a word in OwnerKind and a row of kOwnerKinds here, and a parser in identity/;
-// metrics, JSON, state file, `top` and the page follow from the row.
+// Owners of processes. A new kind of owner is a word in OwnerKind and a row of kOwnerKinds here, and a parser in
+// identity/; metrics, JSON, state file, `top` and the page follow.
 namespace gpuledger {
 
-// The first that fits of pod, Slurm job, container, host: every joule of a process is booked to exactly one. Unknown:
-// the process was gone before anybody could read whose it was, so it may have been any of them.
+// The first that fits of pod, Slurm job, container, host: every joule of a process is booked to exactly one owner.
+// Unknown: the process exited before its owner could be read.
 enum class OwnerKind { kPod, kSlurmJob, kContainer, kHost, kUnknown };
 
 // Equal owners share one account. Fields that do not belong to the kind are empty.
@@ -32,7 +32,7 @@ struct Owner {
   friend auto operator<=>(const Owner&, const Owner&) = default;
 };
 
-// A field under the name that it has in labels, JSON and the state file.
+// A field and its name in labels, JSON and the state file.
 struct OwnerField {
   std::string_view name;
   Name Owner::*value;
@@ -48,7 +48,7 @@ inline constexpr OwnerField kStepField{"step", &Owner::step};
 inline constexpr OwnerField kUnitField{"unit", &Owner::unit};
 inline constexpr OwnerField kUserField{"user", &Owner::user};
 
-// All of them. In the state file they stand in this order.
+// All of them, in the order of the state file.
 inline constexpr OwnerField kOwnerFields[] = {kNamespaceField, kPodField,         kContainerField, kPodUidField,
                                               kRuntimeField,   kContainerIdField, kJobField,       kStepField,
                                               kUnitField,      kUserField};
@@ -62,27 +62,27 @@ struct OwnerKindRow {
   OwnerKind kind;
   std::string_view word;               // in JSON, in the state file and in the label kind
   std::string_view metric;             // its metrics are gpu_ledger_<metric>_energy_joules_total and so on
-  std::string_view processes;          // whose energy that is, for HELP
+  std::string_view processes;          // for HELP, in place of {}
   std::span<const OwnerField> fields;  // its labels, in this order
   std::string (*text)(const Owner&);   // for people, in one short line
 };
 
 inline constexpr OwnerKindRow kOwnerKinds[] = {
-    {OwnerKind::kPod, "pod", "pod", "the processes of a Kubernetes container, running and ended", kPodFields,
+    {OwnerKind::kPod, "pod", "pod", "the processes of a Kubernetes container, running and exited", kPodFields,
      [](const Owner& owner) {
        return owner.pod.empty() ? "pod " + owner.pod_uid : owner.name_space + "/" + owner.pod;
      }},
-    {OwnerKind::kSlurmJob, "slurm_job", "slurm_job", "the processes of a Slurm job step, running and ended",
+    {OwnerKind::kSlurmJob, "slurm_job", "slurm_job", "the processes of a Slurm job step, running and exited",
      kSlurmFields,
      [](const Owner& owner) { return "Slurm job " + owner.job + (owner.step.empty() ? "" : "." + owner.step); }},
     {OwnerKind::kContainer, "container", "container",
-     "the processes of a container outside Kubernetes, running and ended", kContainerFields,
+     "the processes of a container outside Kubernetes, running and exited", kContainerFields,
      [](const Owner& owner) {
        return owner.runtime + " " +
               (owner.container.empty() ? owner.container_id.str().substr(0, 12) : owner.container.str());
      }},
     {OwnerKind::kHost, "host", "host",
-     "the processes of a systemd service and uid that belong to no pod, Slurm job or container, running and ended",
+     "the processes of a systemd service and uid that belong to no pod, Slurm job or container, running and exited",
      kHostFields,
      [](const Owner& owner) {
        if (!owner.unit.empty()) return owner.unit.str();
@@ -91,8 +91,7 @@ inline constexpr OwnerKindRow kOwnerKinds[] = {
     {OwnerKind::kUnknown,
      "unknown",
      "unknown_owner",
-     "processes that ended before their owner could be read; they may have belonged to a pod, a Slurm job, a container "
-     "or the host",
+     "processes that exited before their owner could be read (a pod, a Slurm job, a container or the host)",
      {},
      [](const Owner&) { return std::string("unknown"); }},
 };

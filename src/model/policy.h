@@ -10,10 +10,10 @@
 namespace gpuledger {
 
 enum class Attribution { kAdaptive, kUtilization, kMeasuredOnly };
-// Who pays for idle and resident watts while processes exist.
+// How idle and resident watts are split between processes.
 enum class StaticPower { kProportional, kEqual, kSeparate };
 
-// The rules the books are kept by: settings that the attribute stage obeys.
+// The settings of the attribute stage.
 struct BookingRules {
   Attribution attribution = Attribution::kAdaptive;
   StaticPower static_power = StaticPower::kProportional;
@@ -22,7 +22,7 @@ struct BookingRules {
   Nanoseconds idle_interval = std::chrono::seconds(5);
   Nanoseconds retention = std::chrono::minutes(5);
   Nanoseconds owner_retention = std::chrono::hours(24);
-  // Of all GPUs together, the newest: however fast processes or pods come and go, the books stay this large.
+  // The newest are kept, of all GPUs together. This bounds the books, however many processes come and go.
   size_t most_exited_processes = 1000;
   size_t most_ended_owners = 1000;
 };

@@ -12,36 +12,36 @@
 
 namespace gpuledger {
 
-// Who was on the GPU's engine, from the driver's trace of context switches. Being on the engine is not working: a
-// context stays there until another one wants the engine, so this is an upper bound of a process's busy time.
+// A process's time on the GPU's engine, from the driver's context-switch trace. A context stays on the engine until
+// another one needs it, even without work, so this is an upper bound of the process's busy time.
 struct Residency {
   Pid pid = 0;
   Nanoseconds resident{0};
-  // Of that, what lies in slices that ended because another context was waiting: it was pushed off or gave way at once,
-  // so all of this is busy time. Empty: a recording that does not say.
+  // The part of `resident` in slices that ended because another context waited: the context was preempted or yielded at
+  // once, so this is busy time. Empty: a recording without it.
   std::optional<Nanoseconds> contended;
   friend bool operator==(const Residency&, const Residency&) = default;
 };
 
-// One short piece of time of which everything is known. What is missing from `width` is switching, or nobody was on the
-// engine. Time of which something is not known has no bin: a bin that is not there says nothing.
+// A short interval that is completely known. The rest of `width` is switching, or the engine was empty. Intervals that
+// are not completely known have no bin.
 struct ResidencyBin {
   Nanoseconds end{0};  // steady
   Nanoseconds width{0};
-  std::vector<Residency> residents;  // by pid, each with some time
+  std::vector<Residency> residents;  // by pid, none with zero time
   friend bool operator==(const ResidencyBin&, const ResidencyBin&) = default;
 };
 
-// How the trace of one GPU is doing. Counts are since the program began and never fall.
+// State of the trace of one GPU. Counts are since the program started and never fall.
 struct ExactTime {
   bool trusted = false;
-  std::string reason;  // why not, in words; while trusted: what there is to say, or empty
+  std::string reason;  // why not; while trusted: a remark, or empty
   uint64_t records_read = 0;
   uint64_t records_lost = 0;
   uint64_t switches = 0;                        // a context got the engine
-  std::map<Pid, uint64_t> switches_by_process;  // processes of now, and those that left a short time ago
-  Nanoseconds switching{0};                     // between two contexts: belongs to nobody
-  Nanoseconds unknown{0};                       // traced, but not known whose
+  std::map<Pid, uint64_t> switches_by_process;  // running processes, and recently exited ones
+  Nanoseconds switching{0};                     // between two contexts: of no process
+  Nanoseconds unknown{0};                       // traced, of unknown processes
 };
 
 }  // namespace gpuledger

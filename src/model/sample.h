@@ -19,8 +19,8 @@
 
 namespace gpuledger {
 
-// What the sample stage hands on: one look at the hardware, one timestamp. An empty optional means the
-// GPU could not say, never zero.
+// The output of the sample stage: one sample of the hardware, one timestamp. An empty optional is an
+// unknown value, never zero.
 
 enum class EnergySource { kCounter, kPowerIntegral };
 
@@ -33,17 +33,17 @@ struct MigInstance {
   std::optional<Bytes> memory_used;
 };
 
-// What changes seldom; shared between batches.
+// Rarely changes; shared between batches.
 struct DeviceDescription {
   GpuUuid uuid;
   uint32_t index = 0;
-  std::optional<uint32_t> minor;  // /dev/nvidia<minor>: what GKE and DRA call a GPU by
+  std::optional<uint32_t> minor;  // /dev/nvidia<minor>: GKE and DRA name GPUs by it
   std::string model;
   std::string pci_bus_id;
   std::string driver;
   EnergySource energy_source = EnergySource::kCounter;
-  std::optional<bool> mig_enabled;  // empty: a GPU that has no MIG, or nobody can say
-  bool mig_known = true;            // false: whether it has MIG, nobody can say
+  std::optional<bool> mig_enabled;  // empty: a GPU without MIG, or not known
+  bool mig_known = true;            // false: not known whether it has MIG
   std::optional<bool> accounting_enabled;
   std::optional<Power> power_limit;
   std::vector<MigInstance> mig;
@@ -63,33 +63,32 @@ struct EngineUse {
 struct ProcessSample {
   Pid pid = 0;
   std::optional<MigId> mig;
-  bool listed = false;  // in one of the driver's process lists; false: only a utilisation sample names it
+  bool listed = false;  // in one of the driver's process lists; false: only a utilization sample names it
   bool compute = false;
   bool graphics = false;
   bool mps_client = false;
   std::optional<Bytes> memory;
-  // Where the lists are read more often than batches are made: the first that showed it and the first that did not,
-  // since the last batch. Who left is in the batch once more, though not as listed.
+  // By glances since the last batch: the time of the first list with the process and of the first one without it. A
+  // process that left is in one more batch, but not as listed.
   std::optional<Nanoseconds> came;
   std::optional<Nanoseconds> left;
   EngineUse use;  // meaningful only while DeviceSample::utilization is kKnown
 };
 
-// How busy the parts of a GPU or of a MIG instance were since the last batch, from its own performance monitors
-// (GPM: Hopper and newer). For all processes together, never for one; but without the sampling noise that
-// utilisation has.
+// Activity of the parts of a GPU or of a MIG instance since the last batch, from its performance monitors
+// (GPM: Hopper and newer). For all processes together; without the sampling noise of utilization.
 struct Activity {
   enum Part { kSm, kOccupancy, kTensor, kDram, kFp32, kFp64 };
   static constexpr size_t kParts = 6;
-  std::optional<Ratio> graphics;                        // any kernel at all
-  std::array<std::optional<Ratio>, kParts> parts = {};  // empty where the driver gave no number
+  std::optional<Ratio> graphics;                        // any kernel
+  std::array<std::optional<Ratio>, kParts> parts = {};  // empty: no value from the driver
   Traffic traffic;
 };
 
 // Between two batches, about ten a second; all times are steady.
 struct ActivityReading {
   Nanoseconds at{0};
-  Activity activity;  // since the reading before, as the driver had it: a refresh of the monitors ago
+  Activity activity;  // since the reading before; one refresh of the monitors old
   std::optional<double> sm_clock_mhz;
 };
 struct PowerReading {
@@ -98,14 +97,14 @@ struct PowerReading {
 };
 
 enum class UtilizationState {
-  kKnown,        // who is not named was not caught working
+  kKnown,        // processes not named have no samples
   kUnsupported,  // MIG, old GPUs
   kFailed,       // this time
 };
 
 struct DeviceSample {
   std::shared_ptr<const DeviceDescription> description;
-  bool up = false;                   // false: lost or not answering; everything below but the Xids is empty
+  bool up = false;                   // false: lost; everything below but the Xids is empty
   std::optional<Timestamp> read_at;  // when its energy was read; empty: with the batch
   std::optional<Energy> energy_counter;
   std::optional<Power> power;
@@ -114,21 +113,21 @@ struct DeviceSample {
   std::optional<Bytes> memory_used;
   std::optional<Bytes> memory_total;
   std::optional<Bytes> memory_free;
-  std::optional<Bytes> memory_reserved;  // the driver's own, in neither of the others
+  std::optional<Bytes> memory_reserved;  // by the driver; neither used nor free
   std::optional<double> temperature_celsius;
   std::optional<double> sm_clock_mhz;
   Vitals vitals;
   Traffic traffic;
   std::optional<Activity> activity;
   std::map<uint32_t, Activity> instance_activity;  // MIG, by GPU instance
-  std::vector<ActivityReading> activity_readings;  // since the last batch; empty where nobody looks so often
+  std::vector<ActivityReading> activity_readings;  // since the last batch; empty without glances
   std::vector<PowerReading> power_readings;        // likewise; the driver's own samples
   UtilizationState utilization = UtilizationState::kFailed;
   std::vector<ProcessSample> processes;  // by pid; at most one entry per pid and MIG instance
-  std::vector<uint64_t> xids;            // seen since the last batch
+  std::vector<uint64_t> xids;            // since the last batch
   // Every complete bin since the last batch, by time; the newest are about 120 ms old. Empty: not traced.
   std::vector<ResidencyBin> residency;
-  std::optional<ExactTime> exact_time;  // empty: nobody asked for it
+  std::optional<ExactTime> exact_time;  // empty: off
 };
 
 struct SourceHealth {
@@ -136,12 +135,12 @@ struct SourceHealth {
   bool up = false;
   std::string reason;                      // why not
   std::map<std::string, uint64_t> errors;  // since start, by code name
-  bool undecided = false;                  // asked for the first time, and has not answered yet
+  bool undecided = false;                  // the first request has no answer yet
 };
 
-// Cumulative histogram of call or cycle times. Bounds are shared by all, so that they add up. They are few because each
-// is a series for each of thirty driver calls on every node: enough to tell a call of its usual milliseconds from one
-// that waits for a lock or a GPU that hangs; the mean is in sum and count.
+// Histogram of call or cycle times. All have the same bounds, so that they can be summed. The bounds are few because
+// each is a series for each of thirty driver calls on every node: enough to tell a normal call (milliseconds) from one
+// that waits for a lock or a hanging GPU; the mean is in sum and count.
 struct DurationHistogram {
   static constexpr double kBounds[] = {0.001, 0.005, 0.025, 0.1, 1.0};
   static constexpr size_t kBuckets = sizeof(kBounds) / sizeof(kBounds[0]);
@@ -158,12 +157,12 @@ struct DurationHistogram {
 
 struct SampleBatch {
   Timestamp at;                    // no GPU was read later
-  bool processes_scanned = false;  // the process lists were read anew for this batch
+  bool processes_scanned = false;  // the process lists were read for this batch
   std::vector<DeviceSample> devices;
-  // Of the GPUs that --gpu-devices names, those that were never there. Empty: it names none, or nobody can say.
+  // GPUs that --gpu-devices names and that were never found. Empty: it names none, or they are not known.
   std::optional<std::vector<std::string>> missing_gpus;
   SourceHealth health;
-  std::vector<SourceHealth> more_health;                    // of who only adds to it
+  std::vector<SourceHealth> more_health;                    // of additional sources
   std::map<std::string, DurationHistogram> call_durations;  // by driver call, since start
 };
 

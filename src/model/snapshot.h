@@ -25,7 +25,7 @@ struct SelfStats {
   uint64_t threads = 0;
 };
 
-// Everything one cycle knows. What the exposition is made from.
+// All data of one cycle. The exposition is made from it.
 struct Cycle {
   uint64_t number = 0;
   bool simulated = false;
@@ -33,12 +33,12 @@ struct Cycle {
   std::shared_ptr<const IdentityMap> identities = std::make_shared<const IdentityMap>();
   Ledger ledger;
   std::vector<SourceHealth> sources;
-  std::optional<uint64_t> gpus_expected;  // empty: nobody can say
+  std::optional<uint64_t> gpus_expected;  // empty: not known
   DurationHistogram cycle_durations;
   SelfStats self;
 };
 
-// What readers get: a finished cycle and its bytes. Never changes once published.
+// What readers get: a finished cycle and its bytes. Immutable once published.
 struct Snapshot {
   std::shared_ptr<const Cycle> cycle;
   LazyText text;         // text format 0.0.4
@@ -46,7 +46,7 @@ struct Snapshot {
   LazyText json;         // /api/v1/snapshot
   LazyText gpu_text;     // /gpu/metrics
   LazyText gpu_openmetrics;
-  bool serves_gpu = false;  // false: what /gpu/metrics shows is switched off
+  bool serves_gpu = false;  // false: /gpu/metrics is switched off
 };
 
 // One writer, many readers. A mutex and not std::atomic<std::shared_ptr>: g++ 12's has a race inside

@@ -8,16 +8,16 @@
 
 namespace gpuledger {
 
-// How a GPU is doing, beside its energy and its work. Whole numbers as the driver gives them; empty: the GPU cannot
-// say. Counters fall to 0 with the driver or the GPU, as they like.
+// State of a GPU, beside its energy and its work. Integers as the driver gives them; empty: the GPU does not report it.
+// Counters restart at 0 with the driver or the GPU.
 enum class Vital : uint8_t {
   kMemoryClock,        // MHz
   kMemoryTemperature,  // degrees Celsius
   kEncoder,            // percent
   kDecoder,            // percent
-  kFan,                // percent of its full speed
+  kFan,                // percent of full speed
   kThrottleReasons,    // bits: ThrottleReason
-  kPowerViolation,     // ns throttled since the driver was loaded; so the others
+  kPowerViolation,     // ns throttled since the driver was loaded, as below
   kThermalViolation,
   kSyncBoostViolation,
   kBoardLimitViolation,
@@ -51,7 +51,7 @@ struct Vitals {
   const std::optional<uint64_t>& operator[](Vital vital) const { return values[static_cast<size_t>(vital)]; }
 };
 
-// NVML's bits. 0x1, a GPU that idles, is left out: nobody is slowed down by it.
+// NVML's bits. 0x1, an idle GPU, is left out: it slows nothing down.
 enum ThrottleReason : uint64_t {
   kThrottleAppClocks = 0x2,
   kThrottleSwPowerCap = 0x4,
@@ -71,10 +71,10 @@ struct Traffic {
   std::optional<double> nvlink_received;
 };
 
-// Which readings anybody shows: the others would cost driver time for nothing.
+// Which readings are shown. The others are not read, to save driver time.
 struct Readings {
   bool vitals = true;
-  bool pcie_traffic = false;  // where the GPU has no monitors for it, 42 ms of every scan
+  bool pcie_traffic = false;  // without monitors for it: 42 ms of every scan
 };
 
 }  // namespace gpuledger

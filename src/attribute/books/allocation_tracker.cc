@@ -25,7 +25,7 @@ struct HolderHash {
   }
 };
 
-// What some processes of one part of a GPU were seen to do.
+// Sum over some processes of one part of a GPU.
 struct Work {
   bool hidden = false;  // behind an MPS server
   bool working = false;
@@ -41,11 +41,11 @@ struct Work {
   }
 };
 
-// Others may sit on the same GPU: replicas are shared, and nothing keeps a privileged pod away. Whoever cannot be
-// told apart from the holder counts as the holder, so that nobody is accused of wasting what he uses.
+// Other pods may use the same GPU: replicas are shared, and privileged pods have access to all GPUs. A process that may
+// belong to the holder counts as the holder's, so that no pod is falsely reported as idle.
 struct WorkOfPart {
-  bool shared = false;  // given to more than one container
-  Holder first;         // of those it was given to
+  bool shared = false;  // allocated to two or more containers
+  Holder first;         // of these containers
   Work no_pods;         // host, Slurm, containers
   Work nameless_pods;
   std::unordered_map<Holder, Work, HolderHash> pods;
@@ -76,7 +76,7 @@ Holder holder_of(const Allocation& allocation) {
   return {allocation.name_space, allocation.pod, allocation.container};
 }
 
-// Of the parts that were given to somebody.
+// Of the allocated parts.
 WorkByPart look(const std::vector<Allocation>& allocations, const std::vector<ProcessAccount>& processes) {
   WorkByPart parts;
   for (const Allocation& allocation : allocations) {
@@ -96,7 +96,7 @@ WorkByPart look(const std::vector<Allocation>& allocations, const std::vector<Pr
 }
 
 struct Seen {
-  bool known = false;  // could anybody have been seen working?
+  bool known = false;  // the GPU can tell which process works
   bool working = false;
 };
 
@@ -105,7 +105,7 @@ Seen see(const DeviceSample& sample, const Allocation& allocation, const Work& w
   seen.known = sample.up && sample.utilization == UtilizationState::kKnown && !work.hidden;
   seen.working = work.working;
   if (!seen.known && !allocation.mig_uuid.empty()) {
-    // Utilisation says nothing of MIG; the instance's own monitors do, where the GPU has them.
+    // MIG has no utilization; the instance's own monitors tell, where the GPU has them.
     for (const MigInstance& instance : sample.description->mig) {
       const auto activity = sample.instance_activity.find(instance.id.gpu_instance);
       if (allocation.mig_uuid != instance.uuid || activity == sample.instance_activity.end()) continue;
@@ -141,7 +141,7 @@ std::vector<AllocationAccount> AllocationTracker::advance(const SampleBatch& bat
     const auto sample = samples.find(allocation.gpu.text);
     const Work work = parts.at(part_of(allocation)).of(holder_of(allocation));
     const Seen seen = sample == samples.end() ? Seen{} : see(*sample->second, allocation, work);
-    // A time in which nobody could look is no time of idleness: it counts from when looking is possible again.
+    // Time without samples does not count as idle time, which begins again at the next sample.
     if (seen.working || !seen.known) holding.last_work = now;
     holding.worked = seen.known && (seen.working || holding.worked);
     const Nanoseconds quiet = now - holding.last_work;

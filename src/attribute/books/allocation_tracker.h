@@ -10,12 +10,12 @@
 
 namespace gpuledger::attribute {
 
-// How long each GPU that was given away has stood unused by the one it was given to. Looks at every process and every
-// allocation once: a node can have thousands of both.
+// For how long each allocated GPU has not been used by its container. Time is linear in processes and allocations: a
+// node can have thousands of both.
 class AllocationTracker {
  public:
-  // allocations: sorted. processes: the ledger's, of the same batch. idle_interval: nobody is called idle before two of
-  // them are over, as with processes.
+  // allocations: sorted. processes: the ledger's, of the same batch. idle_interval: an allocation is not idle before
+  // two of them, as with processes.
   std::vector<AllocationAccount> advance(const SampleBatch& batch, const std::vector<Allocation>& allocations,
                                          const std::vector<ProcessAccount>& processes,
                                          Nanoseconds idle_interval = Nanoseconds(0));
@@ -23,7 +23,7 @@ class AllocationTracker {
  private:
   struct Holding {
     Allocation allocation;
-    Nanoseconds last_work{0};  // or since when somebody could have been seen
+    Nanoseconds last_work{0};  // or the start of observation
     bool worked = false;
   };
   std::vector<Holding> holdings_;  // sorted

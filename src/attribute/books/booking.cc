@@ -7,23 +7,23 @@
 #include "attribute/books/device_book.h"
 #include "attribute/books/split.h"
 
-// The part of a GPU's books that decides who pays for a step.
+// The part of a GPU's books that charges a step's energy.
 namespace gpuledger::attribute {
 namespace {
 
-// The driver remembers utilisation for 10 s at least: a longer step would be split by what only its end shows.
+// The driver keeps utilization samples for at least 10 s: a longer step would be split by its end alone.
 constexpr Nanoseconds kUtilizationMemory = std::chrono::seconds(10);
-// What a context costs though nothing runs, until the GPU has shown it: measured on an H200, 124 W beside 79 W with
-// nobody there and a limit of 700 W. Replaced by the GPU's own value at its first calm moment.
+// Default power of a GPU with a context but no work: measured on an H200, 124 W, 79 W without processes, limit 700 W.
+// Replaced by the GPU's own value as soon as all processes are quiet.
 constexpr double kResidentOverIdle = 1.57;
 constexpr double kResidentOfLimit = 0.18;
-// A process that is gone may still be paid what it is owed, but not for long: its last scrape is near.
+// An exited process is still charged what its claim lacks, but not for long: its last scrape is near.
 constexpr Nanoseconds kDebtAfterExit = std::chrono::seconds(60);
 // A counter that is refreshed every 100 ms may show up to that much more time than has passed.
 constexpr Nanoseconds kCounterRefresh = std::chrono::milliseconds(200);
-// Lists of who is there are as far apart: a change of hands within one looks like a moment together.
+// Period of the process lists: if one process replaces another within it, they seem to overlap.
 constexpr Nanoseconds kListPeriod = std::chrono::milliseconds(100);
-// Short peaks go over the enforced limit; nothing draws a quarter more for a whole step.
+// Short peaks exceed the enforced limit; no GPU draws a quarter more for a whole step.
 constexpr double kPeakOverLimit = 1.25;
 
 }  // namespace
@@ -33,8 +33,8 @@ std::optional<Power> DeviceBook::highest_power() const {
   return Power::watts(description_->power_limit->watts() * kPeakOverLimit);
 }
 
-// A failed utilisation call is answered by the next one, which covers this time too: better one longer step
-// than joules charged blindly. Not for ever: the driver forgets after kUtilizationMemory.
+// After a failed utilization call the next one covers this time too. One longer step is better than
+// joules split without evidence. The driver keeps its samples only for kUtilizationMemory.
 bool DeviceBook::wait_for_utilization(const DeviceSample& sample, const Present& present, Nanoseconds pending) const {
   return sample.utilization == UtilizationState::kFailed && present.who.size() > 1 && pending < kUtilizationMemory;
 }
@@ -50,7 +50,7 @@ bool DeviceBook::book(const EnergyMeter::Step& step, const Present& present, con
     book_to_reason(step.energy, Reason::kAnomaly);
     return false;
   }
-  // A GPU or driver that was away brings back no memory of who worked.
+  // A GPU or driver that was lost has no earlier utilization samples.
   const Nanoseconds memory = down_since_ ? Nanoseconds(0) : kUtilizationMemory;
   if (step.time > std::max(memory, 2 * rules.sample_interval)) {
     book_stall(step, present, rules);
@@ -65,10 +65,10 @@ bool DeviceBook::book(const EnergyMeter::Step& step, const Present& present, con
   return !step.restarted;
 }
 
-// Nobody worked: the watts are those of being there.
+// No process worked: all watts are static.
 bool DeviceBook::quiet(const DeviceSample& sample, const Present& present) {
   if (present.anyone_working) return false;
-  constexpr double kNothing = 0.005;  // GPM's own grain
+  constexpr double kNothing = 0.005;  // GPM resolution
   if (sample.activity && sample.activity->graphics) return sample.activity->graphics->value < kNothing;
   if (sample.utilization != UtilizationState::kKnown) return false;
   return !sample.gpu_utilization || sample.gpu_utilization->value <= 0;
@@ -94,7 +94,7 @@ void DeviceBook::book_to_tenants(const EnergyMeter::Step& step, const Present& p
   std::vector<double> weights = shares.value_or(std::vector(1, 1.0));
   book_claims(dynamic, present, weights, alone);
   if (separate) return book_to_reason(fixed, Reason::kStatic);
-  // Static watts go by who spent in this step, corrections of the past aside.
+  // Static watts are split by the energy of this step, without corrections.
   std::vector<double> spent;
   for (const auto& who : present.who) spent.push_back(estimator_->claim(who->second.id).last_joules);
   if (std::any_of(spent.begin(), spent.end(), [](double joules) { return joules > 0; })) weights = std::move(spent);
@@ -125,9 +125,9 @@ void DeviceBook::book_to_reason(Energy energy, Reason reason) {
   unattributed_[static_cast<size_t>(reason)] += energy;
 }
 
-// Everybody is owed what it claims less what is booked, and the step's joules go to those who are owed. So what was
-// charged wrongly is put right as more is learned, no counter falls, and nothing is booked that was not measured. Who
-// is here gets at least half of what it spends now: a correction never looks like a stop.
+// An account is owed its claim minus what is booked, and the step's joules go to the accounts that are owed. So wrong
+// charges are corrected later, no counter falls, and only measured joules are booked. A process on the GPU gets at
+// least half of what it uses now, so that a correction never looks like a stop.
 void DeviceBook::book_claims(Energy dynamic, const Present& present, const std::vector<double>& shares, bool alone) {
   std::vector<Account*> payees;
   std::vector<uint64_t> weights;
@@ -165,7 +165,7 @@ void DeviceBook::book_weighted(Energy energy, const std::vector<double>& shares,
 }
 
 void DeviceBook::book_to(Account& account, Energy energy, bool alone, bool is_static) {
-  // An owner that is only inferred is no measurement, however certain the joules are.
+  // With an inferred owner the joules count as estimated, even if exact.
   const bool measured = alone && !account.identity.owner_inferred;
   (measured ? account.booked.alone : account.booked.shared) += energy;
   OwnerBook& owner = owner_of(account);
@@ -199,10 +199,10 @@ void DeviceBook::add_gpu_time(const Present& present, const std::optional<std::v
   gpu_time_source_ = GpuTimeSource::kNone;
   for (size_t i = 0; i < present.who.size(); ++i) {
     const Tenant& tenant = present.tenants[i];
-    if (!shares || tenant.mig_slices > 0) continue;  // slices say who could have worked, not who did
+    if (!shares || tenant.mig_slices > 0) continue;  // slices do not tell which process worked
     Account& account = present.who[i]->second;
     const double sampled = std::min(1.0, (*shares)[i]) * std::chrono::duration<double>(time).count();
-    // An estimate may take back what it said of the end of the last step. The counter waits then.
+    // The estimate for the end of the last step may fall. Then the counter does not rise.
     const Claim claim = estimator_->claim(account.id);
     const double busy = claim.seconds ? std::max(0.0, *claim.seconds - account.seconds_booked) : sampled;
     account.seconds_booked += busy;
@@ -214,7 +214,7 @@ void DeviceBook::add_gpu_time(const Present& present, const std::optional<std::v
 }
 
 void DeviceBook::learn_floors(const EnergyMeter::Step& step, const Present& present, const DeviceSample& sample) {
-  // Edges are neither: clocks and heat follow who comes and goes with some delay.
+  // Not while processes come or go: clocks and heat follow with a delay.
   if (present.who.size() != last_crowd_ || !quiet(sample, present)) return;
   (present.who.empty() ? idle_floor_ : resident_floor_).observe(step.energy, step.time);
 }

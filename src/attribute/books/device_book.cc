@@ -54,7 +54,7 @@ void DeviceBook::begin_step(Energy energy) {
   ++charges_;
 }
 
-// Once all that the counter shows is booked, so that the rest is what was before.
+// Called when all new energy is booked, so that the rest is from before.
 void DeviceBook::note_counter(const DeviceSample& sample) {
   if (!counted_before_ && sample.energy_counter) {
     counted_before_ = std::max(Energy(), *sample.energy_counter - measured_);
@@ -78,7 +78,7 @@ void DeviceBook::evaluate_idleness() {
   }
 }
 
-// What is owed, or was charged too much, is an error of the books too until it is put right.
+// A charge that is too low or too high is an error too until it is corrected.
 double DeviceBook::standard_error(const Account& account, double owed) const {
   if (!estimator_) return 0;
   return std::hypot(estimator_->claim(account.id).error, account.booked.shared > Energy() ? owed : 0);
@@ -89,7 +89,7 @@ double DeviceBook::owner_standard_error(const OwnerBook& owner, double owed) con
   return std::hypot(estimator_->owner_error(owner.id), owner.booked.shared > Energy() ? owed : 0);
 }
 
-// Joules above the static watts that it should have been charged and was not; below 0: too much.
+// Joules above the static watts that the account lacks; below 0: it has too much.
 double DeviceBook::owed(const Account& account) const {
   return estimator_->claim(account.id).joules - (account.booked.total() - account.static_energy).joules();
 }
@@ -109,12 +109,12 @@ void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rule
   ledger.devices.push_back(std::move(device));
 
   struct Sums {
-    std::optional<Bytes> idle_memory;  // none: it has no account any more
+    std::optional<Bytes> idle_memory;  // empty: it has no accounts
     double owed = 0;
   };
   size_t places = 0;
   for (const auto& [owner, book] : owners_) book.place = ++places;
-  std::vector<Sums> by_owner(places + 1);  // by the owner's place; the first is for those who have none yet
+  std::vector<Sums> by_owner(places + 1);  // by the owner's place; the first is for accounts without owner
   for (const auto& [key, account] : accounts_) {
     Sums& sums = by_owner[account.owner ? account.owner->place : 0];
     const double owes = estimator_ ? owed(account) : 0;

@@ -22,19 +22,19 @@
 
 namespace gpuledger::attribute {
 
-// The books of one GPU. Every joule that its meter gives is booked exactly once: to a process (and through
-// it to its owner) or to a reason. Nothing here is ever taken back.
+// The books of one GPU. Every joule of its meter is booked exactly once: to a process (and so to its
+// owner) or to a reason. Bookings are final.
 class DeviceBook {
  public:
   DeviceBook(std::shared_ptr<const DeviceDescription> description, const Constants& constants);
 
   void advance(const DeviceSample& sample, const SampleBatch& batch, const IdentityMap& identities,
                const BookingRules& rules);
-  // The GPU is not in the batch at all: its gauges go, its books stay, and the next look covers the gap.
+  // The GPU is not in the batch: its gauges go, its books stay, and the next sample covers the gap.
   void mark_down(Nanoseconds now);
   void evaluate_idleness();
 
-  // An account that nobody needs any more: who has exited, or an owner without processes.
+  // An account to drop (of an exited process) or to close (of an owner without processes).
   struct Ended {
     Nanoseconds at{0};
     uint64_t id = 0;
@@ -43,7 +43,7 @@ class DeviceBook {
   void forget_exited(Nanoseconds now, const BookingRules& rules);
   std::vector<Ended> exited_accounts() const;
   std::vector<Ended> ended_owners() const;
-  // Up to this one, the oldest first. The number of those who went.
+  // Up to this one, the oldest first. Returns their number.
   size_t forget_accounts(const Ended& last);
   size_t close_owners(const Ended& last);
 
@@ -52,21 +52,21 @@ class DeviceBook {
   size_t owners() const { return owners_.size(); }
   void write_to(Ledger& ledger, Timestamp at, const BookingRules& rules) const;
 
-  // Restored once, before the first advance(). Of a state from another boot only the counters count: its processes
-  // are gone, and so is the counter that it read.
+  // Restored once, before the first advance(). Of a state from another boot only the books count: its processes have
+  // exited, and the hardware counter was reset.
   DeviceState state(const std::string& boot_id) const;
   void restore(const DeviceState& state, const std::string& boot_id, Nanoseconds now);
 
  private:
-  // A process that changes its owner (its pod became known) begins a new account: the old owner keeps what it
-  // was charged, and an owner's counter stays the sum of its processes.
+  // A process whose owner changes (its pod became known) gets a new account: the old owner keeps its charges,
+  // and an owner's counter stays the sum of its processes.
   using AccountKey = std::tuple<ProcKey, std::optional<MigId>, Owner>;
 
   struct OwnerBook {
     uint64_t id = 0;  // never used again on this GPU
     Booked booked;
-    size_t accounts = 0;       // of its processes, living or exited
-    Nanoseconds last_seen{0};  // when one of them lived or was charged
+    size_t accounts = 0;       // of its processes, also exited ones
+    Nanoseconds last_seen{0};  // when one of them ran or was charged
     mutable size_t place = 0;  // in the ledger that is being written
   };
 
@@ -74,18 +74,18 @@ class DeviceBook {
     Account(uint64_t number, Nanoseconds now) : id(number), idle(now) {}
 
     uint64_t id;                 // never used again on this GPU
-    uint64_t kin = 0;            // likewise for all of one kind; 0: none
-    OwnerBook* owner = nullptr;  // in owners_, which keeps it as long as this; null until it is needed
+    uint64_t kin = 0;            // equal for all of one kind; 0: none
+    OwnerBook* owner = nullptr;  // in owners_, which outlives this; null until it is needed
     ProcessIdentity identity;
     std::optional<MigInstance> mig;
     Booked booked;
-    Booked inherited;      // from forgotten processes with the same labels
+    Booked inherited;      // from dropped processes with the same labels
     Energy static_energy;  // of what is booked
-    Energy last_step;      // likewise, while `charged_in` is the present step
+    Energy last_step;      // of it, if `charged_in` is the current step
     uint64_t charged_in = 0;
-    double seconds_booked = 0;  // of what the estimator claims
+    double seconds_booked = 0;  // of the estimator's claim
     bool was_there = false;     // at the end of the last step
-    uint64_t seen_in = 0;       // the last step; they count from 1
+    uint64_t seen_in = 0;       // its last step, counted from 1
     IdleTracker idle;
     std::optional<Nanoseconds> exited;
     bool momentary = false;
@@ -95,13 +95,13 @@ class DeviceBook {
   };
   using Accounts = std::map<AccountKey, Account, std::less<>>;
 
-  // Everybody who was on the GPU at some moment of the step, with what the driver said of them.
+  // The processes that were on the GPU at some moment of the step, with the driver's data.
   struct Present {
-    uint64_t step = 0;                  // accounts that were seen in this one are here; the rest have left
-    std::unordered_set<uint64_t> gone;  // seen only by what they did: /proc has them no more
+    uint64_t step = 0;                  // accounts with this seen_in are on the GPU; the others have left
+    std::unordered_set<uint64_t> gone;  // exited: they worked, but are not in /proc
     std::vector<Accounts::iterator> who;
     std::vector<Tenant> tenants;
-    std::vector<std::pair<Nanoseconds, Nanoseconds>> stays;  // of each: since when and until when, as far as is known
+    std::vector<std::pair<Nanoseconds, Nanoseconds>> stays;  // start and end of each, as far as known
     bool anyone_working = false;
     bool mps_hides = false;  // clients' work shows as their server's
 
@@ -112,13 +112,13 @@ class DeviceBook {
   struct Absence {
     Timestamp began;
     Energy counter;
-    std::set<uint64_t> living;  // accounts of those who were there when it began
+    std::set<uint64_t> living;  // accounts of the processes at its start
   };
-  // Those who lived through a time when nobody looked, and how much each may have spent.
+  // The processes that ran during a time without samples, and estimates of their use.
   struct Survivors {
     std::vector<Account*> who;
     std::vector<double> weights;
-    size_t others = 0;  // came or left meanwhile
+    size_t others = 0;  // that came or left
   };
 
   bool end_absence(const DeviceSample& sample, Timestamp at, const Present& present, const BookingRules& rules);
@@ -147,12 +147,12 @@ class DeviceBook {
   void keep_closed_few();
   std::optional<Power> highest_power() const;
   bool wait_for_utilization(const DeviceSample& sample, const Present& present, Nanoseconds pending) const;
-  // False: a step that nothing can be learned from.
+  // False: nothing can be learned from the step.
   bool book(const EnergyMeter::Step& step, const Present& present, const DeviceSample& sample,
             const BookingRules& rules);
   void book_to_tenants(const EnergyMeter::Step& step, const Present& present, const DeviceSample& sample,
                        const BookingRules& rules);
-  // Where nobody says who works: by time, if no two of them were there at once.
+  // Without utilization: by time, if no two of them overlap.
   static std::optional<std::vector<double>> shares_by_turns(const EnergyMeter::Step& step, const Present& present,
                                                             const DeviceSample& sample, Nanoseconds now);
   void book_to_reason(Energy energy, Reason reason);
@@ -166,7 +166,7 @@ class DeviceBook {
   double owed(const Account& account) const;
   static bool quiet(const DeviceSample& sample, const Present& present);
   void use_estimator(Attribution attribution);
-  // What the estimator is told of the step.
+  // The estimator's input for the step.
   Step observation(const EnergyMeter::Step& step, const Present& present, const DeviceSample& sample,
                    const std::optional<std::vector<double>>& shares, Energy dynamic);
   static void add_readings(const DeviceSample& sample, Step& observed);
@@ -183,12 +183,12 @@ class DeviceBook {
   EnergyMeter meter_;
   Energy measured_;
   Energy last_step_;
-  GpuTimeSource gpu_time_source_ = GpuTimeSource::kNone;  // likewise
+  GpuTimeSource gpu_time_source_ = GpuTimeSource::kNone;  // of it
   std::optional<Energy> counted_before_;
   std::array<Energy, kReasonCount> unattributed_{};
   std::map<Owner, OwnerBook> owners_;
   std::map<std::pair<OwnerKind, Name>, Booked> closed_;  // by kind and namespace
-  std::deque<Ended> closed_lately_;                      // owners that the estimator still knows
+  std::deque<Ended> closed_lately_;                      // owners still in the estimator
   std::map<uint64_t, uint64_t> xids_;
   std::map<uint64_t, Nanoseconds> xid_seen_;
   Accounts accounts_;
@@ -197,15 +197,15 @@ class DeviceBook {
   const Constants constants_;
   std::optional<Attribution> attribution_;
   std::unique_ptr<Estimator> estimator_;  // for attribution_
-  uint64_t steps_ = 0;                    // looks at the GPU
+  uint64_t steps_ = 0;                    // samples taken
   uint64_t charges_ = 0;                  // steps that were booked
-  size_t exited_ = 0;                     // no fewer accounts than these have exited
+  size_t exited_ = 0;                     // lower bound of exited accounts
   size_t ended_owners_ = 0;               // without an account
   uint64_t accounts_opened_ = 0;
   uint64_t owners_opened_ = 0;
   Nanoseconds now_{0};                     // of the batch being booked
-  size_t last_crowd_ = ~0ul;               // how many were there in the last step
-  std::optional<Nanoseconds> down_since_;  // away at some moment since the last step
+  size_t last_crowd_ = ~0ul;               // processes in the last step
+  std::optional<Nanoseconds> down_since_;  // lost at some moment since the last step
   std::optional<Absence> absence_;         // not booked yet
 };
 

@@ -3,20 +3,19 @@
 
 #include "attribute/books/device_book.h"
 
-// The part of a GPU's books that gives up what nobody needs any more, so that they do not grow with everybody who was
-// ever there.
+// The part of a GPU's books that drops old accounts, so that the books do not grow for ever.
 namespace gpuledger::attribute {
 namespace {
 
-// The estimator may go on correcting the past for ten minutes.
+// The estimator corrects up to ten minutes of the past.
 constexpr Nanoseconds kPastCanChange = std::chrono::minutes(15);
-// Somebody may make a namespace for each of his jobs.
+// Some users make one namespace per job.
 constexpr size_t kMostClosedNamespaces = 256;
 
 }  // namespace
 
-// Two processes can carry the same labels one after the other (a pid used again). Together they are one series,
-// which must not fall when the elder is forgotten.
+// Two processes can have the same labels one after the other (a pid used again). They are one series, which must
+// not fall when the older account is dropped.
 void DeviceBook::bequeath(const AccountKey& key, const Account& old) {
   const Pid pid = std::get<0>(key).pid;
   for (auto it = first_account({pid, 0}, std::nullopt); it != accounts_.end(); ++it) {
@@ -48,7 +47,7 @@ size_t DeviceBook::forget_if(Matches matches) {
 }
 
 void DeviceBook::forget_exited(Nanoseconds now, const BookingRules& rules) {
-  // Nobody can say who lives on a GPU that has been away for so long.
+  // The processes of a GPU that is lost for so long are not known.
   if (!up_ && down_since_ && now - *down_since_ > rules.retention) retire_missing(Present{});
   forget_if([&](const Account& account) { return now - *account.exited > rules.retention; });
   while (!closed_lately_.empty() && now - closed_lately_.front().at > kPastCanChange) {
@@ -70,7 +69,7 @@ size_t DeviceBook::forget_accounts(const Ended& last) {
   return forget_if([&](const Account& account) { return Ended{*account.exited, account.id} <= last; });
 }
 
-// Who was charged in this very step has to be shown once more, or its last joules would never be in its counter.
+// An owner that was charged in this step is shown once more, or its counter would miss the last joules.
 bool DeviceBook::has_ended(const OwnerBook& book) const {
   return book.accounts == 0 && book.last_seen < now_;
 }
@@ -95,14 +94,14 @@ size_t DeviceBook::close_owners(const Ended& last) {
   });
 }
 
-// The joules stay in the books. Should the owner come back, it begins at zero, as a counter may.
+// The joules stay in the books. If the owner comes back, its counter starts at zero.
 void DeviceBook::close_owner(const Owner& owner, const OwnerBook& book) {
   closed_[{owner.kind, owner.name_space}] += book.booked;
   closed_lately_.push_back({now_, book.id});
   keep_closed_few();
 }
 
-// Those that spent least are counted together.
+// The smallest ones are added together.
 void DeviceBook::keep_closed_few() {
   if (closed_.size() <= kMostClosedNamespaces) return;
   auto least = closed_.end();

@@ -6,15 +6,15 @@
 #include "attribute/books/device_book.h"
 #include "attribute/books/split.h"
 
-// The part of a GPU's books that outlives the program: what is remembered, and who pays for the time when nobody
-// looked.
+// The part of a GPU's books for restarts: the saved state, and the energy that was used while there were no
+// samples.
 namespace gpuledger::attribute {
 namespace {
 
-// Ticks count from the boot, so another boot's may be the same by chance. No machine runs for 2^63 of them.
+// Ticks count from the boot, so those of two boots can be equal. No machine runs for 2^63 of them.
 constexpr uint64_t kOfAnotherBoot = 1ull << 63;
 
-// Passes of a CronJob and restarts are that far apart at most. Who was not looked at for longer may have done anything.
+// Passes of a CronJob and restarts are at most this far apart. After a longer gap an idle state is no longer known.
 constexpr Nanoseconds kIdlenessLasts = std::chrono::minutes(10);
 
 using ProcPlace = std::pair<ProcKey, std::optional<MigId>>;
@@ -72,7 +72,7 @@ DeviceState DeviceBook::state(const std::string& boot_id) const {
 void DeviceBook::restore(const DeviceState& state, const std::string& boot_id, Nanoseconds now) {
   const bool same_boot = !boot_id.empty() && state.boot_id == boot_id;
   now_ = now;
-  // Which one counts later; claims and errors pass on to any other.
+  // May change later; claims and errors pass on to the next one.
   use_estimator(Attribution::kAdaptive);
   measured_ = state.measured;
   counted_before_ = state.counted_before;
@@ -104,7 +104,7 @@ void DeviceBook::restore(const DeviceState& state, const std::string& boot_id, N
   }
 }
 
-// Time counts for retention only while somebody can look: who died meanwhile exits now.
+// Retention counts only time with samples: a process that exited in between exits now.
 void DeviceBook::restore_account(const AccountState& state, bool same_boot, Nanoseconds now) {
   ProcessIdentity identity = state.identity;
   if (!same_boot && identity.key.start_ticks != 0) identity.key.start_ticks |= kOfAnotherBoot;
@@ -119,7 +119,7 @@ void DeviceBook::restore_account(const AccountState& state, bool same_boot, Nano
   account.booked = state.booked;
   account.inherited = state.inherited;
   account.static_energy = state.static_energy;
-  // Its owner must not be closed before it is forgotten itself.
+  // Its owner must not be closed before the account is dropped.
   if (const auto owner = owners_.find(account.identity.owner); owner != owners_.end()) { join(account, owner->second); }
   if (state.gone_for) {
     account.exited = now - *state.gone_for;
@@ -129,21 +129,21 @@ void DeviceBook::restore_account(const AccountState& state, bool same_boot, Nano
   if (account.exited) ++exited_;
 }
 
-// Idle time goes on counting while nobody looks, from the last activity that somebody saw.
+// Idle time counts from the last observed activity, also over time without samples.
 void DeviceBook::restore_idleness(const AccountState& state, Nanoseconds saved_at) {
   if (!state.idle || state.identity.key.start_ticks == 0) return;  // without a start it may be another process
   const auto found = accounts_.find(AccountKey{state.identity.key, state.mig_id, state.identity.owner});
   if (found != accounts_.end()) found->second.idle = IdleTracker(*state.idle, saved_at);
 }
 
-// False: the GPU has not said what it spent, and the next look covers this time too.
+// False: the GPU's counter was not read, and the next step covers this time too.
 bool DeviceBook::end_absence(const DeviceSample& sample, Timestamp at, const Present& present,
                              const BookingRules& rules) {
   if (!sample.energy_counter && description_->energy_source == EnergySource::kCounter) return false;
   const Absence absence = std::move(*absence_);
   absence_.reset();
   down_since_.reset();
-  // A counter that began anew says nothing of the time before, and what it says is not known to be of this absence.
+  // A counter that restarted says nothing about the time before, and its value may not be of this absence.
   if (!sample.energy_counter || *sample.energy_counter < absence.counter) return true;
   const Energy energy = *sample.energy_counter - absence.counter;
   // Either clock may have been set back: the wall clock by hand, the steady one by moving to another namespace.
@@ -157,10 +157,10 @@ bool DeviceBook::end_absence(const DeviceSample& sample, Timestamp at, const Pre
   return true;
 }
 
-// Nobody looked for longer than the driver remembers, or it was away: a stopped program, a frozen or suspended machine,
-// a GPU that hung. The same as a restart of the same length.
+// There were no samples for longer than the driver keeps them, or the GPU was lost: a stopped program, a frozen or
+// suspended machine, a GPU that hung. Treated like a restart.
 void DeviceBook::book_stall(const EnergyMeter::Step& step, const Present& present, const BookingRules& rules) {
-  // Nobody lives through a reload of the driver.
+  // No process survives a driver reload.
   if (step.restarted) return book_to_reason(step.energy, Reason::kExporterDown);
   std::set<uint64_t> living;
   for (const auto& [key, account] : accounts_) {
@@ -183,19 +183,19 @@ DeviceBook::Survivors DeviceBook::survivors(const std::set<uint64_t>& living, co
     const Account& account = present.who[i]->second;
     if (!present.has(account) || present.gone.contains(account.id)) continue;
     ++here;
-    // Under the name it had: an owner that is not known again yet must not cost the old one its joules. A process
-    // whose start is not known may be another with the same pid.
+    // Charged to its earlier account, because its owner may not be known again yet. A process without a start time may
+    // be another one with the same pid.
     const auto known = before.find({std::get<0>(key), std::get<1>(key)});
     if (known == before.end() || std::get<0>(key).start_ticks == 0) continue;
     ++lived;
     const Tenant& tenant = present.tenants[i];
-    if (mps && tenant.mps_server) continue;  // works for its clients alone
+    if (mps && tenant.mps_server) continue;  // works only for its clients
     result.who.push_back(known->second);
     result.weights.push_back(tenant.mig_slices > 0 ? 1.0 * tenant.mig_slices / tenant.mig_tenants : 1.0);
   }
   result.others = here + before.size() - 2 * lived;
 
-  // What a process is known to draw says more than that it is there; of the others the mean is assumed.
+  // Weights are the usual watts of a process if they are known, else the mean of the known ones.
   std::vector<std::optional<double>> watts;
   double sum = 0;
   double known = 0;
@@ -208,7 +208,7 @@ DeviceBook::Survivors DeviceBook::survivors(const std::set<uint64_t>& living, co
   return result;
 }
 
-// Always estimated: also where one was alone before and after, somebody may have come and gone unseen.
+// Always estimated: even if one process was alone before and after, others may have come and gone.
 void DeviceBook::book_absence(Energy energy, Nanoseconds time, const Survivors& survivors, const BookingRules& rules) {
   const size_t count = survivors.who.size();
   if (count == 0 || rules.attribution == Attribution::kMeasuredOnly) {
@@ -231,8 +231,8 @@ void DeviceBook::book_absence(Energy energy, Nanoseconds time, const Survivors& 
     Account& account = *survivors.who[i];
     book_to(account, parts[i], false, false);
     book_to(account, static_parts[i], false, true);
-    // One of them may have spent it all, or somebody who came or left meanwhile, with odds like their part. At least
-    // one may have come and gone unseen.
+    // One of them, or one that came or left, may have used everything, with odds like its part. At least one unknown
+    // process is assumed.
     const size_t others = std::max<size_t>(survivors.others, 1);
     const double present = static_cast<double>(count) / static_cast<double>(count + others);
     const double share = dynamic > Energy() ? parts[i].joules() / dynamic.joules() * present : 0;

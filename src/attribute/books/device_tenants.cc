@@ -5,7 +5,7 @@
 #include "attribute/books/device_book.h"
 #include "attribute/books/kin.h"
 
-// The part of a GPU's books that keeps track of who is there.
+// The part of a GPU's books that tracks its processes.
 namespace gpuledger::attribute {
 namespace {
 
@@ -24,7 +24,7 @@ const MigInstance* find_instance(const DeviceDescription& description, const std
   return nullptr;
 }
 
-// The server works for its clients, and the driver shows its work alone: which of them it is for, nobody says.
+// The driver shows only the work of the MPS server, and not for which client it was done.
 bool mps_hides(const DeviceSample& sample) {
   bool clients = false;
   bool server_works = false;
@@ -46,10 +46,10 @@ DeviceBook::Present DeviceBook::gather(const DeviceSample& sample, const Identit
   step.stays.reserve(sample.processes.size());
   for (const ProcessSample& process : sample.processes) {
     const auto known = identities.by_pid.find(process.pid);
-    // Without a start time it was gone before anybody could ask. After a restart its account may know it better.
+    // Without a start time it exited before /proc was read. After a restart its account may have more.
     const bool unread = known != identities.by_pid.end() && known->second.key.start_ticks == 0;
     const bool alive = known != identities.by_pid.end() && !(unread && find_recent(process.pid) != accounts_.end());
-    // A pid the driver still lists though /proc has it no more counts only for what it did in this step.
+    // A pid that the driver lists but /proc does not counts only if it worked in this step.
     if (!alive && !process.use.any() && !process.came && !process.left) continue;
     const auto account = open_account(process, alive ? &known->second : nullptr);
     if (std::exchange(account->second.seen_in, step.step) == step.step) continue;
@@ -66,7 +66,7 @@ DeviceBook::Present DeviceBook::gather(const DeviceSample& sample, const Identit
     const auto& mig = step.who[i]->second.mig;
     if (mig) step.tenants[i].mig_tenants = crowd[mig->id];
   }
-  // Names can be unknown (a pid that is gone, a recording): then the server is whoever is no client.
+  // Names can be unknown (an exited process, a recording): then each non-client is a server.
   const auto server = [](const Tenant& tenant) { return tenant.mps_server; };
   if (std::none_of(step.tenants.begin(), step.tenants.end(), server)) {
     for (Tenant& tenant : step.tenants) tenant.mps_server = !tenant.mps_client;
@@ -87,7 +87,7 @@ void DeviceBook::add_tenant(Accounts::iterator account, const ProcessSample& pro
   } else {
     book.idle.observe(sample, process.use, now_);
   }
-  // Seen to leave, or named by a sample alone and unknown to /proc: it will not come back.
+  // It left, or only a sample names it and /proc does not: it will not come back.
   book.momentary = !process.listed && (process.left || book.identity.key.start_ticks == 0);
 
   Tenant tenant;
@@ -101,13 +101,13 @@ void DeviceBook::add_tenant(Accounts::iterator account, const ProcessSample& pro
   }
   step.who.push_back(account);
   step.tenants.push_back(tenant);
-  // Lists read in between tell when it came and left; else it is taken to have been there all the time.
+  // Glances tell when it came and left; else it counts as present for the whole step.
   step.stays.emplace_back(book.was_there ? Nanoseconds(0) : process.came.value_or(Nanoseconds(0)),
                           process.listed ? Nanoseconds::max() : process.left.value_or(Nanoseconds::max()));
   step.anyone_working |= process.use.any();
 }
 
-// They were there for a part of the step. Who only got a new owner did not leave.
+// They ran for a part of the step. A process with only a new owner did not leave.
 void DeviceBook::add_those_who_left(Present& step) {
   for (auto it = accounts_.begin(); it != accounts_.end(); ++it) {
     const Account& account = it->second;
@@ -120,7 +120,7 @@ void DeviceBook::add_those_who_left(Present& step) {
   }
 }
 
-// The accounts of a process are neighbours.
+// A process's accounts are adjacent.
 DeviceBook::Accounts::iterator DeviceBook::first_account(const ProcKey& process, const std::optional<MigId>& mig) {
   static const Owner before_all_others = [] {
     Owner first;
@@ -147,7 +147,7 @@ DeviceBook::Accounts::iterator DeviceBook::find_living(Pid pid) {
   return accounts_.end();
 }
 
-// Samples of who worked come up to a period late, when a short job has left already.
+// Utilisation samples are up to a period late, when a short job may have exited.
 DeviceBook::Accounts::iterator DeviceBook::find_recent(Pid pid) {
   auto found = find_living(pid);
   if (found != accounts_.end()) return found;
@@ -162,14 +162,14 @@ DeviceBook::Accounts::iterator DeviceBook::find_recent(Pid pid) {
 DeviceBook::Accounts::iterator DeviceBook::open_account(const ProcessSample& process, const ProcessIdentity* identity) {
   ProcessIdentity unknown;
   if (!identity) {
-    // Gone since the last look: whoever had this pid then did the work. If nobody did, only the pid is known.
+    // Exited since the last sample: the work is of its recent account. Without one, only the pid is known.
     if (const auto it = find_recent(process.pid); it != accounts_.end()) return it;
     unknown.key.pid = process.pid;
     unknown.name = "unknown";
     unknown.owner.kind = OwnerKind::kUnknown;
   }
   const ProcessIdentity& who = identity ? *identity : unknown;
-  // Most have one account: whether its owner is the same is told quicker than which of two owners is first.
+  // Most processes have one account: comparing owners for equality is faster than for order.
   const auto of_process = [&](Accounts::iterator account) {
     return account != accounts_.end() && std::get<0>(account->first) == who.key &&
            std::get<1>(account->first) == process.mig;
@@ -181,7 +181,7 @@ DeviceBook::Accounts::iterator DeviceBook::open_account(const ProcessSample& pro
     it->second.identity = who;
     it->second.kin = kin_of(who);
   } else {
-    // What can change of one and the same process: it may have become another program.
+    // These can change: exec() makes a process another program.
     if (it->second.identity.name != who.name) {
       it->second.identity.name = who.name;
       it->second.kin = kin_of(it->second.identity);

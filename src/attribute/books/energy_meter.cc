@@ -11,8 +11,8 @@ std::optional<EnergyMeter::Step> EnergyMeter::read(const DeviceSample& sample, T
 
   if (sample.energy_counter && counter_) {
     if (*sample.energy_counter >= *counter_) return Step{*sample.energy_counter - *counter_, time, false};
-    // The driver was reloaded and counts from zero again. What it has counted since is real; a value that
-    // cannot have been drawn since the last look is not, and then nothing is known of this step.
+    // The driver was reloaded and counts from zero again. Its value is real unless it is more than the GPU
+    // can have drawn since the last sample; then the energy of this step is not known.
     const bool plausible = !most || *sample.energy_counter <= energy_of(*most, time);
     return Step{plausible ? *sample.energy_counter : Energy(), time, true};
   }

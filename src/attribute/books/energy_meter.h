@@ -9,22 +9,22 @@
 
 namespace gpuledger::attribute {
 
-// Energy since the last look, from the hardware counter or, where there is none, from power.
+// Energy since the last sample, from the hardware counter or, without one, from power.
 class EnergyMeter {
  public:
   struct Step {
     Energy energy;
     Nanoseconds time{0};     // what the energy covers
-    bool restarted = false;  // the counter began anew: a part of the energy is not known
+    bool restarted = false;  // the counter restarted: a part of the energy is not known
   };
 
-  // Empty: nothing to book yet (first look, or the GPU did not say), and the next step covers this time too.
-  // most: the highest power the GPU can draw, which tells a restarted counter from a broken one.
+  // Empty: nothing to book yet (first sample, or no value), and the next step covers this time too.
+  // most: the highest power of the GPU, which tells a restarted counter from a broken one.
   std::optional<Step> read(const DeviceSample& sample, Timestamp at, std::optional<Power> most) const;
-  // Ends the step that read() would give.
+  // Ends the step of read().
   void close(const DeviceSample& sample, Timestamp at);
 
-  // The last reading: where a step that is not ended yet began.
+  // The last reading, at the start of the current step.
   std::optional<Energy> counter() const { return counter_; }
   std::optional<Timestamp> at() const { return at_; }
 

@@ -10,7 +10,7 @@ namespace gpuledger::attribute {
 namespace {
 
 void put_in_order(std::vector<ProcessAccount>& processes) {
-  // In order already, unless two GPUs have had one index.
+  // Already sorted, unless two GPUs have had one index.
   const auto earlier = [](const ProcessAccount& a, const ProcessAccount& b) {
     return std::tie(a.gpu_index, a.identity.key) < std::tie(b.gpu_index, b.identity.key);
   };

@@ -13,18 +13,18 @@
 
 namespace gpuledger::attribute {
 
-// Who pays? Steps the books of all GPUs by one batch. Pure: no clock, no I/O; time is the batch's.
+// Advances the books of all GPUs by one batch. Pure: no clock, no I/O; time is the batch's.
 class Engine {
  public:
-  // constants: of the model; only tests give others.
+  // constants: of the model; only tests change them.
   explicit Engine(BookingRules rules, const Constants& constants = {}) : rules_(rules), constants_(constants) {}
 
   Ledger advance(const SampleBatch& batch, const IdentityMap& identities);
   // Takes effect with the next batch; what is booked stays.
   void change_rules(const BookingRules& rules) { rules_ = rules; }
 
-  // The memory over a restart. restore() comes before the first batch, with the id of the present boot; what was
-  // spent since the state was taken is booked as each GPU is seen again.
+  // The state over a restart. restore() comes before the first batch, with the id of the current boot. Energy used
+  // since the save is booked at the first sample of each GPU.
   EngineState state() const;
   void restore(EngineState state, std::string boot_id);
 
@@ -40,7 +40,7 @@ class Engine {
   std::string boot_id_;
   uint64_t states_before_ = 0;
   uint64_t batches_ = 0;
-  std::map<GpuUuid, DeviceState> remembered_;  // GPUs not seen again yet
+  std::map<GpuUuid, DeviceState> remembered_;  // GPUs not sampled yet
 };
 
 }  // namespace gpuledger::attribute

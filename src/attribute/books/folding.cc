@@ -18,7 +18,7 @@ struct Place {
   auto operator<=>(const Place&) const = default;
 };
 
-// The newest stay, of all GPUs together.
+// Keeps the newest of all GPUs together.
 uint64_t keep_newest(const std::vector<DeviceBook*>& books, size_t most, List list, GiveUp give_up) {
   std::vector<Place> places;
   for (size_t book = 0; book < books.size(); ++book) {

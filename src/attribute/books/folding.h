@@ -9,8 +9,8 @@
 
 namespace gpuledger::attribute {
 
-// Gives up accounts whose time is over, and the oldest of those that are more than the rules allow. What was given up
-// is added to `folded`.
+// Drops and closes accounts after their retention, and the oldest ones above the limits of the rules. Their numbers are
+// added to `folded`.
 void fold_accounts(const std::vector<DeviceBook*>& books, Nanoseconds now, const BookingRules& rules,
                    FoldedAccounts& folded);
 

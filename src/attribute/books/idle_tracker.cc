@@ -14,7 +14,7 @@ void IdleTracker::observe(const DeviceSample& device, const EngineUse& use, Nano
   if (!use.any()) return;
   busy_ = worked_ = true;
   last_active_ = now;
-  quiet_evaluations_ = 0;  // at once: nobody is called idle while working
+  quiet_evaluations_ = 0;  // at once: a working process is not idle
 }
 
 void IdleTracker::evaluate() {

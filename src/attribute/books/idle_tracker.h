@@ -9,11 +9,11 @@
 
 namespace gpuledger::attribute {
 
-// Is this process holding a GPU without working? Idle after two evaluations in a row that saw no engine
-// busy; the idle time then counts from its last activity.
+// Finds processes that hold a GPU without work. Idle after two evaluations in a row with no engine busy;
+// the idle time then counts from the last activity.
 class IdleTracker {
  public:
-  // What outlives the program.
+  // Kept over a restart.
   struct Memory {
     Nanoseconds quiet_for{0};  // since its last activity, or since it was first seen
     uint32_t quiet_evaluations = 0;
@@ -25,7 +25,7 @@ class IdleTracker {
       : last_active_(now - memory.quiet_for), quiet_evaluations_(memory.quiet_evaluations), worked_(memory.worked) {}
 
   void observe(const DeviceSample& device, const EngineUse& use, Nanoseconds now);
-  // Whether it worked cannot be told: nobody is called idle for that.
+  // It is not known whether the process worked: it is not idle.
   void observe_nothing() { blind_ = true; }
   // Once every idle interval.
   void evaluate();
@@ -34,11 +34,11 @@ class IdleTracker {
 
  private:
   Nanoseconds last_active_;
-  bool blind_ = false;  // somewhere since the last evaluation the GPU could not say
+  bool blind_ = false;  // a sample since the last evaluation had no utilization
   bool busy_ = false;
   double highest_sm_ = 0;
   uint32_t quiet_evaluations_ = 0;
-  bool worked_ = false;  // somebody saw it work: until then one quiet look says nothing
+  bool worked_ = false;  // before its first work one evaluation is not enough
   bool evaluated_ = false;
   double evaluated_sm_ = 0;
 };

@@ -50,8 +50,7 @@ uint64_t kin_of(const ProcessIdentity& identity) {
       key.append(owner.container);
       break;
     case OwnerKind::kSlurmJob:
-      // Steps of one job. The jobs of an array have numbers of their own, and nothing here says that they belong
-      // together.
+      // Steps of one job. The jobs of an array have different numbers, and nothing here names the array.
       key.append("slurm\n").append(owner.job);
       break;
     case OwnerKind::kContainer:

@@ -4,14 +4,14 @@
 
 #include "attribute/books/device_book.h"
 
-// The part of a GPU's books that tells the estimator what was seen.
+// The part of a GPU's books that makes the estimator's input.
 namespace gpuledger::attribute {
 namespace {
 
-// MHz; a unit, nothing more.
+// MHz; only a unit.
 constexpr double kReferenceClock = 1980;
-// The monitors' numbers are a refresh old when they are read (measured on an H200: power runs 0.15 s ahead of the
-// middle of what a reading 0.1 s after the last one tells).
+// Readings of the monitors are one refresh old (measured on an H200 with readings 0.1 s apart: power is 0.15 s ahead
+// of the middle of the reading's interval).
 constexpr double kMonitorDelay = 0.1;
 constexpr double kMonitorRefresh = 0.1;
 
@@ -38,7 +38,7 @@ TimeEvidence evidence_of(const DeviceSample& sample, const std::vector<Tenant>& 
 
 }  // namespace
 
-// Counters go on whatever rule is chosen: what is booked counts as claimed.
+// Counters continue under a new rule: booked joules count as claimed.
 void DeviceBook::use_estimator(Attribution attribution) {
   if (attribution_ == attribution) return;
   std::unique_ptr<Estimator> next = make_estimator(attribution, constants_, description_->model);
@@ -78,7 +78,7 @@ void DeviceBook::add_members(const Present& present, Step& observed) {
   std::vector<double> shares;
   for (size_t i = 0; i < present.who.size(); ++i) {
     const Tenant& tenant = present.tenants[i];
-    if (observed.evidence == TimeEvidence::kMps && tenant.mps_server) continue;  // works for its clients alone
+    if (observed.evidence == TimeEvidence::kMps && tenant.mps_server) continue;  // works only for its clients
     Account& account = present.who[i]->second;
     Member member;
     member.account = account.id;
@@ -95,7 +95,7 @@ void DeviceBook::add_members(const Present& present, Step& observed) {
   observed.shares = std::move(shares);
 }
 
-// Where a recording does not say what was contended: all of a bin that two or more shared.
+// If a recording has no contended time: all of a bin with two or more processes.
 void DeviceBook::add_residency(const Present& present, const DeviceSample& sample, Step& observed) {
   if (sample.residency.empty()) return;
   std::map<Pid, uint64_t> accounts;
@@ -108,7 +108,7 @@ void DeviceBook::add_residency(const Present& present, const DeviceSample& sampl
       const auto account = accounts.find(resident.pid);
       const Nanoseconds contended =
           resident.contended.value_or(bin.residents.size() > 1 ? resident.resident : Nanoseconds(0));
-      // Somebody who is not known here had the engine: nobody else gets that time.
+      // An unknown process had the engine: no other process gets this time.
       slot.times.push_back(
           {account == accounts.end() ? 0 : account->second, seconds(resident.resident), seconds(contended)});
     }
@@ -116,8 +116,8 @@ void DeviceBook::add_residency(const Present& present, const DeviceSample& sampl
   }
 }
 
-// Ten a second where somebody looks so often, else one for the whole step. Without monitors the share of samples that
-// caught anybody tells how busy the GPU was.
+// Ten a second if there are glances, else one for the whole step. Without monitors the busy time is the share of
+// driver samples that name a process.
 void DeviceBook::add_readings(const DeviceSample& sample, Step& observed) {
   double last = observed.begin - kMonitorDelay;
   for (const ActivityReading& fine : sample.activity_readings) {

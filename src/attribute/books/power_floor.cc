@@ -8,12 +8,12 @@ namespace gpuledger::attribute {
 namespace {
 
 constexpr size_t kWindows = 60;
-// The counter moves every 100 ms: over less than half a second its steps would pass for power.
+// The counter moves every 100 ms: in windows below half a second its steps distort the power.
 constexpr Nanoseconds kShortest = std::chrono::milliseconds(500);
 
 }  // namespace
 
-// As many windows as there were, all alike: what comes next moves the median no faster than it would have.
+// As many equal windows as there were, so that new ones move the median no faster than before.
 PowerFloor::PowerFloor(const Memory& memory) : windows_(std::min(memory.windows, kWindows), memory.value) {}
 
 void PowerFloor::observe(Energy energy, Nanoseconds time) {

@@ -9,13 +9,13 @@
 
 namespace gpuledger::attribute {
 
-// Power in one kind of calm: nobody there, or somebody there but nobody working. The median of the last minute of
-// such windows: robust against edges, and moving with the temperature.
+// Power without work: either without processes, or with quiet processes. The median of the last 60 such windows: robust
+// against outliers, and it follows the temperature.
 class PowerFloor {
  public:
   struct Memory {
     Power value;
-    size_t windows = 0;  // how many it is the median of; 0: nothing known
+    size_t windows = 0;  // number of windows; 0: not known
   };
 
   PowerFloor() = default;

@@ -9,8 +9,8 @@
 
 namespace gpuledger::attribute {
 
-// Cuts total into parts proportional to the weights whose sum is total to the last microjoule (largest
-// remainder; ties go to the earlier part). Weights are not negative; all zero means equal parts.
+// Splits total into parts proportional to the weights. Their sum is exactly total (largest remainder;
+// ties go to the earlier part). Weights are not negative; all zero means equal parts.
 // total >= 0 and weights not empty.
 std::vector<Energy> split_exactly(Energy total, std::span<const uint64_t> weights);
 

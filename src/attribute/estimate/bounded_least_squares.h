@@ -7,11 +7,11 @@
 
 namespace gpuledger::attribute {
 
-// So many measurements one problem can have; room for the loops over them to have a fixed length.
+// Most measurements of one problem. Loops over measurements have this fixed length.
 inline constexpr size_t kMostMeasurements = 8;
 
-// The sum over variables of value * effect was seen to be `seen`. Too much and too little may count differently; an
-// error of kNoMatter means that this side does not count.
+// `seen` is the measured sum of value * effect over the variables. The errors above and below it may differ. A side
+// with error kNoMatter is not used.
 inline constexpr double kNoMatter = 1e3;
 
 struct Measurement {
@@ -30,15 +30,15 @@ struct Variable {
 using Multipliers = std::array<double, kMostMeasurements>;
 using Square = std::array<Multipliers, kMostMeasurements>;
 
-// What a caller who solves almost the same problem again need not have summed up or found again.
+// Sums and start values that can be reused when almost the same problem is solved again.
 struct DualStart {
-  Square noise{};             // covariance of errors that measurements have in common; added to their own
+  Square noise{};             // covariance of correlated errors of measurements; added to their own
   Square effects{};           // sum over variables of prior_error^2 * effect * effect'
-  Multipliers multipliers{};  // where to begin; the solution's afterwards
+  Multipliers multipliers{};  // in: the start; out: the solution
 };
 void add_effects(std::span<const Variable> variables, Square& sum);
 
-// The values for which the sum of the squares of all errors, priors included, is least. At most kMostMeasurements
+// Minimizes the sum of the squares of all errors, including those of the priors. At most kMostMeasurements
 // measurements; time and memory are linear in the variables. `values` is resized.
 void bounded_least_squares(std::span<const Measurement> measurements, std::span<const Variable> variables,
                            std::vector<double>& values);

@@ -6,7 +6,7 @@
 
 namespace gpuledger::attribute {
 
-// Shares the step's joules out by time alone: every second on the GPU costs the same. Nobody caught: equal parts.
+// Divides the step's joules by time alone: every GPU second costs the same. Without samples: equal parts.
 void charge_by_shares(const Step& step, Claims& claims);
 
 }  // namespace gpuledger::attribute

@@ -8,8 +8,8 @@
 
 namespace gpuledger::attribute {
 
-// The sums that every estimator keeps. Errors are of one cause all along (a signature that is wrong, a share that is
-// wrong), so they add up and do not cancel.
+// The sums of every estimator. Errors are systematic (a wrong signature, a wrong share), so they add up and do not
+// cancel.
 class Claims {
  public:
   void begin_step() {
@@ -20,7 +20,7 @@ class Claims {
     claim.joules += joules;
     claim.error += error;
   }
-  // Not added to claims that were forgotten.
+  // Ignores claims that were forgotten.
   void correct(uint64_t account, double joules, double error) {
     const auto found = claims_.find(account);
     if (found == claims_.end()) return;
@@ -28,7 +28,7 @@ class Claims {
     found->second.error += error;
   }
   void add_last(uint64_t account, double joules) { claims_[account].last_joules += joules; }
-  // Likewise not added to claims that were forgotten.
+  // Ignores claims that were forgotten.
   void add_seconds(uint64_t account, double seconds, bool traced) {
     const auto found = claims_.find(account);
     if (found == claims_.end()) return;

@@ -5,8 +5,8 @@ namespace gpuledger::attribute {
 
 // Every number of the model that is not measured in the step itself: X(name, value, unit, meaning, source).
 // docs/attribution.md has this table; tests/accuracy can change each one.
-// Sources: "H200" was measured there; "judgement" was chosen once. What each is worth, halved and doubled, is in
-// docs/decisions/0013-one-model.md.
+// Source "H200": measured on one. "judgement": chosen once. docs/decisions/0013-one-model.md has the accuracy with
+// each one halved and doubled.
 // clang-format off
 #define GPU_LEDGER_MODEL_CONSTANTS(X)                                                                                     \
   X(reading_error, 0.018, "of full scale", "fixed error of a reading of activity or power", "H200")                       \

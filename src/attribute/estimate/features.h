@@ -11,7 +11,7 @@ inline constexpr int kPower = 0;
 using Features = Eigen::Matrix<double, kFeatures, 1>;
 using FeatureMatrix = Eigen::Matrix<double, kFeatures, kFeatures>;
 
-// The same with the sum of all busy times as one more. Eight numbers fill vector registers, seven do not.
+// The features and the sum of all busy times. Eight numbers fill vector registers, seven do not.
 using Joint = Eigen::Matrix<double, kFeatures + 1, 1>;
 using JointMatrix = Eigen::Matrix<double, kFeatures + 1, kFeatures + 1>;
 

@@ -11,17 +11,17 @@
 namespace gpuledger::attribute {
 namespace {
 
-// Ten minutes of windows can still be estimated again; fewer on a crowded GPU, to bound memory (a part has 70 to 230
+// Ten minutes of windows can be estimated again; less with many processes, to bound memory (a part has 70 to 230
 // bytes).
 constexpr size_t kMostWindows = 600;
 constexpr size_t kMostParts = 6144;
-// So many parts of old windows are estimated again in one step: a step never waits for a long solve. A few processes'
-// past is put right at once, a crowd's over some seconds.
+// Most parts of old windows that one step estimates again, so that no step takes long. With few processes all windows
+// are corrected at once, with many over some seconds.
 constexpr size_t kPartsPerStep = 128;
-constexpr size_t kWindowsPerStep = 128;  // that are looked at for whether they need it
-// Variance of a feature that is not known.
+constexpr size_t kWindowsPerStep = 128;  // that are checked in one step
+// Variance of an unknown feature.
 constexpr double kUnknown = 1e6;
-// Busy less than the monitors' grain: nobody worked.
+// The monitors' resolution; below: no work.
 constexpr double kLeastBusy = 0.003;
 }  // namespace
 
@@ -51,7 +51,7 @@ bool JointEstimator::observe(const Step& step) {
   return true;
 }
 
-// What each spends now: the mean over the windows that reach into the step.
+// Joules of this step: the mean over the windows that overlap the step.
 void JointEstimator::note_pace(const Step& step) {
   std::vector<const Window*> windows;
   if (!for_now_.window.parts.empty()) windows.push_back(&for_now_.window);
@@ -96,7 +96,7 @@ void JointEstimator::take_in(const WindowInput& input) {
   claim_seconds(input, 1);
   if (!input.parts.empty()) {
     Window window = window_of(input);
-    // A pause says nothing of what a process does when it works, and there is nothing to charge.
+    // An idle window says nothing about signatures, and there is nothing to charge.
     if (window.joules > 0 || window.busy > kLeastBusy) {
       rosters_.add_samples(input, *window.roster);
       Rosters::weigh_shares(window);
@@ -114,7 +114,7 @@ void JointEstimator::take_in(const WindowInput& input) {
   if (!input.blind) last_shown_ = input.shown;
 }
 
-// Until the readings for the end of the step are there: what is known has to do.
+// The end of the step has no readings yet: current signatures are used.
 void JointEstimator::charge_for_now(const WindowInput& input) {
   constexpr double kTooShort = 0.01;
   if (input.parts.empty() || input.seconds() < kTooShort) return;
@@ -129,7 +129,7 @@ void JointEstimator::withdraw_charge_for_now() {
   for_now_ = {};
 }
 
-// sign: -1 takes it back.
+// sign: -1 withdraws.
 void JointEstimator::charge(const ForNow& now, double sign) {
   for (size_t i = 0; i < now.window.parts.size(); ++i) {
     const Window::Part& part = now.window.parts[i];
@@ -139,7 +139,7 @@ void JointEstimator::charge(const ForNow& now, double sign) {
   claim_seconds(now.input, sign);
 }
 
-// By the trace where there is one, else by the samples.
+// By the trace if there is one, else by the samples.
 void JointEstimator::claim_seconds(const WindowInput& input, double sign) {
   for (const WindowInput::Part& part : input.parts) {
     const double time = input.traced ? part.time : part.sampled_time;
@@ -165,9 +165,9 @@ void JointEstimator::solve(Window& window) {
   for (const auto& [owner, error] : window.owner_errors) claims_.add_owner_error(owner, error);
 }
 
-// A process may begin to do something else: its signature is another one from now on, an older one of its own or a new
-// one. Or one that rested begins to work: then the shares of before say nothing. Whatever explains the window better by
-// enough is assumed from here on.
+// A process may change phase: it then has one of its earlier signatures or a new one. Or an idle process begins to
+// work: then the earlier shares no longer hold. The best explanation is used from this window on if it is better by
+// phase_odds.
 void JointEstimator::find_change(const WindowInput& input, Window& window) {
   constexpr double kOrdinaryMisfit = 2;
   const WindowSolver::Fit now = solver_.fit(window, 0, nullptr, false);
@@ -198,7 +198,7 @@ void JointEstimator::find_change(const WindowInput& input, Window& window) {
   Rosters::weigh_shares(window);
 }
 
-// In a crowd only those with most time can have changed the picture.
+// Only processes with a large share can change the readings much.
 std::vector<size_t> JointEstimator::busiest(const Window& window) {
   constexpr size_t kMost = 8;
   std::vector<size_t> order(window.parts.size());
@@ -211,7 +211,7 @@ std::vector<size_t> JointEstimator::busiest(const Window& window) {
   return order;
 }
 
-// From the newest to the oldest and round again, so that none waits for ever.
+// From the newest to the oldest and round again, so that each has its turn.
 void JointEstimator::look_back() {
   size_t parts = 0;
   const size_t most = std::min(history_.size(), kWindowsPerStep);
@@ -219,8 +219,8 @@ void JointEstimator::look_back() {
     if (next_age_ >= history_.size()) next_age_ = 0;
     Window& window = history_[history_.size() - 1 - next_age_++];
     if (window.parts.size() < 2 && window.revision != 0)
-      continue;  // nothing to share out, and it has said what it showed
-    // The share that the roster has now speaks for its recent windows.
+      continue;  // there is nothing to divide, and its message was sent
+    // The roster's current shares hold for its recent windows.
     const bool recent = window.roster->at - window.end < constants_.share_memory;
     if (!(recent && Rosters::shares_moved(window)) && window.revision == revision_of(window)) continue;
     if (recent) Rosters::weigh_shares(window);

@@ -13,9 +13,9 @@
 
 namespace gpuledger::attribute {
 
-// Every process has a signature: what one busy second of it costs in watts and shows in activity. In every window the
-// GPU shows the sum of busy times x signatures. Times and signatures of all are estimated together from all evidence,
-// and the windows of the last minutes are estimated again as more becomes known. docs/attribution.md says how.
+// Every process has a signature: the watts and the activity of the GPU while it is busy. In every window the readings
+// of the GPU are the sum of busy times x signatures. All times and signatures are estimated together from all
+// evidence. Windows of the last minutes are estimated again when signatures change. See docs/attribution.md.
 class JointEstimator final : public Estimator {
  public:
   JointEstimator(const Constants& constants, const std::string& model);
@@ -35,7 +35,7 @@ class JointEstimator final : public Estimator {
   void recall(const EstimatorMemory& memory) override { signatures_.recall(memory); }
 
  private:
-  // What is not complete yet; no part of the history.
+  // A window without readings; not in the history.
   struct ForNow {
     WindowInput input;
     Window window;
@@ -64,7 +64,7 @@ class JointEstimator final : public Estimator {
   std::deque<Window> history_;  // oldest first
   ForNow for_now_;
   size_t parts_kept_ = 0;
-  size_t next_age_ = 0;  // how old the window is that look_back() estimates next; 0: the newest
+  size_t next_age_ = 0;  // the window that look_back() estimates next; 0: the newest
   Features last_shown_ = Features::Zero();
 };
 

@@ -7,8 +7,8 @@
 
 namespace gpuledger::attribute {
 
-// The inverse of the lower Cholesky root of a positive definite matrix: the squared length of (inverse * x) is how
-// unlikely x is, and one product with a small fixed matrix is far quicker than a triangular solve for each process.
+// The inverse of the lower Cholesky root of a positive definite matrix. The length of (inverse * x) is the
+// Mahalanobis distance of x. One product with a small fixed matrix is faster than one triangular solve per process.
 inline JointMatrix inverse_root_of(const JointMatrix& matrix) {
   constexpr int kSize = kFeatures + 1;
   JointMatrix root = matrix;
@@ -26,7 +26,7 @@ inline JointMatrix inverse_root_of(const JointMatrix& matrix) {
   return inverse;
 }
 
-// With room for one more feature that has nothing to do with the others.
+// With one more feature that is independent of the others.
 inline JointMatrix joint_of(const FeatureMatrix& matrix, double last) {
   JointMatrix joint = JointMatrix::Zero();
   joint.topLeftCorner<kFeatures, kFeatures>() = matrix;

@@ -9,7 +9,7 @@ namespace gpuledger::attribute {
 namespace {
 
 constexpr size_t kMostBeforeCleaning = 1200;
-// Before the first sample nobody is certain to rest.
+// Before the first sample every process may work.
 constexpr double kLeastFacts = 0.02;
 
 double facts_of(const Roster::Seat& seat) {

@@ -11,24 +11,24 @@
 
 namespace gpuledger::attribute {
 
-// Who was on the GPU together, and what the driver's samples said of their shares of its time.
+// Sets of processes that ran together, and their shares of GPU time by the driver's samples.
 class Rosters {
  public:
   explicit Rosters(const Constants& constants) : constants_(constants) {}
 
-  // The roster of a window: a known one if the same processes do the same as then.
+  // The roster of a window: a known one if processes and phases are the same.
   std::shared_ptr<Roster> of(const WindowInput& input, Signatures& signatures);
-  // The samples of a roster, the older the less, tell the usual share of each. They are a strobe, not independent
-  // draws: the driver looks at fixed moments and can catch the same process for seconds on end.
+  // The samples of a roster, with decaying weights, give the usual share of each process. They are not independent:
+  // the driver samples at a fixed rate and can hit the same process for seconds.
   void add_samples(const WindowInput& input, Roster& roster) const;
-  // Gives the parts of a window the shares that its roster has now.
+  // Sets the window's shares to the current ones of its roster.
   static void weigh_shares(Window& window);
-  // Since they were weighed, by more than is worth another look.
+  // True: the shares changed materially since weigh_shares().
   static bool shares_moved(const Window& window);
 
  private:
   const Constants constants_;
-  // By who is there and what each does.
+  // By processes and their phases.
   std::map<std::vector<const void*>, std::weak_ptr<Roster>> rosters_;
 };
 

@@ -6,9 +6,9 @@
 
 namespace gpuledger::attribute {
 
-// Gauss-Jordan in place, without pivots: the matrices are positive definite. Only the half on and below the diagonal is
-// worked on, column by column with the length of each known to the compiler; Eigen's general solver takes ten times as
-// long for a matrix of this size.
+// Gauss-Jordan in place, without pivots: the matrices are positive definite. It computes only the half on and below the
+// diagonal, with loop lengths known to the compiler; Eigen's general solver takes ten times as long for a matrix of
+// this size.
 FeatureMatrix inverse_of(const FeatureMatrix& matrix) {
   FeatureMatrix inverse = matrix;
 #pragma GCC unroll 7
@@ -68,7 +68,7 @@ SignatureBelief::SignatureBelief(const SignaturePrior& prior, const Memory& memo
     for (int column = 0; column <= row; ++column)
       precision(row, column) = precision(column, row) = memory.precision[next++];
   }
-  if (!precision.allFinite() || precision.llt().info() != Eigen::Success) return;  // not one of ours: learned anew
+  if (!precision.allFinite() || precision.llt().info() != Eigen::Success) return;  // not valid: learned again
   precision_ = precision;
   for (int f = 0; f < kFeatures; ++f) shift_[f] = memory.shift[static_cast<size_t>(f)];
   share = memory.share;

@@ -10,17 +10,17 @@
 
 namespace gpuledger::attribute {
 
-// What is assumed of a process that nobody has seen yet.
+// The assumed signature of a new process.
 struct SignaturePrior {
   FeatureMatrix precision;
   Features shift;  // precision * mean
 };
 
-// model: the GPU's name. What activity costs in watts is measured for Hopper; for others a rough table serves.
+// model: the GPU's name. The watts per activity were measured for Hopper; other GPUs use a rough table.
 SignaturePrior signature_prior(const Constants& constants, const std::string& model);
 
-// What one window says of a signature: a normal distribution in information form, kept small because there are
-// thousands. In a crowd most windows say nothing of most processes.
+// The contribution of one window to a signature: a normal distribution in information form, small because there are
+// thousands. With many processes most messages are empty.
 class Message {
  public:
   static constexpr int kPacked = kFeatures * (kFeatures + 1) / 2;
@@ -34,7 +34,7 @@ class Message {
 
  private:
   using Packed = std::array<float, kPacked + kFeatures>;  // lower triangle, then the shift
-  std::unique_ptr<Packed> packed_;                        // null: nothing
+  std::unique_ptr<Packed> packed_;                        // null: empty
 };
 
 // Mean and covariance of a normal distribution in information form. Signatures are not negative.
@@ -44,8 +44,8 @@ struct Moments {
 };
 Moments moments_of(const FeatureMatrix& precision, const Features& shift);
 
-// What is known of a process's signature: the prior and all that windows say, in information form, so that what one
-// window said can be taken out again.
+// The estimate of a process's signature: the prior and the messages of all windows, in information form, so that each
+// message can be removed again.
 class SignatureBelief {
  public:
   using Memory = SignatureMemory;
@@ -54,9 +54,9 @@ class SignatureBelief {
   SignatureBelief(const SignaturePrior& prior, const Memory& memory);
   Memory memory() const;
 
-  // shared: said by windows in which others worked too. Such windows have their errors in common.
+  // shared: other processes worked in the window too. Errors of such windows are correlated.
   void replace(const Message& old, const Message& now, bool shared);
-  // The window is no longer kept: what it said stays. Windows that others shared count as one from then on.
+  // The window is dropped and its message stays. All dropped windows with other processes count as one.
   void freeze(const Message& message, bool shared);
 
   const FeatureMatrix& precision() const { return precision_; }
@@ -64,14 +64,14 @@ class SignatureBelief {
   const Moments& moments() const;
   // Counts all changes.
   uint64_t version() const { return version_; }
-  // Counts how often what is known has moved so far that windows are worth another look.
+  // Counts the changes so large that windows are estimated again.
   uint64_t revision() const { return revision_; }
   void note_revision();
-  // By what it showed while it was alone. Side by side, two that are not known make each other's
-  // signatures look certain.
+  // From windows in which the process was alone. In shared windows two unknown signatures make each
+  // other look certain.
   const Moments& moments_by_itself() const;
 
-  // The share of the GPU's time it had last; below 0 before the first window.
+  // Its last share of the GPU's time; below 0 before the first window.
   double share = -1;
 
  private:
@@ -90,7 +90,7 @@ class SignatureBelief {
   mutable bool by_itself_valid_ = false;
 };
 
-// What a new process is assumed to be when one of its kind is known.
+// The prior of a new process of a known kind.
 SignaturePrior kin_prior(const SignatureBelief& known, const Constants& constants);
 
 // The inverse of a symmetric positive definite matrix.

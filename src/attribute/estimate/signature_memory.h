@@ -5,15 +5,14 @@
 
 #include "model/sample.h"
 
-// Without Eigen, which takes the compiler longer than all the rest: the books and the state file need no more than
-// this.
+// Without Eigen, which is slow to compile: the books and the state file do not need it.
 namespace gpuledger::attribute {
 
-// What a GPU shows in a window of time, as numbers of about one: power above the static watts over the power limit,
-// then the activity of its parts in the order of Activity::Part.
+// The features of a window, numbers of about one: power above the static watts divided by the power limit, then the
+// activity of the GPU's parts in the order of Activity::Part.
 inline constexpr int kFeatures = 1 + static_cast<int>(Activity::kParts);
 
-// What is known of a signature, to be kept over a restart, the prior included.
+// The estimate of a signature, with its prior, as kept over a restart.
 struct SignatureMemory {
   std::array<double, kFeatures*(kFeatures + 1) / 2> precision{};
   std::array<double, kFeatures> shift{};

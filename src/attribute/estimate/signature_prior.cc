@@ -6,19 +6,19 @@
 namespace gpuledger::attribute {
 namespace {
 
-// In the order of Activity::Part after the power: SM, occupancy, tensor, DRAM, FP32, FP64. Means and spreads of a
-// second of the kinds of work that were recorded alone.
+// Power, then the order of Activity::Part: SM, occupancy, tensor, DRAM, FP32, FP64. Means and spreads over the
+// recordings of single processes.
 constexpr double kMean[kFeatures] = {0.45, 0.60, 0.25, 0.20, 0.35, 0.12, 0.03};
 constexpr double kSpread[kFeatures] = {0.35, 0.35, 0.20, 0.30, 0.30, 0.25, 0.15};
 
-// Watts above the resident ones over the limit: per busy second, then per unit of each activity.
+// Watts above the resident ones / power limit: per busy second, then per unit of each activity.
 struct WattsFromActivity {
   double busy;
   double parts[Activity::kParts];
 };
 // Regression over recordings of an H200 (700 W).
 constexpr WattsFromActivity kHopper = {0.037, {0.186, -0.081, 0.704, 0.600, 0.680, 0.0}};
-// Every part alike: on the H200's own recordings 0.2 points worse than the table above.
+// Parts nearly equal: on recordings of an H200 0.2 points worse than the table above.
 constexpr WattsFromActivity kUnmeasured = {0.05, {0.2, 0.0, 0.4, 0.4, 0.4, 0.4}};
 
 const WattsFromActivity& table_of(const std::string& model) {

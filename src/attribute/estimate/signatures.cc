@@ -48,12 +48,12 @@ void Signatures::begin_phase(const ProcKey& process, std::shared_ptr<SignatureBe
   if (known.phases.size() > kMostPhases) known.phases.erase(known.phases.begin());
 }
 
-// Well enough: its watts to half of what is assumed of anybody.
+// Well enough: error of the watts at most half of the prior's.
 void Signatures::learn_kin(uint64_t kin, const ProcKey& process, const SignatureBelief& belief) {
   if (kin == 0) return;
   if (belief.moments().covariance(kPower, kPower) > anybodys_variance_ / 4) return;
   const auto last = kin_.find(kin);
-  // Copies are large and most of a crowd learn nothing in most windows.
+  // Copies are large, and in most windows most beliefs do not change.
   if (last != kin_.end() && last->second.from == process && last->second.version == belief.version()) return;
   if (kin_.size() >= kMostKin && last == kin_.end()) kin_.erase(kin_.begin());
   kin_.insert_or_assign(kin, Kin{belief, process, belief.version()});

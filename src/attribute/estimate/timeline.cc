@@ -8,22 +8,22 @@
 namespace gpuledger::attribute {
 namespace {
 
-constexpr double kWindow = 1;  // s: half and double of it are worse on the recordings
+constexpr double kWindow = 1;  // s: half and double are worse on the recordings
 constexpr double kShortestWindow = 0.75;
 constexpr double kSliver = 0.05;    // s: two cuts closer than this are one
-constexpr double kLongestWait = 3;  // s for readings that do not come
-// A reading may reach over the edge of a window by so much and still be of it.
+constexpr double kLongestWait = 3;  // s for missing readings
+// A reading of a window may extend over its edge by this much, in s.
 constexpr double kTolerance = 0.03;
-// So much of a window must be traced for its times to be known.
+// Times of a window are known if this part of it is traced.
 constexpr double kTracedEnough = 0.7;
 
-// A share of the time or of full scale. What is no number or far from that was not measured.
+// A share of the time or of full scale. NaN and values out of range are not measurements.
 bool is_share(double value) {
   constexpr double kRounding = 0.05;
   return value >= 0 && value <= 1 + kRounding;
 }
 
-// Without the values that cannot be true.
+// Without impossible values.
 Reading checked(Reading reading) {
   if (reading.busy && !is_share(*reading.busy)) reading.busy.reset();
   for (auto& part : reading.parts) {
@@ -72,7 +72,7 @@ std::vector<WindowInput> Timeline::add(const Step& step) {
   const std::vector<double> ends = cuts(limit);
   for (size_t i = 0; i < ends.size(); ++i) {
     const bool last = i + 1 == ends.size();
-    if (last && ends[i] - mark_ < kShortestWindow) break;  // waits for the next step
+    if (last && ends[i] - mark_ < kShortestWindow) break;  // left for the next step
     const double begin = mark_;
     const auto pieces = std::max(1L, std::lround((ends[i] - begin) / kWindow));
     for (long piece = 1; piece <= pieces; ++piece) {
@@ -85,7 +85,7 @@ std::vector<WindowInput> Timeline::add(const Step& step) {
   return windows;
 }
 
-// The moments up to the limit at which somebody came or left, and the limit.
+// The times up to the limit at which a process came or left, and the limit.
 std::vector<double> Timeline::cuts(double limit) const {
   std::vector<double> ends;
   for (const auto& [account, stay] : stays_) {
@@ -101,7 +101,7 @@ std::vector<double> Timeline::cuts(double limit) const {
 }
 
 void Timeline::take_in(const Step& step) {
-  // Each sample names one process and carries how busy the whole GPU was.
+  // Each sample names one process, with the whole GPU's utilization.
   double caught = 0;
   const auto samples_of = [](const Member& member) {
     return std::isfinite(member.busy) ? std::max(0.0, member.busy) : 0;
@@ -130,7 +130,7 @@ void Timeline::take_in(const Step& step) {
   take_in_energy(step);
 }
 
-// The counter tells how much, the samples of power tell when.
+// The counter gives the sum, power samples the shape.
 void Timeline::take_in_energy(const Step& step) {
   const double before = energy_.back().joules;
   std::vector<Knot> shape;
@@ -142,7 +142,7 @@ void Timeline::take_in_energy(const Step& step) {
     shape.push_back({point.at, sum});
     last = point.at;
   }
-  // Too few samples say nothing of the shape.
+  // Too few samples: constant power assumed.
   if (sum > 0 && last > step.begin + 0.5 * step.seconds()) {
     const double scale = step.dynamic_joules * (last - step.begin) / step.seconds() / sum;
     for (const Knot& knot : shape) energy_.push_back({knot.at, before + knot.joules * scale});
@@ -187,8 +187,8 @@ WindowInput Timeline::cut_window(double begin, double end, const Step& step) con
   return window;
 }
 
-// The mean of the readings that lie in the window; failing that, of those that touch it. Work done is cycles, so
-// activity counts with the clock it ran at, but for memory, which has a clock of its own.
+// The mean of the readings within the window, or else of those that overlap it. Work is counted in cycles, so activity
+// is multiplied by the SM clock, except for memory, which has its own clock.
 void Timeline::add_activity(WindowInput& window) const {
   window.shown[kPower] = window.joules / window.seconds() / window.full_watts;
   window.known[kPower] = true;
@@ -222,8 +222,8 @@ void Timeline::add_activity(WindowInput& window) const {
   window.blind = monitored_ && !window.known.tail<kFeatures - 1>().any();
 }
 
-// A process stays on the engine while nobody else wants it, so residency is work only where others waited; of the rest,
-// the part in which the monitors saw any kernel.
+// A process stays on the engine while no other process waits. So residency counts as work while others waited; of the
+// rest, only the part in which any kernel ran.
 void Timeline::add_times(WindowInput& window) const {
   if (window.mps || window.parts.size() < 2) return;
   double traced = 0;

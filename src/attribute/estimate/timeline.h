@@ -10,14 +10,14 @@
 
 namespace gpuledger::attribute {
 
-// A stretch of about a second in which nobody came or left.
+// About a second in which no process came or left.
 struct WindowInput {
   struct Part {
     Member member;
-    double samples = 0;       // of the driver that caught it, times how busy they were
-    double sampled_time = 0;  // by these samples, of the window
-    double time = 0;          // by the context-switch trace, of the window
-    double idle = 0;          // of this time, what may have been idle
+    double samples = 0;       // of the driver that name it, times their utilization
+    double sampled_time = 0;  // of the window, by these samples
+    double time = 0;          // of the window, by the context-switch trace
+    double idle = 0;          // part of `time` that may be idle
   };
 
   double begin = 0;
@@ -26,7 +26,7 @@ struct WindowInput {
   double full_watts = 1;
   bool mps = false;
   bool traced = false;  // the parts' times are known
-  bool blind = false;   // the monitors have no reading for it: it teaches nothing
+  bool blind = false;   // no readings of the monitors: it sends no messages
   Features shown = Features::Zero();
   Eigen::Array<bool, kFeatures, 1> known = Eigen::Array<bool, kFeatures, 1>::Constant(false);
   double clock = 1;  // of the SMs, over the reference
@@ -36,14 +36,14 @@ struct WindowInput {
   double seconds() const { return end - begin; }
 };
 
-// Turns steps into windows. Steps end when somebody looks; windows end where somebody comes or leaves, and only once
-// the readings for them are there: the monitors are a tenth of a second behind.
+// Turns steps into windows. A step ends at a sample; a window ends where a process comes or leaves. A window is cut
+// once it has its readings: the monitors are a tenth of a second late.
 class Timeline {
  public:
   std::vector<WindowInput> add(const Step& step);
-  // False: time is missing before the step, and what was not complete yet never will be.
+  // False: there is a gap before the step, and the last window cannot be completed.
   bool continued_by(const Step& step) const;
-  // What is left of the last step: it is not complete yet, so that it can be charged for now but teaches nothing.
+  // The end of the last step, without readings: it is charged provisionally and sends no messages.
   WindowInput rest(const Step& step) const { return cut_window(mark_, step.end, step); }
 
  private:
@@ -61,7 +61,7 @@ class Timeline {
     double from = 0;
     double to = 0;
     double rate = 0;   // per second
-    double share = 0;  // of the time that they speak for
+    double share = 0;  // of the time from `from` to `to`
   };
 
   void begin_anew(double at);
@@ -75,7 +75,7 @@ class Timeline {
   void drop_past();
 
   bool started_ = false;
-  bool monitored_ = false;  // this GPU has shown the activity of its parts
+  bool monitored_ = false;  // this GPU has readings of activity
   double mark_ = 0;         // windows are cut up to here
   double last_end_ = 0;     // of the last step
   std::map<uint64_t, Stay> stays_;

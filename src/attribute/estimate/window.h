@@ -9,29 +9,29 @@
 
 namespace gpuledger::attribute {
 
-// Who is on the GPU together. Shares of time are usual for a roster.
+// Processes on the GPU together. A roster has usual shares of time.
 struct Roster {
   struct Seat {
     uint64_t account = 0;
     uint64_t owner = 0;
     ProcKey process;
     std::shared_ptr<SignatureBelief> belief;
-    double facts = 0;  // for its share: samples, the older the less
+    double facts = 0;  // samples for its share, with decay
   };
   std::vector<Seat> seats;
   std::vector<uint32_t> by_owner;  // the seats in order of their owners
   bool mps = false;
-  bool over = false;  // shares changed: the same processes begin another one
+  bool over = false;  // the shares changed: the processes get a new roster
   double at = 0;      // end of its last window
 };
 
 // One window of the history, kept so that it can be estimated again.
 struct Window {
   struct Part {
-    double time = 0;  // estimated: share of the window, in cycles of the reference clock
+    double time = 0;  // estimated share of the window, in cycles of the reference clock
     double joules = 0;
-    double error = 0;  // of the joules, one standard deviation
-    double share = 0;  // what the evidence about time says before anything else, and its variance
+    double error = 0;  // of the joules, one standard error
+    double share = 0;  // of the time, by the time evidence alone
     double share_variance = 0;
     double traced_time = 0;
     double traced_idle = 0;

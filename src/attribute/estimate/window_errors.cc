@@ -6,7 +6,7 @@
 
 #include "attribute/estimate/window_solver.h"
 
-// The part of the solver that says how sure it is, and what the window teaches.
+// The part of the solver for standard errors and for messages to signatures.
 namespace gpuledger::attribute {
 namespace {
 
@@ -24,13 +24,13 @@ WindowSolver::Spread& WindowSolver::Spread::operator+=(const Spread& other) {
   return *this;
 }
 
-// Windows that several share have errors in common, and two that are never apart make each other look certain. So a
-// signature is as sure as what the process showed by itself, and then this window.
+// Errors of shared windows are correlated: two processes that are never apart make each other look certain. So only
+// this window and those with the process alone count for a signature's error.
 FeatureMatrix WindowSolver::doubtful_noise(const Window& window, FeatureMatrix noise_now) {
   for (size_t i = 0; i < work_.size(); ++i) {
     Work& work = work_[i];
     work.doubtful = &work.signature->covariance;
-    if (window.parts[i].message.empty()) continue;  // it learns nothing here
+    if (window.parts[i].message.empty()) continue;  // no message
     const Roster::Seat& seat = window.roster->seats[i];
     work.doubtful = &seat.belief->moments_by_itself().covariance;
     const double weight = square(work.time);
@@ -56,9 +56,9 @@ void WindowSolver::spread_of_all(const Window& window, const FeatureMatrix& nois
   }
 }
 
-// What each is estimated to have spent is uncertain because its time is and because its signature is. The covariance of
-// all of them is diagonal less two terms of low rank (what the readings explain), so the variance of any sum of them
-// takes time linear in the processes. Shares out of a known total: an error of one is an error of the others too.
+// The energy of a process is uncertain because its time and its signature are. The covariance of all energies is
+// diagonal minus two terms of low rank (explained by the readings), so the variance of any sum takes time linear in
+// the processes. The total is known, so an error of one process is an error of the others too.
 void WindowSolver::estimate_errors(Window& window, const FeatureMatrix& noise_now) {
   window.owner_errors.clear();
   for (Window::Part& part : window.parts) part.error = 0;
@@ -73,7 +73,7 @@ void WindowSolver::estimate_errors(Window& window, const FeatureMatrix& noise_no
     const double variance = sum.own * (1 - 2 * sum.share) + square(sum.share) * all.own -
                             (sum.by_times - sum.share * all.by_times).squaredNorm() -
                             (sum.by_signatures - sum.share * all.by_signatures).squaredNorm();
-    // No wider than if one of them had spent everything, with odds like the shares.
+    // At most the error if one of them used everything, with odds like the shares.
     const double most = std::max(0.0, sum.share * (1 - sum.share));
     return window.joules * std::sqrt(std::clamp(variance / square(spent), 0.0, most));
   };
@@ -95,7 +95,7 @@ void WindowSolver::estimate_errors(Window& window, const FeatureMatrix& noise_no
   }
 }
 
-// What the time evidence alone expects to be shown, the sum of all times included, and how uncertain that is.
+// The readings, with the sum of all times, that the time evidence alone predicts, and their covariance.
 WindowSolver::TimePrior WindowSolver::time_prior(const Window& window) const {
   const Eigen::Map<const JointMatrix> effects(dual_.effects.front().data());
   const Features along = effects.col(kFeatures).head<kFeatures>();
@@ -106,8 +106,8 @@ WindowSolver::TimePrior WindowSolver::time_prior(const Window& window) const {
           effects.topLeftCorner<kFeatures, kFeatures>() - gain * along * along.transpose()};
 }
 
-// To each signature: what is left of the readings when all others have taken their part, with the uncertainty of their
-// signatures and of all times.
+// To each signature: the readings minus the parts of all other processes, with the uncertainty of their signatures and
+// of all times.
 void WindowSolver::send_messages(Window& window, const FeatureMatrix& noise_now) {
   Roster& roster = *window.roster;
   const TimePrior times = time_prior(window);

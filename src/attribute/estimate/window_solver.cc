@@ -9,11 +9,11 @@
 namespace gpuledger::attribute {
 namespace {
 
-// Clients of MPS meet their bounds, which takes longer.
+// MPS clients reach bounds, which takes more rounds.
 constexpr int kRounds = 2;
 constexpr int kRoundsOfMps = 4;
-constexpr double kLeastTimeError = 0.003;  // of a window: nobody is certain to rest
-constexpr double kTimeAlone = 1;           // error of the prior where there is nobody else: the busy time decides
+constexpr double kLeastTimeError = 0.003;  // of a window: any process may work
+constexpr double kTimeAlone = 1;           // error of the prior if a process is alone: the busy time decides
 
 double square(double x) {
   return x * x;
@@ -39,7 +39,7 @@ void WindowSolver::solve(Window& window, bool teach) {
     solve_times(window, open);
     if (round + 1 < rounds) posterior_of_times(window, open);
   }
-  // What is shown beyond the estimate belongs to those whose signatures may give way.
+  // The residual is divided according to the uncertainty of the signatures.
   Features expected = Features::Zero();
   for (size_t i = 0; i < work_.size(); ++i) {
     window.parts[i].time = work_[i].time;
@@ -80,11 +80,11 @@ double WindowSolver::busy_error(const Window& window) const {
   return std::hypot(constants_.reading_error, constants_.activity_error * window.busy);
 }
 
-// Time evidence is one normal distribution for each process: by the trace, by the driver's samples, or by presence.
+// Time evidence is one normal distribution per process: from the trace, the driver's samples, or presence.
 void WindowSolver::weigh_time_evidence(Window& window) {
   double traced = 0;
   for (const Window::Part& part : window.parts) traced += part.traced_time;
-  // Longer than the GPU was busy: contexts were resident without work while others waited for nothing either.
+  // Residency longer than the busy time: contexts were resident without work, and no other process waited.
   const double working = traced > 0 ? std::min(1.0, window.busy / traced) : 1;
   // Clients of MPS run side by side as long as there are SMs for all of them.
   double wanted = 0;
@@ -113,7 +113,7 @@ void WindowSolver::weigh_time_evidence(Window& window) {
   }
 }
 
-// Of what is shown, given the times or while they are open: errors of the readings and of the signatures.
+// Of the readings, with given or uncertain times: errors of the readings and of the signatures.
 FeatureMatrix WindowSolver::noise(const Window& window, Noise kind) const {
   FeatureMatrix sum = window.variance.asDiagonal();
   for (const Work& work : work_) {
@@ -124,7 +124,7 @@ FeatureMatrix WindowSolver::noise(const Window& window, Noise kind) const {
   return sum;
 }
 
-// They stay while the window is solved, so that the rounds need not sum them up again.
+// The sums are constant while the window is solved.
 void WindowSolver::sum_up_time_evidence() {
   variables_.resize(work_.size());
   expected_.setZero();
@@ -144,7 +144,7 @@ void WindowSolver::sum_up_time_evidence() {
 void WindowSolver::solve_times(const Window& window, const FeatureMatrix& noise_now) {
   std::array<Measurement, kFeatures + 1> measurements;
   for (size_t f = 0; f < kFeatures; ++f) measurements[f] = {window.shown[static_cast<int>(f)], 0, 0};
-  // Clients of MPS overlap: together they have at least the time in which any kernel ran.
+  // MPS clients overlap: their times add up to at least the time in which any kernel ran.
   const double error = busy_error(window);
   const bool all = sums_to_busy(window);
   measurements[kFeatures] = {window.busy, all ? error : kNoMatter * error, error};
@@ -154,7 +154,7 @@ void WindowSolver::solve_times(const Window& window, const FeatureMatrix& noise_
   for (size_t i = 0; i < work_.size(); ++i) work_[i].time = times_[i];
 }
 
-// The covariance of what is shown and of the sum of all times, before they are seen.
+// The prior covariance of the readings and of the sum of all times.
 JointMatrix WindowSolver::with_open_times(const Window& window, const FeatureMatrix& noise_now) const {
   return joint_of(noise_now, square(sums_to_busy(window) ? busy_error(window) : kNoMatter)) +
          Eigen::Map<const JointMatrix>(dual_.effects.front().data());
@@ -169,7 +169,7 @@ void WindowSolver::posterior_of_times(const Window& window, const FeatureMatrix&
   }
 }
 
-// Everything that was spent is shared out in proportion to what each is estimated to have spent.
+// The measured energy is divided in proportion to the estimated energies.
 void WindowSolver::charge(Window& window, const FeatureMatrix& noise_now) {
   double sum = 0;
   for (const Work& work : work_) sum += work.spent;

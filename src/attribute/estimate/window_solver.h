@@ -9,36 +9,36 @@
 
 namespace gpuledger::attribute {
 
-// Estimates one window from all that is known now: the time of each process, what each spent with its error, and what
-// the window says of each signature. One step of expectation propagation; docs/attribution.md has the formulas.
+// Estimates one window: the time of each process, its energy with the error, and the message to its signature. One step
+// of expectation propagation; docs/attribution.md has the formulas.
 class WindowSolver {
  public:
   explicit WindowSolver(const Constants& constants) : constants_(constants) {}
 
-  // Also replaces what the window said before in the beliefs of its roster, unless it is not to teach.
+  // With `teach` the window's messages in the beliefs of its roster are replaced.
   void solve(Window& window, bool teach = true);
 
-  // How well what is known explains the window, before it is estimated.
+  // How well beliefs explain the window, before it is estimated.
   struct Fit {
     double log_evidence = 0;
-    double misfit = 0;  // mean square error over all that is shown; about 1 where the model holds
+    double misfit = 0;  // mean square of the normalised residuals; about 1 if the model holds
   };
-  // belief: instead of the one of this seat. open_times: as if nothing were known of the shares.
+  // belief: replaces the seat's, if not null. open_times: the shares are treated as unknown.
   Fit fit(Window& window, size_t seat, const SignatureBelief* belief, bool open_times);
 
  private:
   // One process while the window is solved.
   struct Work {
-    const Moments* signature = nullptr;  // without what this window says: `own`, or the belief's, which outlives this
+    const Moments* signature = nullptr;  // without this window's message: `own`, or the belief's, which outlives this
     Moments own;
-    const FeatureMatrix* doubtful = nullptr;  // its covariance for the errors: by what the process showed by itself
+    const FeatureMatrix* doubtful = nullptr;  // its covariance for the errors: from windows with the process alone
     double prior_time = 0;
     double prior_variance = 1;
     double time = 0;
     double time_variance = 0;  // given all evidence
-    double spent = 0;          // in the power feature
+    double spent = 0;          // as power feature
   };
-  // What can be added up over processes, with its uncertainty.
+  // Terms of the variance that can be summed over processes.
   struct Spread {
     double own = 0;
     Joint by_times = Joint::Zero();  // explained by the readings
@@ -68,8 +68,8 @@ class WindowSolver {
   FeatureMatrix doubtful_noise(const Window& window, FeatureMatrix noise_now);
   bool sums_to_busy(const Window& window) const;
 
-  static constexpr double kNothing = 1e-5;  // who had less than this of the time, squared, adds no noise
-  // Who had less of the time is not learned from the window: it would say nothing and cost as much as the others.
+  static constexpr double kNothing = 1e-5;  // processes with less time than this, squared, add no noise
+  // A process with less of the time gets no message: it would say nothing and cost as much as the others.
   static constexpr double kLeastTaught = 0.02;
 
   const Constants constants_;

@@ -20,8 +20,8 @@
 
 namespace gpuledger::attribute {
 
-// What the books remember over a restart: every counter, what was learned, and since when each process is quiet. Not
-// the steps that could still be estimated again.
+// What the books keep over a restart: all counters, signatures and idle times of processes. Not kept: the windows that
+// could be estimated again.
 
 struct OwnerState {
   Owner owner;
@@ -45,17 +45,17 @@ struct AccountState {
   Energy static_energy;
   double claimed = 0;                       // joules above the static watts, of the estimate
   double error = 0;                         // of these
-  std::optional<Nanoseconds> gone_for;      // empty: alive
-  std::optional<IdleTracker::Memory> idle;  // empty: gone, or a state of an older program
+  std::optional<Nanoseconds> gone_for;      // empty: it runs
+  std::optional<IdleTracker::Memory> idle;  // empty: exited, or an older state
 };
 
 struct DeviceState {
   GpuUuid uuid;
-  std::string boot_id;            // start ticks, steady time and the counter compare only within one boot
-  Timestamp read_at;              // when the counter was
-  std::optional<Energy> counter;  // empty: never read, or a GPU that has none
+  std::string boot_id;            // start ticks, steady time and the counter are only valid within one boot
+  Timestamp read_at;              // of the counter
+  std::optional<Energy> counter;  // empty: never read, or a GPU without one
   Energy measured;
-  std::optional<Energy> counted_before;  // as the ledger's; empty also in states of older programs
+  std::optional<Energy> counted_before;  // as in the ledger; empty also in older states
   std::array<Energy, kReasonCount> unattributed{};
   std::map<uint64_t, uint64_t> xids;
   std::map<uint64_t, Nanoseconds> xid_seen;
@@ -68,7 +68,7 @@ struct DeviceState {
 };
 
 struct EngineState {
-  uint64_t number = 0;  // of the save; of two states the one with the higher is the younger
+  uint64_t number = 0;  // of the save; a newer state has a higher number
   std::vector<DeviceState> devices;
 };
 

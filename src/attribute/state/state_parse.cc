@@ -12,10 +12,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A gigawatt for a decade: what is beyond is no ledger, and sums of a few of them do not overflow.
+// One kilowatt for nine years: higher values are errors, and sums of a few do not overflow.
 constexpr int64_t kMostMicrojoules = int64_t{1} << 58;
 
-// Thrown inside this file only, as nlohmann's own are, and caught in parse_state.
+// Like nlohmann's exceptions thrown only in this file and caught in parse_state.
 struct Refused {
   std::string why;
 };
@@ -30,7 +30,7 @@ std::string read_bytes(const Json& json) {
     } else if ((first == 0xc2 || first == 0xc3) && i + 1 < utf8.size()) {
       bytes += static_cast<char>(((first & 3) << 6) | (static_cast<unsigned char>(utf8[++i]) & 0x3f));
     } else {
-      throw Refused{"a name holds more than bytes"};
+      throw Refused{"a name is not encoded as bytes"};
     }
   }
   return bytes;
@@ -42,16 +42,16 @@ std::string bytes_or_none(const Json& json, const std::string& key) {
 }
 
 int64_t whole(const Json& json, int64_t least, int64_t most) {
-  if (!json.is_number_integer()) throw Refused{"a count is no integer"};
+  if (!json.is_number_integer()) throw Refused{"a count is not an integer"};
   if (json.is_number_unsigned() && json.get<uint64_t>() > static_cast<uint64_t>(most))
-    throw Refused{"a count too high"};
+    throw Refused{"a count is too high"};
   const auto number = json.get<int64_t>();
   if (number < least || number > most) throw Refused{"a count is out of range"};
   return number;
 }
 
 uint64_t unsigned_whole(const Json& json) {
-  if (!json.is_number_unsigned()) throw Refused{"a count is no integer"};
+  if (!json.is_number_unsigned()) throw Refused{"a count is not an integer"};
   return json.get<uint64_t>();
 }
 
@@ -92,7 +92,7 @@ OwnerKind kind_of_owner(const Json& json) {
   for (const OwnerKindRow& row : kOwnerKinds) {
     if (row.word == word) return row.kind;
   }
-  throw Refused{"an owner of no known kind"};
+  throw Refused{"an owner has an unknown kind"};
 }
 
 Owner owner(const Json& json) {
@@ -127,7 +127,7 @@ AccountState account(const Json& json) {
   result.booked = booked(json.at("booked"));
   if (json.contains("inherited")) result.inherited = booked(json["inherited"]);
   result.static_energy = energy(json.at("static_uj"));
-  // Version 1 had other names, and signatures of another kind, which are learned anew.
+  // Version 1 had other names, and other signatures, which are learned again.
   const bool first_version = json.contains("fair_joules");
   result.claimed = number(json.at(first_version ? "fair_joules" : "claimed_joules"));
   result.error = std::max(0.0, number(json.at(first_version ? "doubt_joules" : "error_joules")));
@@ -151,7 +151,7 @@ std::optional<SignatureMemory> signature_of(const Json& json) {
   if (!json.contains("precision")) return std::nullopt;
   const Json& precision = json["precision"];
   const Json& shift = json.at("shift");
-  // Other features than ours: learned anew.
+  // Other features: learned again.
   if (precision.size() != memory.precision.size() || shift.size() != memory.shift.size()) return std::nullopt;
   for (size_t i = 0; i < memory.precision.size(); ++i) memory.precision[i] = number(precision.at(i));
   for (size_t i = 0; i < memory.shift.size(); ++i) memory.shift[i] = number(shift.at(i));
@@ -159,7 +159,7 @@ std::optional<SignatureMemory> signature_of(const Json& json) {
   return memory;
 }
 
-// Sums of what a file says may be beyond 64 bits.
+// Sums over a file may exceed 64 bits.
 __extension__ using Wide = __int128;
 
 void check_balance(const DeviceState& device) {
@@ -190,7 +190,7 @@ DeviceState device_of(const Json& json) {
   device.measured = energy(json.at("measured_uj"));
   if (json.contains("counted_before_uj")) device.counted_before = energy(json["counted_before_uj"]);
   const Json& reasons = json.at("unattributed_uj");
-  if (reasons.size() != kReasonCount) throw Refused{"other reasons than ours"};
+  if (reasons.size() != kReasonCount) throw Refused{"its list of reasons is different"};
   for (size_t i = 0; i < kReasonCount; ++i) device.unattributed[i] = energy(reasons.at(i));
   for (const Json& xid : json.at("xids")) {
     const uint64_t number = unsigned_whole(xid.at(0));
@@ -227,13 +227,13 @@ EngineState parse_body(std::string_view body) {
   return state;
 }
 
-// The version may have become any number of digits; what follows it belongs to that version.
+// The version may have any number of digits; the rest of the line depends on it.
 Result<int> version_of(std::string_view text) {
-  if (!text.starts_with(kStateMagic)) return Error{Code::kMalformed, "is no state of gpu-ledger"};
+  if (!text.starts_with(kStateMagic)) return Error{Code::kMalformed, "is not a state file of gpu-ledger"};
   const std::string_view rest = text.substr(kStateMagic.size());
   uint64_t version = 0;
   const auto parsed = std::from_chars(rest.data(), rest.data() + rest.size(), version);
-  if (parsed.ec != std::errc() || version == 0) return Error{Code::kMalformed, "is no state of gpu-ledger"};
+  if (parsed.ec != std::errc() || version == 0) return Error{Code::kMalformed, "is not a state file of gpu-ledger"};
   if (version > kStateVersion) {
     return Error{Code::kNotSupported, "is of version " + std::to_string(version) + ", this program reads up to " +
                                           std::to_string(kStateVersion)};
@@ -249,7 +249,7 @@ Result<EngineState> parse_state(std::string_view text) {
   const size_t line_end = text.find('\n');
   const std::string_view body = line_end == text.npos ? "" : text.substr(line_end + 1);
   if (line_end == text.npos || text.substr(0, line_end + 1) != state_header(body, *version)) {
-    return Error{Code::kMalformed, "is torn: its checksum does not match"};
+    return Error{Code::kMalformed, "is damaged: its checksum does not match"};
   }
   try {
     return parse_body(body);

@@ -8,11 +8,11 @@
 #include "attribute/state/state_text.h"
 #include "base/json_frame.h"
 
-// Written by hand and not through a JSON tree, because it is done in every cycle.
+// Without a JSON tree, because the state is written in every cycle.
 namespace gpuledger::attribute {
 namespace {
 
-// To be read back by parse_state: integers where they are exact, bytes as they are.
+// For parse_state: exact integers, bytes unchanged.
 class JsonText : public JsonFrame<JsonText> {
  public:
   void line() { text_ += '\n'; }
@@ -228,7 +228,7 @@ void write_device(JsonText& json, const DeviceState& device) {
 }  // namespace
 
 std::string state_header(std::string_view body, int version) {
-  // From version 3 on the checksum is of the version too: a digit that changed must not make it an older one.
+  // From version 3 on the checksum includes the version: a changed digit must not make it an older one.
   const std::string digits = version < 3 ? "" : std::to_string(version);
   const auto start = ::crc32_z(0, reinterpret_cast<const Bytef*>(digits.data()), digits.size());
   const auto checksum = ::crc32_z(start, reinterpret_cast<const Bytef*>(body.data()), body.size());

@@ -6,7 +6,7 @@
 
 #include "expose/catalog.h"
 
-// One file for each collector: a table of rows for each list of the View that it shows.
+// One file per collector: a table of rows for each list of the View that it shows.
 namespace gpuledger::expose {
 
 std::vector<Family> process_families();
@@ -16,7 +16,7 @@ std::vector<Family> device_families();
 std::vector<Family> pod_families();
 std::vector<Family> self_families();
 
-// Rows that also fill the JSON, or whose series --max-series counts.
+// Rows that are also in the JSON, or whose series --max-series counts.
 std::span<const Row<ProcessSeries>> process_rows();
 std::span<const Row<ProcessSeries>> idle_process_rows();
 std::span<const Row<ProcessSeries>> processlist_rows();
@@ -28,8 +28,8 @@ std::span<const Row<ClosedSeries>> closed_rows();
 std::span<const Row<AllocationSeries>> allocation_rows();
 std::span<const Row<PodSeries>> pod_rows();
 
-// The two series of an energy counter: what was measured and what was estimated. Both are there from the start, though
-// one may stay 0: increase() misses what a series already has when it appears.
+// The two series of an energy counter: measured and estimated energy. Both exist from the start, even at 0: increase()
+// misses the first value of a series.
 inline void add_energy(const Booked& booked, Samples& samples) {
   samples.add(booked.alone, "energy_estimated=\"false\"");
   samples.add(booked.shared, "energy_estimated=\"true\"");

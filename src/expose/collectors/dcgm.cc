@@ -66,13 +66,13 @@ Number last_xid(const Seat& seat) {
   return last == seen.end() ? std::nullopt : Number(last->first);
 }
 
-// The older exporter showed 0 until the first; the newer one shows nothing.
+// The older exporter showed 0 before the first; the newer one has no series.
 Number last_xid_or_none(const Seat& seat) {
   const Number xid = last_xid(seat);
   return xid ? xid : Number(uint64_t{0});
 }
 
-// The monitors of an instance speak for it alone.
+// An instance has its own monitors.
 const Activity* activity_of(const Seat& seat) {
   const DeviceSample& sample = sample_of(seat);
   if (!seat.instance) return sample.activity ? &*sample.activity : nullptr;
@@ -135,7 +135,7 @@ constexpr DcgmFamily kLegacy[] = {
      vital<Vital::kEccCorrectedVolatile>},
     {"dcgm_enc_utilization", kGauge, "Encoder utilization (in %).", vital<Vital::kEncoder>},
     {"dcgm_fb_free", kGauge, "Framebuffer memory free (in MiB).", memory_free},
-    {"dcgm_fb_used", kGauge, "Framebuffer memory used (in MiB); of a shared GPU the pod's part.", memory_used, true},
+    {"dcgm_fb_used", kGauge, "Framebuffer memory used (in MiB); on a shared GPU the pod's part.", memory_used, true},
     {"dcgm_fi_prof_dram_active", kGauge, "Share of cycles the memory interface was busy (0 to 1).",
      part_active<Activity::kDram>},
     {"dcgm_fi_prof_gr_engine_active", kGauge, "Share of time any kernel ran (0 to 1).", graphics_active},
@@ -146,7 +146,7 @@ constexpr DcgmFamily kLegacy[] = {
      part_active<Activity::kTensor>},
     {"dcgm_fi_prof_sm_active", kGauge, "Share of cycles a multiprocessor had a warp (0 to 1).",
      part_active<Activity::kSm>},
-    {"dcgm_fi_prof_sm_occupancy", kGauge, "Share of the warps there could be that there were (0 to 1).",
+    {"dcgm_fi_prof_sm_occupancy", kGauge, "Resident warps as a share of the maximum (0 to 1).",
      part_active<Activity::kOccupancy>},
     {"dcgm_gpu_temp", kGauge, "GPU temperature (in C).", gauge<&DeviceSample::temperature_celsius>},
     {"dcgm_gpu_utilization", kGauge, "GPU utilization (in %).", percent<&DeviceSample::gpu_utilization>},
@@ -155,7 +155,8 @@ constexpr DcgmFamily kLegacy[] = {
     {"dcgm_mem_copy_utilization", kGauge, "Memory utilization (in %).", percent<&DeviceSample::memory_utilization>},
     {"dcgm_memory_clock", kGauge, "Memory clock frequency (in MHz).", vital<Vital::kMemoryClock>},
     {"dcgm_memory_temp", kGauge, "Memory temperature (in C).", vital<Vital::kMemoryTemperature>},
-    {"dcgm_nvlink_bandwidth_total", kGauge, "NVLink traffic of all links, both ways (in 1000 KiB/s).", nvlink_rate},
+    {"dcgm_nvlink_bandwidth_total", kGauge, "NVLink traffic of all links, both directions (in 1000 KiB/s).",
+     nvlink_rate},
     {"dcgm_nvlink_data_crc_error_count_total", kCounter, "NVLink CRC errors in data.", vital<Vital::kNvlinkDataErrors>},
     {"dcgm_nvlink_flit_crc_error_count_total", kCounter, "NVLink CRC errors in flow control.",
      vital<Vital::kNvlinkFlitErrors>},
@@ -164,7 +165,7 @@ constexpr DcgmFamily kLegacy[] = {
     {"dcgm_pcie_replay_counter", kCounter, "PCIe replays.", vital<Vital::kPcieReplays>},
     {"dcgm_pcie_rx_throughput", kGauge, "PCIe data received (in KB/s).", pcie_kilobytes<&Traffic::pcie_received>},
     {"dcgm_pcie_tx_throughput", kGauge, "PCIe data sent (in KB/s).", pcie_kilobytes<&Traffic::pcie_sent>},
-    {"dcgm_power_usage", kGauge, "Power draw (in W); of a shared GPU the pod's part.", power, true},
+    {"dcgm_power_usage", kGauge, "Power draw (in W); on a shared GPU the pod's part.", power, true},
     {"dcgm_power_violation", kCounter, "Throttling duration due to the power limit (in ns).",
      vital<Vital::kPowerViolation>},
     {"dcgm_reliability_violation", kCounter, "Throttling duration due to reliability (in ns).",
@@ -178,10 +179,8 @@ constexpr DcgmFamily kLegacy[] = {
      vital<Vital::kSyncBoostViolation>},
     {"dcgm_thermal_violation", kCounter, "Throttling duration due to heat (in ns).", vital<Vital::kThermalViolation>},
     {"dcgm_total_energy_consumption", kCounter,
-     "Energy (in mJ): what the ledger charged to the pod, and without pod labels all else that the GPU's counter "
-     "shows.",
-     nullptr, true},
-    {"dcgm_xid_errors", kGauge, "The last Xid error; 0: none was seen.", last_xid_or_none},
+     "Energy (in mJ): the pod's part by the ledger; without pod labels the rest of the GPU's counter.", nullptr, true},
+    {"dcgm_xid_errors", kGauge, "Number of the last Xid error; 0: none.", last_xid_or_none},
 };
 
 constexpr DcgmFamily kModern[] = {
@@ -190,28 +189,26 @@ constexpr DcgmFamily kModern[] = {
     {"DCGM_FI_DEV_DEC_UTIL", kGauge, "Decoder utilization (in %).", vital<Vital::kDecoder>},
     {"DCGM_FI_DEV_ENC_UTIL", kGauge, "Encoder utilization (in %).", vital<Vital::kEncoder>},
     {"DCGM_FI_DEV_FB_FREE", kGauge, "Framebuffer memory free (in MiB).", memory_free},
-    {"DCGM_FI_DEV_FB_RESERVED", kGauge, "Framebuffer memory the driver keeps for itself (in MiB).", memory_reserved},
-    {"DCGM_FI_DEV_FB_USED", kGauge, "Framebuffer memory used (in MiB); of a shared GPU the pod's part.", memory_used,
+    {"DCGM_FI_DEV_FB_RESERVED", kGauge, "Framebuffer memory reserved by the driver (in MiB).", memory_reserved},
+    {"DCGM_FI_DEV_FB_USED", kGauge, "Framebuffer memory used (in MiB); on a shared GPU the pod's part.", memory_used,
      true},
     {"DCGM_FI_DEV_GPU_TEMP", kGauge, "GPU temperature (in C).", gauge<&DeviceSample::temperature_celsius>},
     {"DCGM_FI_DEV_GPU_UTIL", kGauge, "GPU utilization (in %).", percent<&DeviceSample::gpu_utilization>},
     {"DCGM_FI_DEV_MEMORY_TEMP", kGauge, "Memory temperature (in C).", vital<Vital::kMemoryTemperature>},
     {"DCGM_FI_DEV_MEM_CLOCK", kGauge, "Memory clock frequency (in MHz).", vital<Vital::kMemoryClock>},
     {"DCGM_FI_DEV_MEM_COPY_UTIL", kGauge, "Memory utilization (in %).", percent<&DeviceSample::memory_utilization>},
-    {"DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", kGauge, "NVLink traffic of all links, both ways (in 1000 KiB/s).",
+    {"DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", kGauge, "NVLink traffic of all links, both directions (in 1000 KiB/s).",
      nvlink_rate},
     {"DCGM_FI_DEV_PCIE_REPLAY_COUNTER", kCounter, "PCIe replays.", vital<Vital::kPcieReplays>},
-    {"DCGM_FI_DEV_POWER_USAGE", kGauge, "Power draw (in W); of a shared GPU the pod's part.", power, true},
+    {"DCGM_FI_DEV_POWER_USAGE", kGauge, "Power draw (in W); on a shared GPU the pod's part.", power, true},
     {"DCGM_FI_DEV_ROW_REMAP_FAILURE", kGauge, "1 when a row could not be remapped, else 0.",
      vital<Vital::kRemapFailed>},
     {"DCGM_FI_DEV_SM_CLOCK", kGauge, "SM clock frequency (in MHz).", gauge<&DeviceSample::sm_clock_mhz>},
     {"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", kCounter,
-     "Energy (in mJ): what the ledger charged to the pod, and without pod labels all else that the GPU's counter "
-     "shows.",
-     nullptr, true},
+     "Energy (in mJ): the pod's part by the ledger; without pod labels the rest of the GPU's counter.", nullptr, true},
     {"DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", kCounter, "Rows remapped for uncorrectable errors.",
      vital<Vital::kRemappedRowsUncorrectable>},
-    {"DCGM_FI_DEV_XID_ERRORS", kGauge, "The last Xid error.", last_xid},
+    {"DCGM_FI_DEV_XID_ERRORS", kGauge, "Number of the last Xid error. Absent before the first.", last_xid},
     {"DCGM_FI_PROF_DRAM_ACTIVE", kGauge, "Share of cycles the memory interface was busy (0 to 1).",
      part_active<Activity::kDram>},
     {"DCGM_FI_PROF_GR_ENGINE_ACTIVE", kGauge, "Share of time any kernel ran (0 to 1).", graphics_active},

@@ -10,17 +10,17 @@
 
 namespace gpuledger::expose {
 
-// A metric of /gpu/metrics. Names, units and meaning are those of DCGM's exporters, old and new; which types differ
-// from theirs and why is written in docs/decisions/0011-dcgm-names.md.
+// A metric of /gpu/metrics. Names, units and meaning are those of DCGM's exporters, old and new. For the types that
+// differ see docs/decisions/0011-dcgm-names.md.
 struct DcgmFamily {
   std::string_view name;
   MetricType type;
   std::string_view help;
-  std::optional<Value> (*read)(const Seat& seat);  // null: the energy, which is kept apart
-  bool adds_up = false;                            // the seats' values have the device's as their sum
+  std::optional<Value> (*read)(const Seat& seat);  // null: the energy, which is separate
+  bool adds_up = false;                            // the sum over the seats is the device's value
 };
 
-// Both by name.
+// Sorted by name.
 std::span<const DcgmFamily> legacy_families();  // dcgm_*
 std::span<const DcgmFamily> modern_families();  // DCGM_FI_*
 

@@ -3,14 +3,14 @@
 
 #include "expose/collectors/collectors.h"
 
-// How the GPUs are doing. A GPU that is down has none of these.
+// Health of the GPUs. A lost GPU has none of these.
 namespace gpuledger::expose {
 namespace {
 
 constexpr uint64_t kHertzPerMegahertz = 1'000'000;
 constexpr uint64_t kBytesPerKiB = 1024;
 
-// One series of a family: which reading it is, and the labels that tell it from the others.
+// One series of a family: its reading, and its own labels.
 struct Part {
   Vital vital;
   std::string_view labels;
@@ -82,12 +82,12 @@ void add_throttles(const DeviceSeries& device, Samples& samples) {
 
 constexpr Row<DeviceSeries> kRows[] = {
     {"gpu_ledger_temperature_celsius", kGauge, "sensor",
-     "Temperature of the GPU (sensor gpu) and of its memory (memory).",
+     "Temperature in degrees Celsius of the GPU (sensor gpu) and of its memory (memory).",
      [](const DeviceSeries& device, Samples& samples) {
        samples.add(device.reading().temperature_celsius, "sensor=\"gpu\"");
        samples.add(device.reading().vitals[Vital::kMemoryTemperature], "sensor=\"memory\"");
      }},
-    {"gpu_ledger_clock_hertz", kGauge, "domain", "Clock of the multiprocessors (domain sm) and of the memory (memory).",
+    {"gpu_ledger_clock_hertz", kGauge, "domain", "Clock in hertz of the SMs (domain sm) and of the memory (memory).",
      [](const DeviceSeries& device, Samples& samples) {
        const DeviceSample& reading = device.reading();
        if (reading.sm_clock_mhz) samples.add(*reading.sm_clock_mhz * kHertzPerMegahertz, "domain=\"sm\"");
@@ -95,38 +95,38 @@ constexpr Row<DeviceSeries> kRows[] = {
        if (memory) samples.add(*memory * kHertzPerMegahertz, "domain=\"memory\"");
      }},
     {"gpu_ledger_fan_speed_ratio", kGauge, "",
-     "Speed the fan is told to have, of its full speed, 0 to 1. Absent on GPUs without a fan.",
+     "Requested fan speed as a share of full speed, 0 to 1. Absent on GPUs without a fan.",
      [](const DeviceSeries& device) -> std::optional<double> {
        const auto& percent = device.reading().vitals[Vital::kFan];
        return percent ? std::optional(static_cast<double>(*percent) / 100) : std::nullopt;
      }},
     {"gpu_ledger_throttle_active", kGauge, "reason",
-     "1 while the clocks are held back for this reason, else 0. A GPU that idles is not held back.",
+     "1 while the clocks are reduced for this reason, else 0. An idle GPU does not count as throttled.",
      [](const DeviceSeries& device, Samples& samples) { add_throttles(device, samples); }},
     {"gpu_ledger_throttle_seconds_total", kCounter, "reason",
-     "Time the clocks were held back for this reason since the driver was loaded.",
+     "Seconds in which the clocks were reduced for this reason since the driver was loaded.",
      [](const DeviceSeries& device, Samples& samples) { add_throttled_time(device, samples); }},
     {"gpu_ledger_ecc_errors_total", kCounter, "type scope",
-     "Memory errors that ECC corrected or could not correct, since the driver was loaded (scope volatile) and in the "
-     "GPU's life (aggregate).",
+     "Memory errors by ECC, corrected and uncorrected, since the driver was loaded (scope volatile) and over the GPU's "
+     "life (aggregate).",
      [](const DeviceSeries& device, Samples& samples) { add_parts(device, samples, kEccErrors); }},
     {"gpu_ledger_retired_pages", kGauge, "cause",
-     "Memory pages taken out of use for double-bit or repeated single-bit errors; up to Turing.",
+     "Memory pages retired for double-bit or repeated single-bit errors. Only up to Turing.",
      [](const DeviceSeries& device, Samples& samples) { add_parts(device, samples, kRetiredPages); }},
     {"gpu_ledger_retired_pages_pending", kGauge, "",
-     "1 while pages wait for a reset of the GPU to be taken out of use, else 0.",
+     "1 while pages will be retired at the next reset of the GPU, else 0.",
      [](const DeviceSeries& device) { return device.reading().vitals[Vital::kRetiredPagesPending]; }},
-    {"gpu_ledger_remapped_rows", kGauge, "cause", "Memory rows replaced by spare ones; from Ampere on.",
+    {"gpu_ledger_remapped_rows", kGauge, "cause", "Memory rows replaced by spare rows. Only from Ampere on.",
      [](const DeviceSeries& device, Samples& samples) { add_parts(device, samples, kRemappedRows); }},
-    {"gpu_ledger_row_remap_pending", kGauge, "", "1 while rows wait for a reset of the GPU to be replaced, else 0.",
+    {"gpu_ledger_row_remap_pending", kGauge, "", "1 while rows will be replaced at the next reset of the GPU, else 0.",
      [](const DeviceSeries& device) { return device.reading().vitals[Vital::kRemapPending]; }},
-    {"gpu_ledger_row_remap_failed", kGauge, "", "1 when a row could not be replaced, else 0: the GPU should be.",
+    {"gpu_ledger_row_remap_failed", kGauge, "", "1 if a row could not be replaced (replace the GPU), else 0.",
      [](const DeviceSeries& device) { return device.reading().vitals[Vital::kRemapFailed]; }},
     {"gpu_ledger_nvlink_errors_total", kCounter, "kind", "Errors on all NVLinks of the GPU.",
      [](const DeviceSeries& device, Samples& samples) { add_parts(device, samples, kNvlinkErrors); }},
-    {"gpu_ledger_nvlink_bytes_total", kCounter, "direction", "Data on all NVLinks of the GPU.",
+    {"gpu_ledger_nvlink_bytes_total", kCounter, "direction", "Bytes on all NVLinks of the GPU.",
      [](const DeviceSeries& device, Samples& samples) { add_parts(device, samples, kNvlinkTraffic, kBytesPerKiB); }},
-    {"gpu_ledger_pcie_replays_total", kCounter, "", "Packets that had to be sent again over PCIe.",
+    {"gpu_ledger_pcie_replays_total", kCounter, "", "PCIe packets that were sent again.",
      [](const DeviceSeries& device) { return device.reading().vitals[Vital::kPcieReplays]; }},
 };
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "expose/collectors/collectors.h"
 
-// Who holds GPU memory without working, and the GPUs they hold it on.
+// Processes that hold GPU memory without work, and their GPUs.
 namespace gpuledger::expose {
 namespace {
 
-// A process that has exited is shown for a while as one that holds nothing and does nothing.
+// An exited process is shown for a while with memory 0 and utilization 0.
 bool has_exited(const ProcessSeries& series) {
   return !series.newest->active && series.newest->idle.evaluated;
 }
@@ -22,18 +22,18 @@ std::optional<double> utilization_of(const ProcessSeries& series) {
 
 constexpr Row<ProcessSeries> kProcessRows[] = {
     {"gpu_idle_process_compute_utilization_percent", kGauge, "",
-     "Highest SM utilization of the process since the last evaluation of idleness, 0 to 100. Absent where the GPU "
-     "cannot say.",
+     "Highest SM utilization of the process in percent since the last idle evaluation, 0 to 100. Absent if the GPU "
+     "reports no utilization per process.",
      [](const ProcessSeries& series) { return utilization_of(series); }},
-    {"gpu_idle_process_memory_used_bytes", kGauge, "", "GPU memory the process holds.",
+    {"gpu_idle_process_memory_used_bytes", kGauge, "", "GPU memory of the process in bytes.",
      [](const ProcessSeries& series) { return memory_of(series); }},
     {"gpu_idle_process_idle_seconds", kGauge, "",
-     "Time since the process was last seen to work while it holds GPU memory; 0 while it works. Absent until that is "
-     "known, and where the GPU cannot say who works.",
+     "Seconds since the process last worked while it holds GPU memory, 0 while it works. Absent until that is known, "
+     "and if the GPU reports no utilization per process.",
      [](const ProcessSeries& series) { return idle_time(series.newest->idle); }},
     {"gpu_idle_process_idle_memory_bytes", kGauge, "",
-     "GPU memory the process holds while idle; 0 while it works. Absent until it is known whether it is idle, and "
-     "where the GPU cannot say who works.",
+     "GPU memory in bytes that the process holds while idle, 0 while it works. Absent until it is known whether it is "
+     "idle, and if the GPU reports no utilization per process.",
      [](const ProcessSeries& series) -> std::optional<Bytes> {
        const IdleState& state = series.newest->idle;
        if (!state.evaluated || !memory_of(series)) return std::nullopt;
@@ -42,23 +42,22 @@ constexpr Row<ProcessSeries> kProcessRows[] = {
 };
 
 constexpr Row<DeviceSeries> kDeviceRows[] = {
-    {"gpu_idle_device_utilization_percent", kGauge, "", "Share of time any kernel ran on the GPU, 0 to 100.",
+    {"gpu_idle_device_utilization_percent", kGauge, "", "Percent of time in which any kernel ran on the GPU, 0 to 100.",
      [](const DeviceSeries& device) { return percent_of(device.reading().gpu_utilization); }},
-    {"gpu_idle_device_memory_used_bytes", kGauge, "", "GPU memory in use.",
+    {"gpu_idle_device_memory_used_bytes", kGauge, "", "Used GPU memory in bytes.",
      [](const DeviceSeries& device) { return device.reading().memory_used; }},
-    {"gpu_idle_device_memory_total_bytes", kGauge, "", "GPU memory there is.",
+    {"gpu_idle_device_memory_total_bytes", kGauge, "", "Total GPU memory in bytes.",
      [](const DeviceSeries& device) { return device.reading().memory_total; }},
-    {"gpu_idle_device_power_watts", kGauge, "", "Power the GPU draws.",
+    {"gpu_idle_device_power_watts", kGauge, "", "Power draw of the GPU in watts.",
      [](const DeviceSeries& device) { return device.reading().power; }},
-    {"gpu_idle_device_temperature_celsius", kGauge, "", "Temperature of the GPU.",
+    {"gpu_idle_device_temperature_celsius", kGauge, "", "Temperature of the GPU in degrees Celsius.",
      [](const DeviceSeries& device) { return device.reading().temperature_celsius; }},
 };
 
 constexpr Row<DeviceSeries> kGpuRows[] = {
     {"gpu_idle_memory_total_bytes", kGauge, "",
-     "GPU memory held by all idle processes of the GPU. Absent until it is known of one of them whether it is idle, "
-     "and "
-     "where the GPU cannot say who works.",
+     "GPU memory in bytes that all idle processes of the GPU hold. Absent until it is known for one process whether it "
+     "is idle, and if the GPU reports no utilization per process.",
      [](const DeviceSeries& device) { return device.idle_known ? std::optional(device.idle_memory) : std::nullopt; }},
 };
 

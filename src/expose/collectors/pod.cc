@@ -9,14 +9,14 @@
 namespace gpuledger::expose {
 namespace {
 
-// {}: whose, from the kind's row.
+// {}: `processes` of the kind's row.
 constexpr Row<OwnerSeries> kOwnerRows[] = {
     {"_energy_joules_total", kCounter, "energy_estimated",
-     "Energy of {}: booked while a process was alone on the GPU (energy_estimated false) and while it shared it "
-     "(true).",
+     "Energy in joules of {}: booked while a process was alone on the GPU (energy_estimated false) and while it shared "
+     "it (true).",
      [](const OwnerSeries& series, Samples& samples) { add_energy(series.booked, samples); }},
     {"_energy_standard_error_joules", kGauge, "",
-     "One standard deviation of the estimated part of the owner's joules. Errors of processes on one GPU are "
+     "One standard error of the estimated part of the owner's energy, in joules. Errors of processes on one GPU are "
      "correlated, so it is not the sum of the processes' errors. Absent while nothing is estimated.",
      [](const OwnerSeries& series) {
        const double error = whole_microjoules(std::sqrt(series.variance));
@@ -24,14 +24,14 @@ constexpr Row<OwnerSeries> kOwnerRows[] = {
      },
      "energy_standard_error_joules"},
     {"_gpu_seconds_total", kCounter, "",
-     "Time the GPU was kept busy by {}. Absent where the GPU cannot say who works (MIG).",
+     "GPU time in seconds of {}. Absent if the GPU reports no utilization per process (MIG).",
      [](const OwnerSeries& series) { return series.booked.gpu_time; }, "gpu_seconds"},
 };
 
 constexpr Row<OwnerSeries> kPodOwnerRows[] = {
     {"_idle_memory_bytes", kGauge, "",
-     "GPU memory held by idle processes of a Kubernetes container. Absent where the GPU cannot say who "
-     "works, and for containers without any process left.",
+     "GPU memory in bytes that idle processes of a Kubernetes container hold. Absent if the GPU reports no utilization "
+     "per process, and if the container has no process any more.",
      [](const OwnerSeries& series) { return series.idle_memory; }},
 };
 
@@ -54,7 +54,7 @@ void add_pod_info(const PodFacts& pod, Samples& samples) {
       .add("name_source", pod.name_source);
   std::set<std::string> used;
   for (const auto& [name, value] : pod.labels) {
-    // Two names can become one ("a.b" and "a-b"); a label that comes twice would cost the whole scrape.
+    // Two names can become one ("a.b" and "a-b"); a duplicate label would make the whole scrape fail.
     const std::string clean = label_name(name);
     if (used.insert(clean).second) labels.add(clean, value);
   }
@@ -63,19 +63,19 @@ void add_pod_info(const PodFacts& pod, Samples& samples) {
 
 constexpr Row<PodSeries> kPodRows[] = {
     {"gpu_ledger_pod_info", kGauge, "namespace pod pod_uid name_source label_*",
-     "A pod that uses a GPU or was given one, always 1. label_* are the pod's labels that --pod-labels names; "
-     "name_source says who told the pod's name.",
+     "A pod that uses a GPU or has one allocated, always 1. label_* are the pod's labels that --pod-labels names; "
+     "name_source is the source of the pod's name.",
      [](const PodSeries& pod, Samples& samples) { add_pod_info(*pod, samples); }},
 };
 
 constexpr Row<ClosedSeries> kClosedRows[] = {
     {"gpu_ledger_closed_energy_joules", kGauge, "energy_estimated",
-     "Energy of owners that have no series of their own any more: they ended and --owner-retention is over, or "
+     "Energy in joules of owners without their own series: they have ended and --owner-retention is over, or "
      "--max-ended-owners or --max-series left them out. A gauge, because owners come and go: increase() over the "
-     "owners' counters has their joules already. kind is pod, slurm_job, container, host or unknown.",
+     "owners' counters includes their joules already. kind is pod, slurm_job, container, host or unknown.",
      [](const ClosedSeries& closed, Samples& samples) { add_energy(closed.second, samples); }},
     {"gpu_ledger_closed_gpu_seconds", kGauge, "",
-     "Time on the GPU of owners that have no series of their own any more. Absent where the GPU cannot say who works.",
+     "GPU time in seconds of owners without their own series. Absent if the GPU reports no utilization per process.",
      [](const ClosedSeries& closed) { return closed.second.gpu_time; }},
 };
 

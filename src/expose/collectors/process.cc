@@ -9,38 +9,37 @@ namespace {
 
 constexpr Row<ProcessSeries> kRows[] = {
     {"_energy_joules_total", kCounter, "energy_estimated",
-     "Energy the process used on the GPU: booked while it was alone on it (energy_estimated false) and "
-     "while it shared it (true). The sum of both is the process's energy.",
+     "Energy of the process on the GPU in joules: booked while it was alone (energy_estimated false) and while it "
+     "shared the GPU (true). The sum of both is the process's energy.",
      [](const ProcessSeries& series, Samples& samples) { add_energy(series.booked, samples); }},
     {"_energy_standard_error_joules", kGauge, "",
-     "One standard deviation of the estimated part of the process's energy. Absent while nothing is estimated.",
+     "One standard error of the estimated part of the process's energy, in joules. Absent while nothing is estimated.",
      [](const ProcessSeries& series) {
        return series.booked.shared > Energy() ? std::optional(std::sqrt(series.variance)) : std::nullopt;
      },
      "energy_standard_error_joules"},
     {"_gpu_seconds_total", kCounter, "",
-     "Time the process kept the GPU busy. Absent where the GPU cannot say who works (MIG).",
+     "GPU time of the process in seconds. Absent if the GPU reports no utilization per process (MIG).",
      [](const ProcessSeries& series) { return series.booked.gpu_time; }, "gpu_seconds"},
     {"_sm_utilization_ratio", kGauge, "",
-     "Share of time the process kept the streaming multiprocessors busy, 0 to 1. Absent where the GPU cannot say, and "
-     "once the process has exited.",
+     "Share of time in which the process kept the SMs busy, 0 to 1. Absent if the GPU reports no utilization per "
+     "process, and once the process has exited.",
      [](const ProcessSeries& series) { return ratio_of(series, series.newest->sm); }, "sm_utilization_ratio"},
     {"_memory_utilization_ratio", kGauge, "",
-     "Share of time the process kept the GPU's memory interface busy, 0 to 1. Absent where the GPU cannot say, and "
-     "once "
-     "the process has exited.",
+     "Share of time in which the process kept the GPU's memory interface busy, 0 to 1. Absent if the GPU reports no "
+     "utilization per process, and once the process has exited.",
      [](const ProcessSeries& series) { return ratio_of(series, series.newest->memory_utilization); },
      "memory_utilization_ratio"},
     {"_memory_used_bytes", kGauge, "",
-     "GPU memory the process holds. Absent where the driver does not say, and once the process has exited.",
+     "GPU memory of the process in bytes. Absent if the driver does not report it, and once the process has exited.",
      [](const ProcessSeries& series) { return series.memory; }, "memory_used_bytes"},
     {"_start_time_seconds", kGauge, "",
-     "When the process started, in seconds since 1970. Absent where it ended before that could be read.",
+     "Start time of the process in seconds since 1970. Absent if the process exited before it could be read.",
      [](const ProcessSeries& series) { return series.newest->identity.start_time_seconds; }, "start_time_seconds"},
     {"_active", kGauge, "", "1 while the process runs, 0 once it has exited and until --metric-retention is over.",
      [](const ProcessSeries& series) { return series.newest->active; }, "active"},
     {"_switches_total", kCounter, "",
-     "How often the process was given the GPU, since the program started. Only with --exact-time.",
+     "Context switches to the process on the GPU since the program started. Only with --exact-time.",
      [](const ProcessSeries& series) { return series.switches; }},
 };
 

@@ -3,7 +3,7 @@
 
 #include "expose/collectors/collectors.h"
 
-// The processes that run now, in the form that node_exporter's textfile collector is fed with.
+// The running processes, in the form that is used with node_exporter's textfile collector.
 namespace gpuledger::expose {
 namespace {
 
@@ -21,7 +21,7 @@ constexpr Row<View> kNodeRows[] = {
      }},
 };
 
-// Neither active nor idle where nobody can tell: on MIG before Hopper, and before two evaluations of idleness.
+// "unknown" without utilization (MIG before Hopper), and before two idle evaluations.
 std::string_view status_of(const ProcessAccount& process) {
   if (process.idle.evaluated) return process.idle.idle ? "idle" : "active";
   return process.sm && process.sm->value > 0 ? "active" : "unknown";
@@ -29,9 +29,8 @@ std::string_view status_of(const ProcessAccount& process) {
 
 constexpr Row<ProcessSeries> kProcessRows[] = {
     {"gpu_process_info", kGauge, "container status gpu_memory",
-     "A process on a GPU, always 1. The pid label names GPU and pid, as in gpu1_12345; status is active, idle, or "
-     "unknown "
-     "where nobody can say; gpu_memory is in MiB.",
+     "A process on a GPU, always 1. The pid label has GPU and pid (gpu1_12345); status is active, idle or unknown; "
+     "gpu_memory is in MiB.",
      [](const ProcessSeries& series, Samples& samples) {
        static const ConstantLabels kNone;
        const ProcessAccount& process = *series.newest;
@@ -42,12 +41,13 @@ constexpr Row<ProcessSeries> kProcessRows[] = {
        samples.add(uint64_t{1}, more.take());
      }},
     {"gpu_process_utilization", kGauge, "",
-     "SM utilization of the process in percent, 0 to 100. Absent where the GPU cannot say.",
+     "SM utilization of the process in percent, 0 to 100. Absent if the GPU reports no utilization per process.",
      [](const ProcessSeries& series) { return percent_of(series.newest->sm); }},
     {"gpu_process_memory_utilization", kGauge, "",
-     "GPU memory the process holds, in percent of the GPU's memory (on MIG of the instance's).",
+     "GPU memory of the process in percent of the GPU's memory (on MIG, of the instance's). Absent if the driver does "
+     "not report it.",
      [](const ProcessSeries& series) -> std::optional<double> {
-       // A slice's process can use no more than the slice has.
+       // A process can use only its instance's memory.
        const auto& mig = series.newest->mig;
        const auto total = mig && mig->memory_total ? mig->memory_total : series.device->reading().memory_total;
        if (!series.memory || !total || total->count == 0) return std::nullopt;

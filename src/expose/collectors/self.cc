@@ -55,52 +55,51 @@ constexpr Row<View> kRows[] = {
        }
      }},
     {"gpu_ledger_sample_duration_seconds", kHistogram, "",
-     "Time one whole cycle took, from the driver to the finished exposition.",
+     "Seconds per cycle, from the first driver call to the published snapshot.",
      [](const View& view) { return &view.cycle.cycle_durations; }},
-    {"gpu_ledger_driver_call_duration_seconds", kHistogram, "call", "Time spent inside a driver call.",
+    {"gpu_ledger_driver_call_duration_seconds", kHistogram, "call", "Seconds per driver call.",
      [](const View& view, Samples& samples) {
        for (const auto& [call, durations] : view.cycle.batch.call_durations) {
          samples.add_as(view.labels().add("call", call).take(), &durations);
        }
      }},
     {"gpu_ledger_snapshot_timestamp_seconds", kGauge, "",
-     "When the GPUs were sampled for this exposition, in seconds since 1970.",
+     "Time of the sample for this exposition, in seconds since 1970.",
      [](const View& view) { return view.cycle.batch.at.wall; }},
-    {"gpu_ledger_processes_without_owner", kGauge, "",
-     "Processes that run in a container or pod whose name was not found.",
+    {"gpu_ledger_processes_without_owner", kGauge, "", "Processes in a container or pod whose name was not found.",
      [](const View& view) { return uint64_t{view.cycle.identities->without_owner}; }},
     {"gpu_ledger_pod_names_missing", kGauge, "",
-     "1 while a kubelet or a cluster is to be seen and nobody tells the names of pods, else 0. Absent without "
-     "Kubernetes. gpu_ledger_source_up says which source is down, the log and gpu-ledger doctor say why.",
+     "1 while there is a kubelet or a cluster but no source of pod names, else 0. Absent without Kubernetes. "
+     "gpu_ledger_source_up shows which source is down, the log and gpu-ledger doctor show why.",
      [](const View& view) { return pod_names_missing(view); }},
     {"gpu_ledger_accounts_folded_total", kCounter, "account reason",
-     "Accounts given up since the program started: processes beyond --max-exited-processes (reason limit; their owner "
-     "keeps the joules), owners after --owner-retention (retention) or beyond --max-ended-owners (limit), whose joules "
-     "are in gpu_ledger_closed_energy_joules.",
+     "Accounts dropped or closed since the program started: processes above --max-exited-processes (reason limit; "
+     "their owner keeps the joules), owners after --owner-retention (retention) or above --max-ended-owners (limit), "
+     "whose joules are in gpu_ledger_closed_energy_joules.",
      [](const View& view, Samples& samples) { add_folded(view, samples); }},
-    {"process_cpu_seconds_total", kCounter, "", "User and system CPU time of the exporter.",
+    {"process_cpu_seconds_total", kCounter, "", "User and system CPU time of the exporter in seconds.",
      [](const View& view) { return view.cycle.self.cpu_seconds; }},
-    {"process_start_time_seconds", kGauge, "", "When the exporter started, in seconds since 1970.",
+    {"process_start_time_seconds", kGauge, "", "Start time of the exporter in seconds since 1970.",
      [](const View& view) { return view.cycle.self.start_time_seconds; }},
-    {"process_resident_memory_bytes", kGauge, "", "Resident memory of the exporter.",
+    {"process_resident_memory_bytes", kGauge, "", "Resident memory of the exporter in bytes.",
      [](const View& view) { return view.cycle.self.resident_bytes; }},
-    {"process_virtual_memory_bytes", kGauge, "", "Virtual memory of the exporter.",
+    {"process_virtual_memory_bytes", kGauge, "", "Virtual memory of the exporter in bytes.",
      [](const View& view) { return view.cycle.self.virtual_bytes; }},
     {"process_open_fds", kGauge, "", "Open file descriptors of the exporter.",
      [](const View& view) { return view.cycle.self.open_fds; }},
-    {"process_max_fds", kGauge, "", "Most file descriptors the exporter may open; absent when there is no limit.",
+    {"process_max_fds", kGauge, "", "Limit of open file descriptors of the exporter. Absent without a limit.",
      [](const View& view) { return view.cycle.self.max_fds; }},
     {"process_threads", kGauge, "", "Threads of the exporter.",
      [](const View& view) { return view.cycle.self.threads; }},
     {"gpu_ledger_series_left_out", kGauge, "collector",
-     "Series that are not in this exposition because of --max-series, by collector. Those of the smallest spenders.",
+     "Series that --max-series left out of this exposition, by collector: those with the least energy.",
      [](const View& view, Samples& samples) {
        for (const auto& [collector, count] : view.left_out) {
          samples.add_as(view.labels().add("collector", collector).take(), count);
        }
      }},
-    // Counts what was written before it, so it must be the last.
-    {"gpu_ledger_series", kGauge, "", "Samples in this exposition, this one included.",
+    // Counts the samples before it, so it must be the last.
+    {"gpu_ledger_series", kGauge, "", "Samples in this exposition, including this one.",
      [](const View&, Samples& samples) { samples.add(uint64_t{samples.written() + 1}); }},
 };
 
