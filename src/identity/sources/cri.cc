@@ -20,7 +20,7 @@ CriPods::CriPods(Options options)
       backoff_({.longest = options_.period}),
       thread_([this](const std::stop_token& stop) { return look(stop); }) {}
 
-// A socket being there is not enough: beside docker, containerd's often has no CRI. So a failure moves on to the next.
+// A socket alone is not enough: beside docker, containerd's often has no CRI. So a failure selects the next socket.
 void CriPods::choose_socket() {
   std::string chosen = options_.socket;
   const auto& usual = options_.usual_sockets;
