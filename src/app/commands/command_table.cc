@@ -3,7 +3,7 @@
 
 namespace gpuledger::app {
 
-// Each in a file of its own.
+// Each has its own file.
 Status serve_command(const Config& config, const ConfigSources& sources);
 Status once_command(const Config& config, const ConfigSources& sources);
 Status top_command(const Config& config, const ConfigSources& sources);

@@ -36,7 +36,7 @@ constexpr std::string_view kEffect =
     "A setting marked SIGHUP may be changed in the config file while the program serves, and takes effect when it gets "
     "that signal; all others at the next start.";
 
-// The table is in the order of its groups.
+// The table is sorted by group.
 bool begins_group(const Setting& setting) {
   return &setting == &settings().front() || (&setting)[-1].group != setting.group;
 }
@@ -134,7 +134,7 @@ std::string code_cell(std::string_view text) {
   return text.empty() ? "" : "`" + std::string(text) + "`";
 }
 
-// A dash of a flag stays a dash when copied from the page, and nothing at a line's start is taken for a request.
+// Escapes dashes, so that a copied flag keeps them, and anything at a line's start that roff would interpret.
 std::string roff(std::string_view text) {
   std::string out = text.starts_with('.') || text.starts_with('\'') ? "\\&" : "";
   for (const char c : text) {

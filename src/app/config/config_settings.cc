@@ -17,7 +17,7 @@ using Values = std::vector<std::string>;
 using std::chrono::hours;
 using std::chrono::milliseconds;
 
-// The driver's energy counter moves every 100 ms: sampling faster sees nothing new.
+// The driver's energy counter moves every 100 ms: faster sampling shows no more.
 constexpr int64_t kShortestIntervalMs = 100;
 constexpr int64_t kShortestRecordingMs = 1000;
 constexpr Nanoseconds kLongestInterval = hours(24);
@@ -62,7 +62,7 @@ constexpr SettingMember kDuration = kept_in<kMember>([](const Values& values, Co
   return ok_status();
 });
 
-// The words stand in the order of the enum, or the setting is kept as the word itself.
+// The words are in the order of the enum, or the setting is stored as text.
 template <auto kMember, const auto& kWords>
 constexpr SettingMember kChoice = kept_in<kMember>([](const Values& values, Config& config) -> Status {
   const Result<size_t> place = parse_choice(values.front(), kWords);
@@ -131,7 +131,7 @@ constexpr SettingMember kNames = kept_in<kMember>([](const Values& values, Confi
   return ok_status();
 });
 
-// To say off is to say nothing, but for a replay, which has no restart.
+// "off" equals not set, except in a replay, which has no restart.
 constexpr SettingMember exact_time_mode() {
   SettingMember member = kChoice<&Config::exact_time, kExactTimeModes>;
   member.same = [](const Config& a, const Config& b) {

@@ -16,7 +16,7 @@ std::string text_of(const std::vector<uint32_t>& indexes) {
   return text;
 }
 
-// The GPUs of whom the same is to be said are said in one line.
+// GPUs with the same finding share one line.
 template <typename Condition>
 std::vector<uint32_t> gpus_where(const SampleBatch& batch, Condition condition) {
   std::vector<uint32_t> found;
@@ -128,7 +128,7 @@ Findings check_gpus(const SampleBatch& first, const SampleBatch& second) {
   const auto lost = gpus_where(second, [](const DeviceSample& device) { return !device.up; });
   add_if_any(findings, Level::kFail, "gpus", lost,
              "no answer: see dmesg for the Xid; it needs nvidia-smi --gpu-reset or the machine a reboot");
-  // With every GPU lost the driver counts as away too; its words are for when it has no GPU to speak of.
+  // With all GPUs lost the driver counts as down too; its reason is shown only if it has no GPU.
   if (lost.empty() && !second.health.up) return {{Level::kFail, "gpus", second.health.reason}};
   const auto missing = second.missing_gpus.value_or(std::vector<std::string>());
   if (!missing.empty()) {

@@ -19,7 +19,7 @@ using Level = Finding::Level;
 constexpr auto kPatience = std::chrono::seconds(5);
 constexpr auto kStep = std::chrono::milliseconds(20);
 
-// A source that was started and is asked how it does until it has made up its mind.
+// A started source whose health is polled until it is known.
 struct Asked {
   std::string subject;
   std::function<SourceHealth()> health;
@@ -38,7 +38,7 @@ struct Asked {
   }
 };
 
-// All together: they take as long as the slowest.
+// In parallel: they take as long as the slowest.
 void wait_for(std::vector<Asked>& asked) {
   const auto end = std::chrono::steady_clock::now() + kPatience;
   for (Asked& each : asked) {
@@ -151,7 +151,7 @@ Findings check_names(const Config& config) {
   const Findings containers = ask_containers(config, asked);
   findings.insert(findings.end(), containers.begin(), containers.end());
   wait_for(asked);
-  // With both to choose from one that answers is enough, and none is too little.
+  // With both available one that answers is enough; none is a failure.
   const auto is_pods = [](const Asked& each) { return each.subject == "pods-api" || each.subject == "apiserver"; };
   const bool any =
       std::any_of(asked.begin(), asked.end(), [&](const Asked& each) { return is_pods(each) && each.last.up; });

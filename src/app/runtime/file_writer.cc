@@ -25,7 +25,7 @@ struct FileWriter::Shared {
   const std::string path;
   const Write write;
   task::HealthCell health;
-  bool written_once = false;  // the thread's own
+  bool written_once = false;  // for the thread
   std::mutex mutex;
   Text pending;  // under the mutex; there: the worker has been told
 };
@@ -72,7 +72,7 @@ bool FileWriter::finish(Nanoseconds patience) {
   return worker_.end(patience);
 }
 
-// The file is removed by the thread that writes it: it cannot write after it has removed.
+// The writing thread removes the file, so it cannot write after the removal.
 bool FileWriter::remove(Nanoseconds patience) {
   std::unique_lock lock(shared_->mutex);
   shared_->pending.reset();
