@@ -37,7 +37,7 @@ bool AutoPods::search(const std::stop_token& stop, size_t end) {
     if (active() && i == active_index_) continue;
     auto source = try_choice(stop, i);
     if (!source) continue;
-    std::shared_ptr<PodSource> old;  // destroyed after unlocking: may take a second
+    std::shared_ptr<PodSource> old;  // ended outside the lock: that can take a second
     const std::lock_guard lock(mutex_);
     old = std::exchange(active_, std::move(source));
     active_index_ = i;

@@ -56,8 +56,8 @@ class AutoPods final : public PodSource {
   std::condition_variable_any wake_;
   std::shared_ptr<PodSource> active_;
   size_t active_index_ = 0;
-  std::map<size_t, SourceHealth> tried_;  // by choice; errors summed over all tries
-  std::jthread thread_;                   // last: it uses the others
+  std::map<size_t, SourceHealth> tried_;  // by choice; errors add up over all tries
+  std::jthread thread_;                   // last: starts when all else is there
 };
 
 }  // namespace gpuledger::identity

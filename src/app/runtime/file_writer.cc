@@ -25,7 +25,7 @@ struct FileWriter::Shared {
   const std::string path;
   const Write write;
   task::HealthCell health;
-  bool written_once = false;  // for the thread
+  bool written_once = false;  // the thread's own
   std::mutex mutex;
   Text pending;  // under the mutex; there: the worker has been told
 };

@@ -34,7 +34,7 @@ class Sampler {
   Nanoseconds interval_;
   std::vector<std::function<void(Pipeline&)>> tasks_;
   bool ended_ = false;
-  std::jthread thread_;  // last: it uses the others
+  std::jthread thread_;  // last: starts when all else is there
 };
 
 }  // namespace gpuledger::app

@@ -31,7 +31,7 @@ class ViewFile {
   const Parse parse_;
   mutable task::HealthCell health_;
   mutable std::mutex mutex_;
-  using Stamp = std::tuple<uint64_t, int64_t, int64_t, int64_t>;  // inode, size, modification time
+  using Stamp = std::tuple<uint64_t, int64_t, int64_t, int64_t>;  // inode, size, when it was written
   mutable Stamp last_;
   mutable std::shared_ptr<const View> view_;
 };

@@ -58,7 +58,7 @@ class Upstream {
 
   const UpstreamOptions options_;
   const Clock& clock_;
-  std::optional<FileState> last_file_;  // for the thread: state of text_
+  std::optional<FileState> last_file_;  // the thread's own: that of text_
   std::string code_;                    // same: code of the returned failure, if Code has no name for it
 
   mutable std::mutex mutex_;

@@ -45,7 +45,7 @@ class CriPods final : public PodSource {
   task::HealthCell health_{"cri"};
   PodStore store_;
 
-  // For the thread.
+  // The thread's own.
   std::unique_ptr<GrpcClient> client_;
   size_t next_socket_ = 0;
   net::Backoff backoff_;

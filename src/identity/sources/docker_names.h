@@ -59,7 +59,7 @@ class DockerNames final : public ContainerSource {
 
   const DockerOptions options_;
   task::HealthCell health_;
-  std::unordered_map<std::string, Known> known_;  // for the thread
+  std::unordered_map<std::string, Known> known_;  // the thread's own
   mutable std::mutex mutex_;
   std::shared_ptr<const ContainerNames> view_;
   std::string user_;

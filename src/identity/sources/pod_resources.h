@@ -44,7 +44,7 @@ class PodResources final : public AllocationSource {
   const Options options_;
   task::HealthCell health_{"pod-resources"};
 
-  // For the thread.
+  // The thread's own.
   GrpcClient client_;
   net::Backoff backoff_;
   bool only_v1alpha1_ = false;   // found by trying; reset with the connection

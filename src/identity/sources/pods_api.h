@@ -41,7 +41,7 @@ class PodsApi final : public PodSource {
   const Options options_;
   task::HealthCell health_{"pods-api"};
   PodStore store_;
-  net::Backoff backoff_;  // for the thread
+  net::Backoff backoff_;  // the thread's own
   std::jthread thread_;   // last: it uses the others
 };
 
