@@ -20,21 +20,18 @@ struct Line {
 constexpr Line kSignals[] = {
     {"SIGHUP", "reads the config file and the web config file again"},
     {"SIGTERM", "ends within 2 s"},
-    {"SIGUSR1", "lets the GPU go, for changes of MIG or of the driver"},
-    {"SIGUSR2", "takes the GPU back"},
+    {"SIGUSR1", "releases the GPUs, to change MIG or the driver"},
+    {"SIGUSR2", "opens the GPUs again"},
 };
-constexpr Line kExitCodes[] = {{"0", "all is well"}, {"1", "the work failed"}, {"2", "wrong use"}};
+constexpr Line kExitCodes[] = {{"0", "success"}, {"1", "failure"}, {"2", "usage error"}};
 constexpr std::string_view kSummary =
     "books every joule, GPU second and byte of GPU memory to the process that used it";
 constexpr std::string_view kOrder =
-    "A flag wins over the environment variable GPU_LEDGER_<FLAG_IN_CAPITALS> (GPU_LEDGER_SAMPLE_INTERVAL, "
-    "GPU_LEDGER_COLLECTOR_DCGM_MODERN), that over the older variable, that over the config file, that over the "
-    "default. "
-    "A variable that is set but empty counts as not set. Durations are written as Prometheus and Go do: 500ms, 10s, "
-    "1m30s.";
+    "Order of precedence: flag, environment variable GPU_LEDGER_<FLAG_IN_CAPITALS> (GPU_LEDGER_SAMPLE_INTERVAL, "
+    "GPU_LEDGER_COLLECTOR_DCGM_MODERN), older variable, config file, default. An empty variable counts as not set. "
+    "Durations are written as in Prometheus and Go: 500ms, 10s, 1m30s.";
 constexpr std::string_view kEffect =
-    "A setting marked SIGHUP may be changed in the config file while the program serves, and takes effect when it gets "
-    "that signal; all others at the next start.";
+    "A changed config file takes effect at SIGHUP for the settings marked SIGHUP; for all others at the next start.";
 
 // The table is sorted by group.
 bool begins_group(const Setting& setting) {
