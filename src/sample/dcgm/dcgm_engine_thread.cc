@@ -15,7 +15,7 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr Nanoseconds kFirstRetry = std::chrono::seconds(1);
-// An engine that is back is missed for no longer than this. To ask in vain costs a sleeping thread two seconds.
+// The longest wait for an engine that is back. A failed try costs a sleeping thread two seconds.
 constexpr Nanoseconds kLastRetry = std::chrono::seconds(4);
 constexpr Nanoseconds kAnswerLimit = std::chrono::seconds(3);
 constexpr size_t kMostEvents = 4096;
@@ -92,7 +92,7 @@ Result<View> EngineThread::Shared::look(const ReaderOptions& wanted, const std::
     reader = std::make_unique<Reader>(*connection, wanted, clock);
   }
   Result<View> view = reader->read(without);
-  // Also one that answers and has nothing to say: what it was told to watch may be lost, so it begins anew.
+  // Also an engine that answers without data: its watches may be lost, so we connect again.
   if (connection->gone() || !view.ok()) disconnect();
   return view;
 }
@@ -130,7 +130,7 @@ EngineThread::~EngineThread() {
   shared_->stop = true;
   shared_->changed.notify_all();
   lock.unlock();
-  // A look that is about to end is waited for; the thread of one that hangs is left to itself.
+  // A read about to end is waited for; a thread that hangs is left behind.
   (void)thread_.end(std::chrono::milliseconds(200));
   shared_->clock.give_back();
 }
@@ -168,7 +168,7 @@ void EngineThread::ask(std::set<GpuUuid> without_activity) {
 
 void EngineThread::wait(Nanoseconds patience) {
   std::unique_lock lock(shared_->mutex);
-  // While it waits before it connects again there is nothing to wait for.
+  // During the back-off there is nothing to wait for.
   shared_->changed.wait_for(lock, patience,
                             [this] { return !shared_->busy_since && (!shared_->asked || !shared_->has_work()); });
 }
