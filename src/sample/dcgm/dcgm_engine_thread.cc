@@ -130,7 +130,7 @@ EngineThread::~EngineThread() {
   shared_->stop = true;
   shared_->changed.notify_all();
   lock.unlock();
-  // A read about to end is waited for; a thread that hangs is left behind.
+  // A look that is about to end is waited for; the thread of one that hangs is left to itself.
   (void)thread_.end(std::chrono::milliseconds(200));
   shared_->clock.give_back();
 }
@@ -168,7 +168,7 @@ void EngineThread::ask(std::set<GpuUuid> without_activity) {
 
 void EngineThread::wait(Nanoseconds patience) {
   std::unique_lock lock(shared_->mutex);
-  // During the back-off there is nothing to wait for.
+  // While it waits before it connects again there is nothing to wait for.
   shared_->changed.wait_for(lock, patience,
                             [this] { return !shared_->busy_since && (!shared_->asked || !shared_->has_work()); });
 }

@@ -29,7 +29,7 @@ class ProcessLists {
     ProcessSample process;
     int64_t first_us = 0;
     std::array<int64_t, kFields> last_us{};  // by list
-    bool told = false;                       // came is set
+    bool told = false;                       // came reported
   };
   struct Gpu {
     std::map<Pid, Seen> seen;

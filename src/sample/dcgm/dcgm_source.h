@@ -57,7 +57,7 @@ class DcgmSource final : public GpuSource {
   const std::vector<std::string> gpu_devices_;
   std::optional<Timestamp> last_at_;
   std::map<GpuUuid, int> without_activity_;                      // for how many batches in a row
-  std::vector<std::shared_ptr<const DeviceDescription>> known_;  // without NVML: all GPUs seen so far
+  std::vector<std::shared_ptr<const DeviceDescription>> known_;  // without NVML: all GPUs ever seen
   std::map<std::pair<GpuUuid, Pid>, Nanoseconds> seen_;          // when a batch last had it, since 1970
 };
 
