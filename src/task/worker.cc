@@ -9,7 +9,7 @@
 namespace gpuledger::task {
 namespace {
 
-// An idle thread needs a moment to end, and that moment may be long on a machine that has no time for it.
+// An idle thread needs a moment to end, which may be long on a busy machine.
 constexpr Nanoseconds kUntilIdleEnds = std::chrono::minutes(1);
 
 }  // namespace
@@ -62,7 +62,7 @@ bool Worker::wait_until(std::chrono::steady_clock::time_point deadline) const {
 }
 
 void Worker::drop_waiting() {
-  std::deque<Task> dropped;  // freed without the lock
+  std::deque<Task> dropped;  // freed after unlocking
   const std::lock_guard lock(shared_->mutex);
   dropped.swap(shared_->tasks);
   shared_->changed.notify_all();
