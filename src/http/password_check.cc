@@ -65,7 +65,7 @@ PasswordCheck::PasswordCheck(std::map<std::string, std::string> users, const Pas
     return;
   }
   // Without randomness the key stays zero: the digests are then plain SHA-256 in our own memory, no worse than the
-  // passwords in it.
+  // passwords that pass through it.
   if (RAND_bytes(reinterpret_cast<unsigned char*>(key_.data()), static_cast<int>(key_.size())) != 1)
     key_.assign(32, '\0');
 }

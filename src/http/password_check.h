@@ -35,7 +35,7 @@ class PasswordCheck {
   std::string digest(const Credentials& credentials) const;
 
   const std::map<std::string, std::string> users_;
-  std::string key_;  // random: a digest is useless outside this object
+  std::string key_;  // random, so that a digest is worthless outside this object
   mutable std::mutex mutex_;
   std::map<std::string, std::string> good_;  // user -> digest of the right password
 };

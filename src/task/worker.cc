@@ -62,7 +62,7 @@ bool Worker::wait_until(std::chrono::steady_clock::time_point deadline) const {
 }
 
 void Worker::drop_waiting() {
-  std::deque<Task> dropped;  // freed after unlocking
+  std::deque<Task> dropped;  // freed without the lock
   const std::lock_guard lock(shared_->mutex);
   dropped.swap(shared_->tasks);
   shared_->changed.notify_all();
