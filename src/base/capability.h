@@ -9,7 +9,7 @@ namespace gpuledger {
 // Whether this thread has CAP_SYS_ADMIN permitted.
 bool sys_admin_is_permitted();
 
-// Makes it ineffective, for this thread and later children. It stays permitted.
+// Makes it ineffective for this thread and those it makes later. It stays permitted.
 void lay_aside_sys_admin();
 
 // Makes CAP_SYS_ADMIN effective for this thread while the object lives, if permitted.

@@ -31,7 +31,7 @@ Result<HttpUrl> parse_http_url(std::string_view text) {
   url.target = rest.substr(path);
   if (!url.target.starts_with('/')) url.target.insert(0, 1, '/');
   // It would show in the log and in the process list.
-  if (host.find('@') != std::string_view::npos) return Error{Code::kMalformed, "a URL with a password is not taken"};
+  if (host.find('@') != std::string_view::npos) return Error{Code::kMalformed, "a URL with a password is refused"};
 
   std::string_view port = url.tls ? "443" : "80";
   const size_t bracket = host.starts_with('[') ? host.find(']') : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Must stand before spdlog's headers: its own name for warn is "warning".
+// Must be before spdlog's headers: its own name for warn is "warning".
 #define SPDLOG_LEVEL_NAMES \
   { "trace", "debug", "info", "warn", "error", "critical", "off" }
 #include "base/log.h"

@@ -64,8 +64,8 @@ PasswordCheck::PasswordCheck(std::map<std::string, std::string> users, const Pas
     }
     return;
   }
-  // Without randomness the key stays zero: the digests are then plain SHA-256 in our own memory, no worse than the
-  // passwords that pass through it.
+  // Without randomness the key stays zero: the digests are then plain SHA-256 in our own memory, no worse
+  // than the passwords that pass through it.
   if (RAND_bytes(reinterpret_cast<unsigned char*>(key_.data()), static_cast<int>(key_.size())) != 1)
     key_.assign(32, '\0');
 }
@@ -87,7 +87,7 @@ bool PasswordCheck::verify(const Credentials& credentials) {
   const auto user = users_.find(credentials.user);
   const bool known = user != users_.end();
   const bool matches = bcrypt_matches(credentials.password, known ? user->second : users_.begin()->second);
-  // crypt stops at a NUL, so a password with one would match its own beginning.
+  // crypt ends at a NUL, so a password with one would pass as its own beginning.
   if (!known || !matches || credentials.password.find('\0') != std::string::npos) return false;
   const std::string mark = digest(credentials);
   std::lock_guard lock(mutex_);

@@ -52,7 +52,7 @@ std::string write_links(const RouteSettings& settings) {
        std::initializer_list<std::pair<std::string, const char*>>{{settings.metrics_path, "metrics for Prometheus"},
                                                                   {kGpuPath, "the GPUs under DCGM's names"},
                                                                   {kSnapshotPath, "the same as JSON"},
-                                                                  {"/healthz", "does the process live"},
+                                                                  {"/healthz", "is the process alive"},
                                                                   {"/readyz", "is there a fresh snapshot"}}) {
     const std::string safe = escape_html(path);
     links += fmt::format("    <li><a href=\".{}\">{}</a> {}</li>\n", safe, safe, what);
@@ -166,7 +166,7 @@ Reply route(const RequestFacts& request, const RouteSettings& settings, const st
   const bool is_json = path == kSnapshotPath;
   const bool is_page = path == "/" || path == "/page.css" || path == "/page.js";
   if (!is_metrics && !is_gpu && !is_ready && !is_health && !is_json && !is_page)
-    return text_reply(404, "there is nothing here; / lists what there is");
+    return text_reply(404, "not found; / lists all pages");
   if (request.method != "GET" && request.method != "HEAD") {
     Reply reply = text_reply(405, "only GET and HEAD");
     reply.headers.emplace_back("Allow", "GET, HEAD");

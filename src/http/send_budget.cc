@@ -19,7 +19,7 @@ void SendBudget::begin(Connection& connection, std::shared_ptr<const std::string
   if (++readers_[key] == 1) held_ += key->capacity();
   sending_[&connection] = {&connection, std::move(body), now, 0};
   while (held_ > most_) {
-    // Clients of the same bytes free none.
+    // Same bytes: closing would free nothing.
     Connection* const slowest = slowest_but(key, now);
     if (slowest == nullptr) return;
     end(*slowest);

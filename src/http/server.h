@@ -21,7 +21,7 @@ struct ServerLimits {
   size_t bytes_being_sent = 16 << 20;  // texts of snapshots; beyond it the slowest client is closed
   size_t password_queue = 64;          // unknown credentials waiting for bcrypt; more get 503
   size_t password_queue_per_peer = 32;
-  Nanoseconds refusal_delay = std::chrono::seconds(1);    // answer to a wrong password
+  Nanoseconds refusal_delay = std::chrono::seconds(1);    // from a wrong password to its answer
   Nanoseconds header_timeout = std::chrono::seconds(10);  // from the first byte, or from the connection
   Nanoseconds idle_timeout = std::chrono::seconds(60);    // between two requests
   Nanoseconds write_timeout = std::chrono::seconds(30);

@@ -204,7 +204,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     authorise();
   }
 
-  // With TLS the browser checks the name itself, and sends passwords only to the name given.
+  // With TLS the browser checks the name itself, and sends passwords only to their name.
   bool came_by_a_strange_name() {
     const auto web = site_.web->current();
     if (web->tls || web->passwords) return false;

@@ -36,7 +36,7 @@ class ReplyParser final : public beast_http::basic_parser<false> {
   HttpReply& reply() { return reply_; }
   bool stopped() const { return stopped_; }
   const std::optional<Error>& failure() const { return failure_; }
-  // False: the sink is full.
+  // False: the sink has enough.
   bool pause() {
     stopped_ = reply_.status == 200 && !sink_({});
     return !stopped_;

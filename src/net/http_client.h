@@ -26,7 +26,7 @@ struct HttpRequest {
   Duration head_within = std::chrono::seconds(30);
   Duration longest_silence = std::chrono::seconds(30);  // between two parts of the body
   Duration whole_within = std::chrono::seconds(60);
-  Duration pause{0};                 // 0: no calls
+  Duration pause{0};                 // 0: no empty pieces
   uint64_t largest_body = 64 << 20;  // unpacked
 };
 

@@ -72,7 +72,7 @@ Result<Mode> set_mode(Session& session, nvml::Device device, Mode wanted) {
   }
   if (result != nvml::kSuccess) return failure("nvmlDeviceSetAccountingMode", result);
   const Result<Mode> after = read_mode(session, device);
-  if (after && *after != wanted) return Error{Code::kInternal, "the driver took the change and did not make it"};
+  if (after && *after != wanted) return Error{Code::kInternal, "the driver accepted the change but did not apply it"};
   return after;
 }
 

@@ -68,7 +68,7 @@ Status record_lines(TraceRecorder& recorder, switch_trace::TracerThread* tracer,
   }
   const Status committed = file.commit();
   if (!committed.ok() || seen.ok()) return committed;
-  return Error{seen.error().code, seen.error().message + "; " + config.argument + " holds what was seen until then"};
+  return Error{seen.error().code, seen.error().message + "; " + config.argument + " has the data until then"};
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ void write_all(std::string_view text) {
 
 Status Terminal::enter() {
   if (!::isatty(STDIN_FILENO) || !::isatty(STDOUT_FILENO))
-    return Error{Code::kNotSupported, "top needs a terminal; gpu-ledger top --batch prints one look"};
+    return Error{Code::kNotSupported, "top needs a terminal; gpu-ledger top --batch prints the table once"};
   if (::tcgetattr(STDIN_FILENO, &before_) != 0)
     return Error{Code::kInternal, std::string("tcgetattr: ") + std::strerror(errno)};
   termios raw = before_;

@@ -62,7 +62,7 @@ class LiveTable {
     Terminal::show(write_top(*snapshot_->cycle, before_.get(), view_));
   }
 
-  // Or a key or a signal.
+  // Ends at a key or signal too.
   void wait_until(Nanoseconds due) {
     pollfd watched[] = {{STDIN_FILENO, POLLIN, 0}, {signals_, POLLIN, 0}};
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(due - clock_.now().steady).count();

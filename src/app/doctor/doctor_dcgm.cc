@@ -70,10 +70,10 @@ Findings check_dcgm(const Config& config) {
   const auto came = [&] { return answer->finding.has_value(); };
   if (answer->came.wait_for(lock, kPatienceWithEngine, came)) return {*answer->finding};
   if (config.dcgm_embedded) {
-    return {{Level::kFail, kEngine, "the engine inside libdcgm does not begin: try a running one, --dcgm-address"}};
+    return {{Level::kFail, kEngine, "the engine inside libdcgm does not start: try a running one, --dcgm-address"}};
   }
   return {{Level::kFail, kEngine,
-           "the engine took the connection and does not answer: restart nv-hostengine; until then gpu-ledger goes on "
+           "the engine accepted the connection but does not answer: restart nv-hostengine; until then gpu-ledger runs "
            "without it"}};
 }
 

@@ -171,7 +171,7 @@ void Pipeline::change(const BookingRules& rules, PipelineOptions options) {
 
 void Pipeline::release_gpus() {
   source_->release();
-  log_info("GPUs released; SIGUSR2 takes them back");
+  log_info("GPUs released; SIGUSR2 opens them again");
 }
 
 void Pipeline::resume_gpus() {

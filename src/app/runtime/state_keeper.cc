@@ -39,8 +39,7 @@ Result<std::unique_ptr<StateKeeper>> StateKeeper::open(const std::string& path, 
   const auto unix_time = std::chrono::duration_cast<std::chrono::seconds>(clock.now().wall).count();
   auto lock = FileLock::take(lock_path(path));
   if (!lock.ok() && lock.error().code != Code::kUnavailable) return lock.error();
-  if (!lock.ok())
-    return Error{lock.error().code, path + " is kept by another gpu-ledger; give this one a file of its own"};
+  if (!lock.ok()) return Error{lock.error().code, path + " is used by another gpu-ledger; give this one its own file"};
   auto found = read_state_files(path, unix_time);
   if (!found.ok()) return found.error();
   for (const std::string& warning : found->warnings) log_warn(warning);

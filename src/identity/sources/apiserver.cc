@@ -300,10 +300,10 @@ Result<ApiServerOptions> read_cluster_environment() {
 
 Result<std::unique_ptr<ApiServerPods>> ApiServerPods::start(ApiServerOptions options) {
   if (options.node_name.empty())
-    return Error{Code::kMalformed,
-                 "the API server is not asked without --node-name or NODE_NAME: that would be for "
-                 "the pods of all nodes; set it from spec.nodeName"};
-  if (!is_node_name(options.node_name)) return Error{Code::kMalformed, "the node's name is not one of Kubernetes"};
+    return Error{
+        Code::kMalformed,
+        "the API server needs --node-name or NODE_NAME, to list only this node's pods; set it from spec.nodeName"};
+  if (!is_node_name(options.node_name)) return Error{Code::kMalformed, "the node's name is not valid in Kubernetes"};
   if (options.host.empty()) return Error{Code::kMalformed, "the API server's host is not known"};
   return std::unique_ptr<ApiServerPods>(new ApiServerPods(std::move(options)));
 }

@@ -97,7 +97,7 @@ task::PollThread::Next DockerNames::look(const std::stop_token& stop) {
     return {options_.period};
   }
   if (!fed) return failed(fed.error());
-  if (!list.complete()) return failed({Code::kMalformed, "a list without its end"});
+  if (!list.complete()) return failed({Code::kMalformed, "a truncated list"});
   for (uint64_t i = 0; i < list.skipped(); ++i) health_.counts("malformed");
   publish(now, reply->peer_user);
   health_.works();

@@ -63,13 +63,13 @@ std::string failure_reason(const GrpcOutcome& outcome, const std::string& socket
   if (outcome.code == "no_socket") return socket + " is not there: mount the folder " + folder + ", not the socket";
   if (outcome.code == "no_permission") {
     return socket + " may not be opened by uid " + std::to_string(::geteuid()) +
-           ", so it tells no names: run as uid 0 (runAsUser: 0), which needs no capability";
+           ", so names are missing: run as uid 0 (runAsUser: 0), which needs no capability";
   }
   if (outcome.code == "unavailable") {
     return "nobody answers on " + socket + " (" + outcome.message +
            "); where the socket itself was mounted, mount the folder " + folder + " instead";
   }
-  if (outcome.code == "deadline_exceeded") return socket + " took too long to answer; see the log of who serves it";
+  if (outcome.code == "deadline_exceeded") return socket + " took too long to answer; see the log of its server";
   return outcome.message.empty() ? outcome.code : outcome.code + ": " + outcome.message;
 }
 

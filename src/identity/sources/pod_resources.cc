@@ -109,7 +109,7 @@ task::PollThread::Next PodResources::failed(const GrpcOutcome& outcome) {
   const bool limited = outcome.code == "rate_limited";
   limited_in_a_row_ = limited ? limited_in_a_row_ + 1 : 0;
   std::string reason = failure_reason(outcome, options_.socket);
-  if (limited) reason = "the kubelet is asked too often by the programs of this node: " + outcome.message;
+  if (limited) reason = "this node's programs exceed the kubelet's rate limit: " + outcome.message;
   if (outcome.code == "unimplemented") {
     reason = options_.socket + " has no pod-resources service: is it the kubelet's?";
   }

@@ -110,7 +110,7 @@ void Reader::watch_devices() {
   const Return result = lives_.watch(engine_, options_.interval);
   if (result == kOk) return;
   engine_.count_failure(result);
-  log_warn("DCGM tells nothing of processes that ended", {{"reason", describe("dcgmWatchPidFields", result)}});
+  log_warn("DCGM has no records of exited processes", {{"reason", describe("dcgmWatchPidFields", result)}});
 }
 
 void Reader::watch_activity(const std::set<GpuUuid>& wanted) {

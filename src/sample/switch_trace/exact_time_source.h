@@ -46,7 +46,7 @@ class ExactTimeSource final : public GpuSource {
     ExactTime told;                     // counts since start, and state
     std::string disagreement;           // empty: none; else it stays off until resume()
     Nanoseconds mps_seen{0};            // steady; 0: never
-    std::map<Pid, Presence> presences;  // of who has switches
+    std::map<Pid, Presence> presences;  // with switches only
   };
 
   void end_traces();

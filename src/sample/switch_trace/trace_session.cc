@@ -174,7 +174,7 @@ Status TraceSession::give_back_records() {
 }
 
 Status TraceSession::flush() {
-  return client_->control("what the GPU holds back", event_buffer_, kControlFlush, nullptr, 0);
+  return client_->control("the GPU's buffered records", event_buffer_, kControlFlush, nullptr, 0);
 }
 
 }  // namespace gpuledger::switch_trace
