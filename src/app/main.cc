@@ -52,10 +52,10 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   gpuledger::end_when_out_of_memory(kWorkFailed);
-  // A thread for each GPU, each awake for a moment in a second: heaps of their own would only be held in vain.
+  // There is one thread per GPU, mostly asleep: a heap for each would only waste memory.
   constexpr int kHeaps = 2;
   ::mallopt(M_ARENA_MAX, kHeaps);
-  // The last wall: libraries may throw, we never do.
+  // Last resort: libraries may throw, we never do.
   try {
     return run(argc, argv);
   } catch (const std::exception& error) { return fail(error.what(), kWorkFailed); }

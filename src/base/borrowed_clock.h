@@ -7,8 +7,8 @@
 
 namespace gpuledger {
 
-// Somebody else's clock, as long as he is there to vouch for it: a driver call that hangs may outlive its source and
-// the source's clock.
+// Another object's clock, valid as long as that object lives: a driver call that hangs may outlive its source and the
+// source's clock.
 class BorrowedClock final : public Clock {
  public:
   explicit BorrowedClock(const Clock& clock) : clock_(&clock) {}

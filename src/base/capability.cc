@@ -19,7 +19,7 @@ struct Capabilities {
   bool write() { return ::syscall(SYS_capset, &header, words) == 0; }
 };
 
-// True: it was changed.
+// True: changed.
 bool set_in_use(bool in_use) {
   Capabilities mine;
   if (!mine.read()) return false;

@@ -3,16 +3,16 @@
 
 namespace gpuledger {
 
-// Linux gives capabilities to threads: a new one has those of the thread that made it. A capability that is permitted
-// can be put to use and laid aside as often as one likes; it has an effect only while it is in use.
+// Linux capabilities belong to threads: a new thread inherits those of its creator. A permitted capability can be made
+// effective and dropped again any number of times; it works only while effective.
 
-// Whether this thread may put CAP_SYS_ADMIN to use.
+// Whether this thread has CAP_SYS_ADMIN permitted.
 bool sys_admin_is_permitted();
 
-// Lays it aside, for this thread and those it makes from now on. It stays permitted.
+// Makes it ineffective for this thread and those it makes later. It stays permitted.
 void lay_aside_sys_admin();
 
-// Puts CAP_SYS_ADMIN to use for this thread while the object lives, where it is permitted.
+// Makes CAP_SYS_ADMIN effective for this thread while the object lives, if permitted.
 class RaisedSysAdmin {
  public:
   RaisedSysAdmin();

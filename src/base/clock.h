@@ -9,8 +9,8 @@ namespace gpuledger {
 
 using Nanoseconds = std::chrono::nanoseconds;
 
-// Both clocks read at one moment: steady for intervals, wall (since 1970) for what people and the driver see. Steady
-// time goes on while the machine is suspended, as the GPU's energy may.
+// Both clocks at one moment: steady for intervals, wall (since 1970) for people and the driver. Steady time goes on
+// while the machine is suspended, as the GPU's energy may.
 struct Timestamp {
   Nanoseconds steady{0};
   Nanoseconds wall{0};

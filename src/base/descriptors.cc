@@ -8,8 +8,8 @@
 namespace gpuledger {
 namespace {
 
-// One for each of some thousand processes, and connections. Not all that there is: some libraries walk through every
-// number up to the limit.
+// Enough for some thousand processes and connections. Not the maximum: some libraries loop over every number up to the
+// limit.
 constexpr rlim_t kWanted = 65'536;
 constexpr size_t kUsual = 1024;
 

@@ -5,11 +5,10 @@
 
 namespace gpuledger {
 
-// How many files this process may have open at once.
+// How many open files this process may have.
 size_t descriptor_limit();
 
-// Raises it to what a crowded node needs, as far as the hard limit allows: systemd and shells give 1,024. Never lowers
-// it.
+// Raises it for a crowded node, as far as the hard limit allows: systemd and shells give 1,024. Never lowers it.
 void raise_descriptor_limit();
 
 }  // namespace gpuledger

@@ -40,12 +40,12 @@ bool is_digit(char c) {
 }
 
 struct Number {
-  __int128 whole = 0;  // stops growing once it is over kLongest
+  __int128 whole = 0;  // stops growing beyond kLongest
   __int128 fraction = 0;
   __int128 scale = 1;  // fraction / scale
 };
 
-// Empty without a single digit. Digits of the fraction beyond the 15th are dropped, as no unit can show them.
+// Empty without a digit. Fraction digits beyond the 15th are dropped: no unit can show them.
 std::optional<Number> take_number(std::string_view& text) {
   Number number;
   bool any = false;

@@ -9,9 +9,9 @@
 
 namespace gpuledger {
 
-// Go's and Prometheus' ways to write a duration: one or more numbers, each with its unit (ns us µs ms s m h d w y),
-// added up: 500ms, 1m30s, 1.5h, 1d. A day is 24 h, a year 365 days, as in Prometheus. "0" needs no unit.
-// The message reads on after the name of the setting: `"5" is not a duration (write 500ms, 10s, 1m30s)`.
+// Durations as in Go and Prometheus: one or more numbers, each with its unit (ns us µs ms s m h d w y), added up:
+// 500ms, 1m30s, 1.5h, 1d. A day is 24 h, a year 365 days, as in Prometheus. "0" needs no unit. The message follows the
+// name of the setting: `"5" is not a duration (write 500ms, 10s, 1m30s)`.
 Result<Nanoseconds> parse_duration(std::string_view text);
 
 // The shortest exact form in d h m s ms us ns: 90 s is "1m30s".

@@ -17,7 +17,7 @@ DynLib::~DynLib() {
 }
 
 Result<DynLib> DynLib::open(const std::string& path) {
-  // RTLD_NOW: a library with holes fails here, with a name, and not in the middle of a sample.
+  // RTLD_NOW: a library with missing symbols fails here, with a name, and not during a sample.
   if (void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return DynLib(handle);
   const char* why = dlerror();
   return Error{Code::kNotFound, why ? why : path + ": cannot be loaded"};

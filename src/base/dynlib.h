@@ -7,7 +7,7 @@
 
 namespace gpuledger {
 
-// A shared library opened at run time; closed with the object. Empty by default.
+// A shared library opened at run time; closed by destructor. Empty by default.
 class DynLib {
  public:
   DynLib() = default;
@@ -17,7 +17,7 @@ class DynLib {
 
   static Result<DynLib> open(const std::string& path);
 
-  // nullptr when the library has no such symbol.
+  // nullptr if there is no such symbol.
   void* symbol(const char* name) const;
 
  private:

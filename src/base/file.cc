@@ -32,7 +32,7 @@ Code code_of_errno(int number) {
   }
 }
 
-constexpr std::string_view kRandomPart = "XXXXXX";  // as mkstemp wants it
+constexpr std::string_view kRandomPart = "XXXXXX";  // for mkstemp
 
 // "FOLDER/.NAME."
 std::string temporary_prefix(const std::string& path) {
@@ -57,7 +57,7 @@ int write_all(int fd, std::string_view contents) {
 int fill_and_close(UniqueFd fd, std::string_view contents, mode_t mode, Flush flush) {
   if (const int failed = write_all(fd.get(), contents)) return failed;
   if (::fchmod(fd.get(), mode) != 0) return errno;  // not through the umask, which would hide it from other users
-  // Else a crash of the machine after the rename may leave an empty file.
+  // Else a machine crash after the rename may leave an empty file.
   if (flush == Flush::kToDisk && ::fsync(fd.get()) != 0) return errno;
   if (::close(fd.release()) != 0) return errno;  // NFS reports a full disk only here
   return 0;
@@ -77,7 +77,7 @@ Error errno_error(std::string_view what, std::string_view path, int number) {
 }
 
 Result<std::string> read_file(const std::string& path, size_t max_bytes) {
-  // Non-blocking, for opening a fifo waits until somebody writes; /proc's files are regular ones.
+  // Non-blocking: opening a fifo would wait for a writer; /proc's files are regular ones.
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat file {};
   if (!fd || ::fstat(fd.get(), &file) != 0) return errno_error("cannot read", path, errno);
@@ -86,7 +86,7 @@ Result<std::string> read_file(const std::string& path, size_t max_bytes) {
   std::string contents;
   std::array<char, 16384> chunk;
   while (true) {
-    // One byte more than allowed is asked for, so that "exactly max_bytes" and "too long" differ.
+    // Reads up to one byte more than allowed, so that "exactly max_bytes" and "too long" differ.
     const size_t wanted = std::min(chunk.size(), max_bytes - contents.size() + 1);
     const ssize_t got = ::read(fd.get(), chunk.data(), wanted);
     if (got < 0 && errno == EINTR) continue;
@@ -122,7 +122,7 @@ Status write_file_atomically(const std::string& path, std::string_view contents,
 
   UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!fd) return errno_error("cannot write", path, errno);
-  (void)::flock(fd.get(), LOCK_EX | LOCK_NB);  // says that somebody is at it; see remove_left_temporaries
+  (void)::flock(fd.get(), LOCK_EX | LOCK_NB);  // marks it as in use; see remove_left_temporaries
   int failed = fill_and_close(std::move(fd), contents, mode, flush);
   if (failed == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) failed = errno;
   if (failed != 0) {

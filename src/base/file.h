@@ -34,29 +34,27 @@ class UniqueFd {
   int fd_ = -1;
 };
 
-// The kind of failure an errno stands for, and "what path: why", the way every file error of the program reads.
+// The error for an errno, with the message "what path: why" that all file errors have.
 Error errno_error(std::string_view what, std::string_view path, int number);
 
-// The whole file, or an error when it is longer than max_bytes: a cut file is never mistaken for a whole one.
-// Works on /proc, where sizes say 0. A fifo or a device is refused and never waited for. The message names the path
-// and the reason.
+// The whole file, or an error if it is longer than max_bytes: a truncated file is never returned. Works on /proc, where
+// sizes are 0. A fifo or a device is refused and never waited for. The message has the path and the reason.
 Result<std::string> read_file(const std::string& path, size_t max_bytes);
 
-// All of it, out of the buffers.
+// Writes all and flushes.
 Status write_to_stdout(std::string_view text);
 
-// An error unless there is a regular file or nothing at all: a device, a pipe, a folder or a link that was named by
-// mistake is never replaced, renamed or removed.
+// An error unless there is a regular file or nothing: a device, a pipe, a folder or a link that was named by mistake is
+// never replaced, renamed or removed.
 Status check_regular_or_absent(const std::string& path);
 
-// A reader sees the old file or the whole new one, never a part. The temporary file lies hidden beside it
-// (".NAME.XXXXXX", same file system, ignored by readers of *.prom) and is removed on failure. Only a regular file is
-// replaced.
-// kToSystem does not wait for the disk: that survives the program, but not a machine that loses power.
+// A reader sees the old file or the whole new one, never a part. The temporary file is hidden beside it
+// (".NAME.XXXXXX", same file system, ignored by readers of *.prom) and removed on failure. Only a regular file is
+// replaced. kToSystem does not wait for the disk: the file survives the program, but not a power loss.
 enum class Flush { kToDisk, kToSystem };
 Status write_file_atomically(const std::string& path, std::string_view contents, mode_t mode = 0644,
                              Flush flush = Flush::kToDisk);
-// Those of writers that were killed. One that is being written is left alone.
+// Left by killed writers. One that is being written is kept.
 void remove_left_temporaries(const std::string& path);
 
 }  // namespace gpuledger

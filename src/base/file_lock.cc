@@ -13,7 +13,7 @@
 namespace gpuledger {
 namespace {
 
-// Another program may remove the file between our opening and locking it: then the lock is on nothing, and once more.
+// Another program may remove the file between our open and our lock: then the lock is void, and we try again.
 constexpr int kMostAttempts = 5;
 
 }  // namespace

@@ -8,16 +8,15 @@
 
 namespace gpuledger {
 
-// Says to other programs of this kind that a path is in use, by a file beside it. Let go by the system at any end, also
-// at kill -9; the file is removed at an orderly one.
+// Marks a path as in use for other instances of this program, by a file beside it. The system releases the lock at any
+// exit, even kill -9; a normal exit removes the file.
 class FileLock {
  public:
-  // The error: another program holds it, or something is there that is no lock (a link, a folder, somebody else's
-  // file). Null where nothing can be made there, which is for others to complain about, and on a file system without
-  // locks.
+  // Error: another program holds it, or the path is not a lock (a link, a folder, another program's file). Null if the
+  // file cannot be created there, which others report, and on a file system without locks.
   static Result<std::unique_ptr<FileLock>> take(const std::string& path);
   ~FileLock();
-  // False: the file was removed or replaced, so that another program may have taken the new one.
+  // False: the file was removed or replaced, so another program may have locked the new one.
   bool held() const;
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;

@@ -21,7 +21,7 @@ Result<HttpUrl> parse_http_url(std::string_view text) {
   url.text = text;
   url.tls = text.starts_with("https://");
   if (!url.tls && !text.starts_with("http://")) return refuse(text, kForm);
-  // A blank or a line break would end the request line it goes into.
+  // A blank or a line break would end the request line.
   const bool printable = std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; });
   if (!printable || text.find('#') != std::string_view::npos) return refuse(text, kForm);
 
@@ -30,8 +30,8 @@ Result<HttpUrl> parse_http_url(std::string_view text) {
   std::string_view host = rest.substr(0, path);
   url.target = rest.substr(path);
   if (!url.target.starts_with('/')) url.target.insert(0, 1, '/');
-  // It would end up in the log and in the list of processes.
-  if (host.find('@') != std::string_view::npos) return Error{Code::kMalformed, "a URL with a password is not taken"};
+  // It would show in the log and in the process list.
+  if (host.find('@') != std::string_view::npos) return Error{Code::kMalformed, "a URL with a password is refused"};
 
   std::string_view port = url.tls ? "443" : "80";
   const size_t bracket = host.starts_with('[') ? host.find(']') : 0;

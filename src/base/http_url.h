@@ -10,7 +10,7 @@
 namespace gpuledger {
 
 struct HttpUrl {
-  std::string text;  // as it was given, for messages
+  std::string text;  // as given, for messages
   bool tls = false;
   std::string host;  // IPv6 without brackets
   uint16_t port = 0;
@@ -18,7 +18,7 @@ struct HttpUrl {
   friend bool operator==(const HttpUrl&, const HttpUrl&) = default;
 };
 
-// "http://127.0.0.1:9400/metrics", "https://[::1]/metrics?x=1". The message reads on after the name of the setting.
+// "http://127.0.0.1:9400/metrics", "https://[::1]/metrics?x=1". The message follows the name of the setting.
 Result<HttpUrl> parse_http_url(std::string_view text);
 
 }  // namespace gpuledger

@@ -10,7 +10,7 @@ namespace gpuledger {
 
 using Pid = uint32_t;
 
-// "GPU-..." as the driver says it. The index is for showing only: it changes over reboots.
+// "GPU-..." from the driver. The index is only for display: it changes over reboots.
 struct GpuUuid {
   Name text;
   friend auto operator<=>(const GpuUuid&, const GpuUuid&) = default;
@@ -22,8 +22,8 @@ struct MigId {
   friend auto operator<=>(const MigId&, const MigId&) = default;
 };
 
-// A process is its pid and its start time (clock ticks since boot): a pid alone is reused.
-// start_ticks 0: the process was gone before /proc could be read, so nothing more is known of it.
+// A process is its pid and its start time (clock ticks since boot), because pids are reused. start_ticks 0: the process
+// exited before /proc could be read, so nothing more is known of it.
 struct ProcKey {
   Pid pid = 0;
   uint64_t start_ticks = 0;

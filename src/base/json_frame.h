@@ -7,9 +7,8 @@
 
 namespace gpuledger {
 
-// The brackets, names and commas of JSON, written straight into one string without a tree in between: a node with a
-// thousand processes has a hundred thousand fields. How a value is written is the Writer's: for people or to be read
-// back.
+// The brackets, names and commas of JSON, written directly into one string without a tree: a node with a thousand
+// processes has a hundred thousand fields. The Writer formats the values: for people or to be read back.
 template <typename Writer>
 class JsonFrame {
  public:
@@ -22,7 +21,7 @@ class JsonFrame {
     text_ += bracket;
     first_ = false;
   }
-  // The next value or bracket belongs to this name. Names are ours and need no escapes.
+  // The next value or bracket has this name. Names are ours and need no escapes.
   void name(std::string_view key) {
     separate();
     text_.append("\"").append(key).append("\":");

@@ -12,7 +12,7 @@ namespace gpuledger {
 namespace {
 
 constexpr std::string_view kForms = "is not an address (write :9400, 127.0.0.1:9400, [::1]:9400 or unix:/path)";
-constexpr size_t kLongestSocketPath = sizeof(sockaddr_un::sun_path) - 1;  // without its closing zero
+constexpr size_t kLongestSocketPath = sizeof(sockaddr_un::sun_path) - 1;  // without the final zero
 
 Error refuse(std::string_view text, std::string_view why) {
   return {Code::kMalformed, in_quotes(text) + " " + std::string(why)};

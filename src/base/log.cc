@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Must stand before spdlog's headers: its own name for warn is "warning".
+// Must be before spdlog's headers: its own name for warn is "warning".
 #define SPDLOG_LEVEL_NAMES \
   { "trace", "debug", "info", "warn", "error", "critical", "off" }
 #include "base/log.h"
@@ -41,9 +41,9 @@ std::unique_ptr<spdlog::logger> make_logger(const char* pattern) {
   return std::make_unique<spdlog::logger>("gpu-ledger", std::move(sink));
 }
 
-// Two finished loggers and a switch between them, because changing the pattern of one that other threads use would
-// let a line of one format slip into the other's frame. They share spdlog's mutex for stderr. Never destroyed:
-// threads may still log while static objects go.
+// Two loggers and a switch between them: changing the pattern of one that other threads use could mix the two formats
+// in a line. They share spdlog's mutex for stderr. Never destroyed: threads may still log while static objects are
+// destroyed.
 struct Loggers {
   const std::unique_ptr<spdlog::logger> text = make_logger("ts=%Y-%m-%dT%H:%M:%S.%eZ level=%l %v");
   const std::unique_ptr<spdlog::logger> json = make_logger(R"({"ts":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l",%v})");
@@ -83,7 +83,7 @@ std::string json_payload(std::string_view message, LogFields fields) {
     line += ',';
     append_quoted(line, field.key);
     line += ':';
-    // to_string writes "nan" and "inf", which are no JSON.
+    // to_string writes "nan" and "inf": not JSON.
     const bool bare =
         field.bare && field.value.find("nan") == std::string::npos && field.value.find("inf") == std::string::npos;
     if (bare) {
@@ -114,7 +114,7 @@ std::atomic<int> exit_code_without_memory{1};
     if (size > 0) (void)!::write(STDERR_FILENO, line, static_cast<size_t>(size));
     std::_Exit(exit_code_without_memory);
   }
-  for (;;) ::pause();  // another thread is saying it
+  for (;;) ::pause();  // another thread reports it
 }
 
 }  // namespace

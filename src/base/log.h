@@ -15,7 +15,7 @@ namespace gpuledger {
 
 enum class LogLevel { kDebug, kInfo, kWarn, kError };
 
-// Keys are names from our own code; values may hold anything.
+// Keys are from our own code; values may hold anything.
 struct LogField {
   template <typename T>
   requires std::is_convertible_v<const T&, std::string_view> LogField(std::string_view k, const T& v)
@@ -51,16 +51,16 @@ inline void log_error(std::string_view message, LogFields fields = {}) {
   log_line(LogLevel::kError, message, fields);
 }
 
-// From now on, when an allocation fails, one line says so and the program ends with this code. It could go on nowhere:
-// every stage allocates, and an exception on a thread ends it without a word.
+// From now on a failed allocation writes one line and ends the program with this code. It could not go on: every stage
+// allocates, and an exception on a thread ends it silently.
 void end_when_out_of_memory(int exit_code);
 
-// Logs a thing's state when it changes, not on every cycle. Keeps one short string per name for ever, so names are
-// things of the machine (a GPU, a socket), never pids. Any thread.
+// Logs a state when it changes, not in every cycle. Keeps one short string per name forever, so names are things of the
+// machine (a GPU, a socket), never pids. Any thread.
 class StateLog {
  public:
-  // True, and one line with the fields `name` and `state`, when the state is not the one of the call before; the
-  // first call for a name always speaks.
+  // Returns true and writes one line with the fields `name` and `state` if the state has changed; the first call for a
+  // name always writes.
   bool update(const std::string& name, std::string_view state, std::string_view message,
               LogLevel level = LogLevel::kInfo);
 

@@ -11,8 +11,8 @@
 
 namespace gpuledger {
 
-// Text that is made once and handed on from stage to stage: copies share it, so a crowded node does not copy the names
-// of all its tenants in every cycle. It never changes; giving a Name another text leaves its copies alone.
+// Text that is made once and passed from stage to stage: copies share it, so that a crowded node does not copy all
+// names in every cycle. Immutable; assigning another text does not change the copies.
 class Name {
  public:
   Name() = default;

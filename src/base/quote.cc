@@ -31,7 +31,7 @@ void append_escape(std::string& out, uint32_t code) {
 
 void append_quoted(std::string& out, std::string_view text) {
   const auto plain = [](char c) { return c >= 0x20 && c <= 0x7e && c != '"' && c != '\\'; };
-  if (std::all_of(text.begin(), text.end(), plain)) {  // almost always
+  if (std::all_of(text.begin(), text.end(), plain)) {  // usual case
     out.append("\"").append(text).append("\"");
     return;
   }

@@ -7,14 +7,13 @@
 
 namespace gpuledger {
 
-// `text` as a JSON string, quotes included: always valid UTF-8 on one line, whatever the bytes were. Also used for
-// log lines and error messages, because process names, environment and files may hold anything: what could start a
-// new line, move a terminal's cursor or turn the direction of writing is escaped, bytes that are no UTF-8 become
-// \ufffd.
+// `text` as a JSON string with quotes: always valid UTF-8 on one line. Also used for log lines and error messages,
+// because process names, environment and files may contain anything: characters that could start a new line, move a
+// terminal's cursor or change the writing direction are escaped, bytes that are not UTF-8 become \ufffd.
 void append_quoted(std::string& out, std::string_view text);
 std::string in_quotes(std::string_view text);
 
-// For names from outside that become labels: what append_quoted escapes is left out, a run of bytes that are no UTF-8
+// For outside names that become labels: what append_quoted escapes is removed, a run of bytes that are not UTF-8
 // becomes one U+FFFD. At most max_bytes, cut between characters.
 std::string clean_text(std::string_view text, size_t max_bytes);
 

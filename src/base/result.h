@@ -8,15 +8,15 @@
 
 namespace gpuledger {
 
-// What kind of failure it was, for counters and for deciding what to do next. The vendor's own number
-// or errno text stays in the message.
+// The kind of failure, for counters and for deciding what to do next. The vendor's number or errno text is in the
+// message.
 enum class Code {
-  kUnavailable,   // may come back: driver reloading, socket gone, GPU lost
-  kNotSupported,  // this GPU or driver never does it
+  kUnavailable,   // may recover: driver reload, socket missing, GPU lost
+  kNotSupported,  // this GPU or driver lacks it
   kNotFound,
   kPermission,
   kTimeout,
-  kMalformed,  // input we refuse: a file, a flag, a reply
+  kMalformed,  // refused input: a file, a flag, a reply
   kInternal,
 };
 
@@ -38,7 +38,7 @@ struct Error {
   std::string message;
 };
 
-// A value or the reason why there is none. A subset of std::expected, so it can become that one day.
+// A value or the error. A subset of std::expected, so that it can be replaced by it.
 template <typename T>
 class [[nodiscard]] Result {
  public:
@@ -88,7 +88,7 @@ inline Status ok_status() {
   if (!name##_result.ok()) return name##_result.error(); \
   auto name = *std::move(name##_result)
 
-// The same where the value does not matter.
+// The same without the value.
 #define GL_TRY_STATUS(...) \
   if (auto gl_status = (__VA_ARGS__); !gl_status.ok()) return gl_status.error()
 

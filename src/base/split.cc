@@ -9,7 +9,7 @@ namespace gpuledger {
 
 std::vector<uint64_t> split_exactly(uint64_t total, std::span<const uint64_t> weights) {
   assert(!weights.empty());
-  __extension__ using Wide = unsigned __int128;  // a product of two 64-bit numbers fits
+  __extension__ using Wide = unsigned __int128;  // for products of two 64-bit numbers
   Wide sum = 0;
   for (uint64_t weight : weights) sum += weight;
   const bool equal = sum == 0;

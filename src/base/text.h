@@ -6,7 +6,7 @@
 
 namespace gpuledger {
 
-// Takes from `rest` what is before the separator, and the separator; all of it where there is none.
+// Removes from `rest` the part up to the separator and the separator; all of it if there is none.
 inline std::string_view take_until(std::string_view& rest, char separator) {
   const std::string_view part = rest.substr(0, rest.find(separator));
   rest.remove_prefix(std::min(rest.size(), part.size() + 1));

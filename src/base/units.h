@@ -7,8 +7,8 @@
 
 namespace gpuledger {
 
-// Integer microjoules: the driver counts millijoules, power times time needs the finer grain, and
-// integers are what lets the books balance exactly.
+// Integer microjoules: the driver counts millijoules, power times time needs a finer unit, and with integers the books
+// balance exactly.
 class Energy {
  public:
   constexpr Energy() = default;

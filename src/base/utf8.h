@@ -9,19 +9,19 @@ namespace gpuledger {
 
 struct Utf8Character {
   uint32_t code = 0xfffd;
-  size_t length = 1;  // bytes consumed; 1 for a byte that starts nothing valid
+  size_t length = 1;  // bytes consumed; 1 for an invalid byte
   bool valid = false;
 };
 
-// The first character of a text that is not empty. Overlong forms, surrogates and values above U+10FFFF are not valid;
-// Go's parser, which Prometheus uses, refuses them too.
+// The first character of a nonempty text. Overlong forms, surrogates and values above U+10FFFF are invalid, as in Go's
+// parser, which Prometheus uses.
 inline Utf8Character decode_utf8(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t first = byte(0);
   if (first < 0x80) return {first, 1, true};
   size_t length = 0;
   uint32_t code = 0;
-  uint32_t smallest = 0;  // below it the encoding is overlong
+  uint32_t smallest = 0;  // lower values are overlong
   if ((first & 0xe0) == 0xc0) {
     length = 2, code = first & 0x1f, smallest = 0x80;
   } else if ((first & 0xf0) == 0xe0) {

@@ -3,7 +3,7 @@
 
 namespace gpuledger {
 
-// "0.2.0", as the build says it. In a file of its own, so that a new version rebuilds one object.
+// "0.2.0", from the build. In its own file, so that a new version rebuilds one object.
 const char* version();
 
 }  // namespace gpuledger

@@ -81,7 +81,7 @@ void BackgroundWorker::run(Shared& shared, Nanoseconds interval, const std::func
     if (!job) continue;
     lock.unlock();
     const bool result = job->work();
-    // Under the lock: stop() must not return, and the io context must not go, between the check and the call.
+    // Under the lock: stop() must not return, nor the io context end, between the check and the call.
     lock.lock();
     if (!shared.stopping) job->done(result);
   }

@@ -10,19 +10,19 @@
 
 namespace gpuledger::http {
 
-// One thread for what would hold the io thread up: password hashes and looking at files.
+// One thread for work that would block the io thread: password hashes and file checks.
 class BackgroundWorker {
  public:
-  // tick runs every interval (0: never). It may outlive this object if it hangs in a dead file system, so it
-  // must own what it uses.
+  // tick runs every interval (0: never). It may hang in a dead file system and outlive this object, so it must own what
+  // it uses.
   BackgroundWorker(Nanoseconds interval, std::function<void()> tick, size_t max_queue, size_t max_per_peer);
   ~BackgroundWorker();
 
-  // Runs work (which must own what it uses), then done with its result, both on the worker thread.
-  // Peers take turns. False when too much is waiting already. done is not called once stop() was.
+  // Runs work (which must own what it uses), then done with its result, both on the worker thread. Peers take turns.
+  // False if too much is waiting. done is not called after stop().
   bool submit(const std::string& peer, std::function<bool()> work, std::function<void(bool)> done);
 
-  // Waits a short while for what is under way; a thread still busy then ends by itself later.
+  // Waits briefly for the running work; a thread still busy then ends by itself later.
   void stop();
 
  private:

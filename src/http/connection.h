@@ -6,15 +6,15 @@
 
 namespace gpuledger::http {
 
-// One client, as those see it who share out places and memory.
+// One client, as seen by the limits of connections and memory.
 class Connection {
  public:
   explicit Connection(std::string peer) : peer_(std::move(peer)) {}
   virtual ~Connection() = default;
 
-  // Closes it and takes it out of every list.
+  // Closes it and removes it from every list.
   virtual void finish() = 0;
-  // Whose it is: peer_of() its socket.
+  // Its client: peer_of() its socket.
   const std::string& peer() const { return peer_; }
 
  private:

@@ -9,13 +9,13 @@
 
 namespace gpuledger::http {
 
-// A line for every peer, served in turns: who sends many waits behind his own. One thread.
+// A queue per peer, served in turns: a peer with many jobs delays only itself. One thread.
 template <typename Job>
 class FairQueue {
  public:
   FairQueue(size_t most, size_t most_per_peer) : most_(most), most_per_peer_(most_per_peer) {}
 
-  // False: too many are waiting, of all or of this peer.
+  // False: too many wait, in all or of this peer.
   bool push(const std::string& peer, Job job) {
     if (size_ >= most_) return false;
     const auto line = lines_.find(peer);
@@ -57,7 +57,7 @@ class FairQueue {
   const size_t most_per_peer_;
   size_t size_ = 0;
   std::map<std::string, std::deque<Job>> lines_;
-  std::deque<std::string> turns_;  // every peer that has a line, once
+  std::deque<std::string> turns_;  // every peer with a queue, once
 };
 
 }  // namespace gpuledger::http

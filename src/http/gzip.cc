@@ -21,9 +21,9 @@ Result<std::string> gzip(std::string_view plain, int level) {
   stream.avail_out = static_cast<uInt>(packed.size());
   const int outcome = deflate(&stream, Z_FINISH);
   packed.resize(stream.total_out);
-  packed.shrink_to_fit();  // it is kept, and a fifth of what it might have been
+  packed.shrink_to_fit();  // it is kept, at a fifth of the possible size
   deflateEnd(&stream);
-  packed.shrink_to_fit();  // it was made as large as the plain text
+  packed.shrink_to_fit();  // allocated as large as the plain text
   if (outcome != Z_STREAM_END) return Error{Code::kInternal, "gzip: zlib failed"};
   return packed;
 }

@@ -8,7 +8,7 @@
 
 namespace gpuledger::http {
 
-// Level 1: metrics text shrinks tenfold already, and higher levels cost more time than they save bytes.
+// Level 1: metrics text shrinks tenfold already; higher levels take more time than they save.
 Result<std::string> gzip(std::string_view plain, int level = 1);
 
 }  // namespace gpuledger::http

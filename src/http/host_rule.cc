@@ -10,7 +10,7 @@
 namespace gpuledger::http {
 namespace {
 
-// Small letters, and without the dot that ends a full name.
+// Lower case, without the final dot of a full name.
 std::string normal(std::string_view name) {
   std::string out(name);
   for (char& c : out)
@@ -34,7 +34,7 @@ std::string_view without_port(std::string_view header) {
 
 bool is_browsers_header(std::string_view name) {
   const std::string small = normal(name);
-  // Sec-Fetch-* come over TLS and from localhost only; over plain HTTP the languages give a browser away.
+  // Sec-Fetch-* come only over TLS and from localhost; over plain HTTP Accept-Language marks a browser.
   return small == "accept-language" || small == "origin" || small == "referer" || small.starts_with("sec-");
 }
 

@@ -7,15 +7,15 @@
 
 namespace gpuledger::http {
 
-// Against DNS rebinding: a page on the internet gives its own name our address, and its script may then read what we
-// serve. The name it came by is in the Host header, and no script can change that. Prometheus comes by any name, so the
-// rule counts for browsers alone.
+// Against DNS rebinding: a web page resolves its own name to our address, and its script may then read what we serve.
+// The page's name is in the Host header, and no script can change that. Prometheus may use any name, so the rule
+// applies only to browsers.
 
-// Headers that browsers send with every request and a script cannot take away; programs send none of them.
+// Headers that browsers send with every request and scripts cannot remove; programs send none of them.
 bool is_browsers_header(std::string_view name);
 
-// Names under which a browser may come. Any IP address, localhost, names without a dot (nobody on the internet has
-// one), names of Kubernetes services (*.svc, *.cluster.local) and this machine's own need not be among them.
+// Names that a browser may use. Always allowed: IP addresses, localhost, names without a dot (not valid on the
+// internet), names of Kubernetes services (*.svc, *.cluster.local) and this machine's own.
 class HostRule {
  public:
   // "*": any name. own: this machine's name.
@@ -28,7 +28,7 @@ class HostRule {
   bool any_ = false;
 };
 
-// gethostname(), or nothing.
+// gethostname(), or empty.
 std::string read_host_name();
 
 }  // namespace gpuledger::http

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kBacklog = SOMAXCONN;
 
-// What went wrong and what to do about it, in one line.
+// The problem and the remedy, in one line.
 Error listen_error(const ListenAddress& address, int error) {
   Code code = Code::kUnavailable;
   std::string advice;
@@ -58,7 +58,7 @@ int listen_everywhere(uint16_t port, int& family) {
   v6.sin6_port = htons(port);
   family = AF_INET6;
   int fd = bind_and_listen(AF_INET6, reinterpret_cast<sockaddr*>(&v6), sizeof v6, true);
-  // A kernel booted without IPv6 says one of these; IPv4 alone is then everything there is.
+  // A kernel booted without IPv6 gives one of these; then IPv4 alone is enough.
   if (fd != -EAFNOSUPPORT && fd != -EADDRNOTAVAIL) return fd;
   sockaddr_in v4{};
   v4.sin_family = AF_INET;
@@ -77,7 +77,7 @@ Result<int> listen_on_host(const ListenAddress& address, int& family) {
     return Error{Code::kNotFound,
                  fmt::format("cannot listen on {}: host {}: {}", address.text, address.host, ::gai_strerror(error))};
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
-  // A name that has both gets its IPv4 address, as Go programs do it.
+  // A name with both gets its IPv4 address, as in Go programs.
   const addrinfo* chosen = found;
   for (const addrinfo* each = found; each != nullptr; each = each->ai_next)
     if (each->ai_family == AF_INET) {
@@ -101,7 +101,7 @@ std::string tcp_address(int fd) {
   return storage.ss_family == AF_INET6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
 }
 
-// Clears away what a program that died left behind, and nothing else.
+// Removes only the socket that an ended program left behind.
 Status remove_stale_socket(const ListenAddress& address, const sockaddr_un& where) {
   struct stat file {};
   if (::lstat(address.unix_path.c_str(), &file) != 0) return ok_status();
@@ -112,7 +112,7 @@ Status remove_stale_socket(const ListenAddress& address, const sockaddr_un& wher
                     address.text)};
   const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!probe) return listen_error(address, errno);
-  // EAGAIN: a listener with a full queue, so it is alive too.
+  // EAGAIN: a listener with a full queue, so it is running.
   if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&where), sizeof where) == 0 || errno == EAGAIN)
     return listen_error(address, EADDRINUSE);
   if (errno != ECONNREFUSED) return listen_error(address, errno);
@@ -164,7 +164,7 @@ Listener::Listener(Listener&& other) noexcept
       inode_(other.inode_) {}
 
 Listener::~Listener() {
-  // Another instance may have taken the path over meanwhile; its file is not ours to remove.
+  // Another instance may have taken the path meanwhile; its file is not removed.
   struct stat file {};
   if (!unix_path_.empty() && ::lstat(unix_path_.c_str(), &file) == 0 && file.st_dev == device_ && file.st_ino == inode_)
     ::unlink(unix_path_.c_str());

@@ -10,7 +10,7 @@
 
 namespace gpuledger::http {
 
-// A bound and listening socket. Closes on destruction, and removes its socket file if it is still its own.
+// A bound and listening socket. The destructor closes it and removes its socket file if still its own.
 class Listener {
  public:
   static Result<Listener> open(const ListenAddress& address);
@@ -19,9 +19,9 @@ class Listener {
   ~Listener();
 
   int family() const { return family_; }
-  // "[::]:9400" or "unix:/path", with the real port.
+  // "[::]:9400" or "unix:/path", with actual port.
   const std::string& address() const { return address_; }
-  // Hands the descriptor over; the socket file stays in this object's care.
+  // Gives the descriptor away; this object keeps the socket file.
   int release_fd() { return fd_.release(); }
 
  private:
@@ -31,7 +31,7 @@ class Listener {
   int family_ = 0;
   std::string address_;
   std::string unix_path_;
-  uint64_t device_ = 0;  // with inode_: which file we made
+  uint64_t device_ = 0;  // with inode_: our file
   uint64_t inode_ = 0;
 };
 

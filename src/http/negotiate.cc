@@ -39,7 +39,7 @@ struct Range {
   double q = 1;
 };
 
-// A weight that cannot be read counts as 1, as Go's clients and servers have it.
+// An unreadable weight counts as 1, as in Go's clients and servers.
 double parse_weight(std::string_view text) {
   double q = 1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), q);
@@ -67,7 +67,7 @@ std::vector<Range> parse_ranges(std::string_view header) {
   return ranges;
 }
 
-// How well a range names the format: 0 not at all, 3 by its type. A version we do not write is another format.
+// How specifically a range matches the format: 0 no match, 3 its type. A version we do not write is none.
 int specificity(const Range& range, Format format) {
   const bool text = format == Format::kText;
   if (range.name == "*/*") return 1;
@@ -84,7 +84,7 @@ struct Match {
   size_t position = 0;
 };
 
-// The most specific range decides, whatever a wider one says; among equals the heaviest.
+// The most specific range decides; among equals the one with the highest weight.
 Match best_match(const std::vector<Range>& ranges, Format format) {
   Match best;
   for (size_t i = 0; i < ranges.size(); ++i) {

@@ -7,11 +7,11 @@
 
 namespace gpuledger::http {
 
-// The format for an Accept header (empty: none was sent). Who takes neither gets the text, as from other exporters: a
-// browser that asks for a page is better served by it than by an error.
+// The format for an Accept header (empty: not sent). A client that accepts neither gets the text, as from other
+// exporters: for a browser it is better than an error.
 Format negotiate_format(std::string_view accept);
 
-// Whether an Accept-Encoding header (empty: none was sent) prefers gzip to the plain bytes.
+// Whether an Accept-Encoding header (empty: not sent) prefers gzip to plain.
 bool negotiate_gzip(std::string_view accept_encoding);
 
 }  // namespace gpuledger::http

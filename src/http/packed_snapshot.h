@@ -9,15 +9,15 @@
 
 namespace gpuledger::http {
 
-// The gzip form of the current snapshot's texts, each made when the first client wants it, as the texts themselves are.
-// One thread.
+// The current snapshot's texts in gzip, each made when the first client wants it, like the texts themselves. One
+// thread.
 class PackedSnapshot {
  public:
-  // plain: one of the snapshot's texts. Null should zlib fail. Another snapshot than the last: all is forgotten.
+  // plain: one of the snapshot's texts. Null if zlib fails. A new snapshot drops all earlier texts.
   std::shared_ptr<const std::string> pack(const std::shared_ptr<const Snapshot>& snapshot, const std::string& plain);
 
  private:
-  std::weak_ptr<const Snapshot> snapshot_;  // weak: the plain bytes may go as soon as nobody else wants them
+  std::weak_ptr<const Snapshot> snapshot_;  // weak: the plain bytes may be freed when unused
   std::map<const std::string*, std::shared_ptr<const std::string>> packed_;
 };
 

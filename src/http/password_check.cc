@@ -13,14 +13,14 @@
 namespace gpuledger::http {
 namespace {
 
-// bcrypt looks no further.
+// bcrypt ignores the rest.
 constexpr size_t kLongestPassword = 72;
 
 std::optional<std::string> parse_base64(std::string_view text) {
   constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   const size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
   const std::string_view digits = text.substr(0, text.size() - padding);
-  // OpenSSL itself takes white space around it and '=' anywhere.
+  // OpenSSL accepts white space around it and '=' anywhere.
   if (text.size() % 4 != 0 || digits.find_first_not_of(kDigits) != digits.npos) return std::nullopt;
   std::string out(text.size() / 4 * 3, '\0');
   EVP_DecodeBlock(reinterpret_cast<unsigned char*>(out.data()), reinterpret_cast<const unsigned char*>(text.data()),
@@ -30,7 +30,7 @@ std::optional<std::string> parse_base64(std::string_view text) {
 }
 
 bool bcrypt_matches(const std::string& password, const std::string& hash) {
-  // 32 KiB; too much for the stack of a worker thread that may be small.
+  // 32 KiB; too much for a worker thread's stack.
   const auto scratch = std::make_unique<crypt_data>();
   const char* computed = ::crypt_r(password.c_str(), hash.c_str(), scratch.get());
   const std::string_view result = computed == nullptr ? "" : computed;
@@ -96,7 +96,7 @@ bool PasswordCheck::verify(const Credentials& credentials) {
 }
 
 std::string PasswordCheck::digest(const Credentials& credentials) const {
-  // A user name cannot hold a colon, so the two parts cannot be mistaken for another pair.
+  // A user name cannot contain a colon, so that pairs cannot be confused.
   const std::string both = credentials.user + ":" + credentials.password.substr(0, kLongestPassword);
   unsigned char out[EVP_MAX_MD_SIZE];
   unsigned int size = 0;

@@ -14,21 +14,21 @@ struct Credentials {
   std::string password;
 };
 
-// The value of an Authorization header. Nothing where it is not Basic or not base64 of "user:password".
+// The value of an Authorization header. Empty if it is not Basic or not base64 of "user:password".
 std::optional<Credentials> parse_basic_auth(std::string_view header);
 
-// One set of users, for as long as their file stays the same. Any thread.
+// One set of users, as long as the file is unchanged. Any thread.
 class PasswordCheck {
  public:
   enum class Recall { kGood, kBad, kUnknown };
 
-  // users: name -> bcrypt hash. earlier: what it found about users whose hash is still the same is taken over.
+  // users: name -> bcrypt hash. earlier: its results for users with an unchanged hash are kept.
   explicit PasswordCheck(std::map<std::string, std::string> users, const PasswordCheck* earlier = nullptr);
 
-  // Quick. A user has one password: once it was found right, every other one is wrong without asking bcrypt.
+  // Quick. A user has one password: once it is known, all others are wrong without bcrypt.
   Recall recall(const Credentials& credentials) const;
 
-  // Takes as long as bcrypt takes, for an unknown user too, so that time tells nothing about names.
+  // Takes as long as bcrypt, also for an unknown user, so that the time does not reveal names.
   bool verify(const Credentials& credentials);
 
  private:

@@ -24,7 +24,7 @@ std::string peer_of(int socket) {
     return "4" + bytes(&reinterpret_cast<const sockaddr_in&>(storage).sin_addr, sizeof(in_addr));
   if (storage.ss_family == AF_INET6) {
     const in6_addr& address = reinterpret_cast<const sockaddr_in6&>(storage).sin6_addr;
-    // One socket that listens for both families shows IPv4 clients in this form.
+    // A dual-stack socket shows IPv4 clients in this form.
     if (IN6_IS_ADDR_V4MAPPED(&address)) return "4" + bytes(&address.s6_addr[12], 4);
     return "6" + bytes(&address.s6_addr[0], 8);
   }
@@ -36,8 +36,8 @@ std::string peer_of(int socket) {
 
 void set_up_socket(int socket) {
   const int on = 1;
-  // A unix socket knows neither of these; TCP's buffer stays as large as a long way needs, but for bytes yet to be
-  // sent.
+  // Unix sockets have neither option. TCP's buffer keeps the size that a long path needs; only unsent bytes are
+  // limited.
   ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   if (::setsockopt(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsentBytes, sizeof kUnsentBytes) != 0)
     ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &kUnsentBytes, sizeof kUnsentBytes);

@@ -22,7 +22,7 @@ bool Places::end_first(const std::string* peer) {
   };
   const auto found = std::find_if(order_.begin(), order_.end(), may_go);
   if (found == order_.end()) return false;
-  const std::shared_ptr<Connection> going = *found;  // finish() takes it out of here
+  const std::shared_ptr<Connection> going = *found;  // finish() removes it from here
   going->finish();
   return true;
 }
@@ -41,7 +41,7 @@ void Places::remove(const Connection& connection) {
   if (--share->second.held == 0) peers_.erase(share);
   const Order::iterator at = place->second.at;
   places_.erase(place);
-  order_.erase(at);  // last: it may be what keeps the connection
+  order_.erase(at);  // last: it may hold the only reference
 }
 
 void Places::renew(const Connection& connection) {

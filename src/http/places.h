@@ -10,25 +10,25 @@
 
 namespace gpuledger::http {
 
-// The connections there are, and who has to go when there is no room. A newcomer always finds a place: somebody who
-// holds connections must not keep a probe or a scrape out. One thread.
+// All connections, and which one is closed when there is no room. A new one always gets a place: a client with many
+// connections must not block a probe or a scrape. One thread.
 class Places {
  public:
   Places(size_t most, size_t most_per_peer) : most_(most), most_per_peer_(most_per_peer) {}
 
-  // Ends the connection that has gone longest without a whole request: one of this peer's, where it has as many as it
-  // may have, or anybody's, where there are as many as there may be. False: all that could go are kept.
+  // Closes the connection that has been longest without a complete request: one of this peer's if it is at its limit,
+  // or any if the total is at the limit. False: all candidates are kept.
   bool make_room(const std::string& peer);
-  // The same for somebody who cannot be accepted at all. False: nobody can go.
+  // The same if no connection can be accepted. False: none can be closed.
   bool end_longest_silent();
 
   void add(std::shared_ptr<Connection> connection);
   void remove(const Connection& connection);
 
-  // A whole request came.
+  // A request came.
   void renew(const Connection& connection);
-  // Does not have to go until release(): its answer is a matter of moments, or of its turn. At most half of the places,
-  // and half of a peer's, can be kept; beyond that nothing changes.
+  // Is not closed until release(): its answer is about to be sent or is in a queue. At most half of the places, and
+  // half of a peer's, can be kept; beyond that nothing changes.
   void keep(const Connection& connection);
   void release(const Connection& connection);
 
@@ -49,7 +49,7 @@ class Places {
 
   const size_t most_;
   const size_t most_per_peer_;
-  Order order_;  // who went longest without a whole request comes first
+  Order order_;  // the longest without a complete request comes first
   std::unordered_map<const Connection*, Place> places_;
   std::unordered_map<std::string, Share> peers_;
   size_t kept_ = 0;

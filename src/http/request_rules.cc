@@ -14,7 +14,7 @@ bool same_word(std::string_view a, std::string_view b) {
 }  // namespace
 
 bool has_folded_line(std::string_view bytes) {
-  const std::string_view header = bytes.substr(0, bytes.find("\r\n\r\n"));  // a body may hold anything
+  const std::string_view header = bytes.substr(0, bytes.find("\r\n\r\n"));  // a body is arbitrary
   return header.find("\r\n ") != std::string_view::npos || header.find("\r\n\t") != std::string_view::npos;
 }
 

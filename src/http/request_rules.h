@@ -5,13 +5,13 @@
 
 namespace gpuledger::http {
 
-// What RFC 9112 wants of a server and Beast leaves to us.
+// Rules of RFC 9112 that Beast leaves to us.
 
-// A line of the header that begins with a blank goes on with the one before; proxies disagree about what that means.
-// bytes: from the first header line on, or from the request line, as much as has come.
+// A header line that begins with a blank continues the one before; proxies disagree about its meaning. bytes: from the
+// first header line or the request line on, as far as received.
 bool has_folded_line(std::string_view bytes);
 
-// The only transfer coding there is. "xchunked" and "gzip, chunked" are others.
+// The only transfer coding. "xchunked" and "gzip, chunked" are others.
 bool is_chunked(std::string_view transfer_encoding);
 
 // The value of an Expect header.

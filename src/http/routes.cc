@@ -17,7 +17,7 @@ constexpr const char* kPlain = "text/plain; charset=utf-8";
 constexpr const char* kTextFormat = "text/plain; version=0.0.4; charset=utf-8";
 constexpr const char* kOpenMetricsFormat = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-// The path of "/metrics?x=1" and of the form for proxies, "http://host/metrics".
+// The path of "/metrics?x=1" and of the proxy form, "http://host/metrics".
 std::string_view path_of(std::string_view target) {
   for (const std::string_view scheme : {"http://", "https://"}) {
     if (!target.starts_with(scheme)) continue;
@@ -45,14 +45,14 @@ std::string escape_html(std::string_view text) {
   return out;
 }
 
-// Links are relative, so that the page works behind a proxy that serves it under a path.
+// Relative links, so that the page works behind a proxy under another path.
 std::string write_links(const RouteSettings& settings) {
   std::string links;
   for (const auto& [path, what] :
        std::initializer_list<std::pair<std::string, const char*>>{{settings.metrics_path, "metrics for Prometheus"},
                                                                   {kGpuPath, "the GPUs under DCGM's names"},
                                                                   {kSnapshotPath, "the same as JSON"},
-                                                                  {"/healthz", "does the process live"},
+                                                                  {"/healthz", "is the process alive"},
                                                                   {"/readyz", "is there a fresh snapshot"}}) {
     const std::string safe = escape_html(path);
     links += fmt::format("    <li><a href=\".{}\">{}</a> {}</li>\n", safe, safe, what);
@@ -69,7 +69,7 @@ Reply page_reply(const char* content_type, std::string body) {
        "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"},
       {"X-Content-Type-Options", "nosniff"},
       {"Referrer-Policy", "no-referrer"},
-      {"Cache-Control", "no-cache"}};  // the next version's page must not meet this one's script
+      {"Cache-Control", "no-cache"}};  // a new page must not use the old script
   reply.body = std::make_shared<const std::string>(std::move(body));
   return reply;
 }
@@ -80,7 +80,7 @@ Reply index_page(const RouteSettings& settings) {
   return page_reply("text/html; charset=utf-8", std::move(page));
 }
 
-// Why this program is not ready; empty when it is.
+// Why the program is not ready; empty if it is.
 std::string unready_reason(const Snapshot* snapshot, const RouteSettings& settings, Nanoseconds now) {
   if (snapshot == nullptr || !snapshot->cycle) return "no snapshot yet";
   const auto seconds = [](Nanoseconds time) { return std::chrono::duration<double>(time).count(); };
@@ -95,8 +95,8 @@ std::string unready_reason(const Snapshot* snapshot, const RouteSettings& settin
   return {};
 }
 
-// A text of the snapshot, packed where the client wants it. No copy of the text, and nothing but the text: a slow
-// reader must not keep the snapshot.
+// A text of the snapshot, packed if the client wants it. Does not copy the text, and holds only the text: a slow client
+// must not keep the snapshot.
 void set_body(Reply& reply, const std::shared_ptr<const Snapshot>& snapshot, const LazyText& plain,
               std::string_view accept_encoding, PackedSnapshot& packed) {
   if (negotiate_gzip(accept_encoding)) reply.body = packed.pack(snapshot, plain.get());
@@ -166,7 +166,7 @@ Reply route(const RequestFacts& request, const RouteSettings& settings, const st
   const bool is_json = path == kSnapshotPath;
   const bool is_page = path == "/" || path == "/page.css" || path == "/page.js";
   if (!is_metrics && !is_gpu && !is_ready && !is_health && !is_json && !is_page)
-    return text_reply(404, "there is nothing here; / lists what there is");
+    return text_reply(404, "not found; / lists all pages");
   if (request.method != "GET" && request.method != "HEAD") {
     Reply reply = text_reply(405, "only GET and HEAD");
     reply.headers.emplace_back("Allow", "GET, HEAD");

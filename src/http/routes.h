@@ -18,7 +18,7 @@ struct RouteSettings {
   Nanoseconds stale_after{0};  // how old a snapshot may be for /-/ready; 0: any age
 };
 
-// What of a request decides the answer. Empty: the header was not sent.
+// The parts of a request that decide the answer. Empty: not sent.
 struct RequestFacts {
   std::string_view method;
   std::string_view target;
@@ -29,18 +29,17 @@ struct RequestFacts {
 struct Reply {
   unsigned status = 200;
   std::string content_type;
-  std::shared_ptr<const std::string> body;  // of HEAD too: its length counts
+  std::shared_ptr<const std::string> body;  // for HEAD too: for its length
   std::vector<std::pair<std::string, std::string>> headers;
 };
 
-// A short plain text; a line break is added.
+// A short plain text; a newline is added.
 Reply text_reply(unsigned status, std::string text);
 
-// Whether the process lives: a probe that waits for this may restart the pod.
+// Whether it is the liveness probe: a pod may be restarted if it has to wait.
 bool asks_for_health(std::string_view target);
 
-// The whole of the site: reads the finished snapshot (null: there is none yet) and nothing else. packed: what was
-// made of it for earlier requests.
+// All routes: they read only the finished snapshot (null: none yet). packed: its packed texts from earlier requests.
 Reply route(const RequestFacts& request, const RouteSettings& settings, const std::shared_ptr<const Snapshot>& snapshot,
             PackedSnapshot& packed, Nanoseconds steady_now);
 

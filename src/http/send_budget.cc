@@ -8,7 +8,7 @@
 namespace gpuledger::http {
 namespace {
 
-// Before this nobody can be called slow.
+// No client counts as slow before this.
 constexpr Nanoseconds kFirstJudged = std::chrono::seconds(1);
 
 }  // namespace
@@ -19,7 +19,7 @@ void SendBudget::begin(Connection& connection, std::shared_ptr<const std::string
   if (++readers_[key] == 1) held_ += key->capacity();
   sending_[&connection] = {&connection, std::move(body), now, 0};
   while (held_ > most_) {
-    // Who reads the same bytes sets none free.
+    // Same bytes: closing would free nothing.
     Connection* const slowest = slowest_but(key, now);
     if (slowest == nullptr) return;
     end(*slowest);
@@ -43,7 +43,7 @@ void SendBudget::end(const Connection& connection) {
   sending_.erase(found);
 }
 
-// By bytes a second; those who only just began come last, the oldest of them first.
+// By bytes per second; clients that just began come last, the oldest first.
 Connection* SendBudget::slowest_but(const std::string* body, Nanoseconds now) const {
   const Sending* slowest = nullptr;
   const auto rank = [&](const Sending& sending) {

@@ -11,14 +11,14 @@
 
 namespace gpuledger::http {
 
-// What answers under way hold in memory. Every snapshot has a text of its own, so clients that do not read would pin
-// one after the other. One thread.
+// The memory of answers being sent. Every snapshot has its own text, so clients that do not read would keep one after
+// the other. One thread.
 class SendBudget {
  public:
   explicit SendBudget(size_t bytes) : most_(bytes) {}
 
-  // This connection begins to send these bytes, which many may share. Where that is too much, the slowest of the others
-  // is cut off, and the next, until it is not. One answer alone may be larger than the budget.
+  // This connection begins to send these bytes, which many may share. If the budget is exceeded, the slowest others are
+  // closed one by one. A single answer may be larger than the budget.
   void begin(Connection& connection, std::shared_ptr<const std::string> body, Nanoseconds now);
   void sent(const Connection& connection, size_t bytes);
   void end(const Connection& connection);
@@ -38,7 +38,7 @@ class SendBudget {
   const size_t most_;
   size_t held_ = 0;
   std::unordered_map<const Connection*, Sending> sending_;
-  std::map<const std::string*, size_t> readers_;  // of each body
+  std::map<const std::string*, size_t> readers_;  // per body
 };
 
 }  // namespace gpuledger::http

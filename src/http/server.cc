@@ -19,12 +19,12 @@ namespace {
 
 using Acceptor = asio::basic_socket_acceptor<Protocol, Executor>;
 
-// One listen address at work.
+// One open listen address.
 struct Door {
   Door(Listener opened, asio::io_context& io)
       : listener(std::move(opened)), acceptor(io.get_executor()), pause(io.get_executor()) {}
 
-  Listener listener;  // keeps the socket file until the end
+  Listener listener;  // owns the socket file until the end
   Acceptor acceptor;
   Timer pause;
 };
@@ -76,7 +76,7 @@ class Server::Impl {
   void stop() {
     if (!thread_.joinable()) return;
     site_.web->close();
-    site_.worker->stop();  // first, for it posts to the io context
+    site_.worker->stop();  // first: it posts to the io context
     asio::post(io_, [this] {
       for (Door& door : doors_) {
         error_code ignored;
@@ -94,7 +94,7 @@ class Server::Impl {
     door.acceptor.async_accept([this, &door](error_code error, Socket socket) {
       if (!door.acceptor.is_open()) return;
       if (!error) begin(std::move(socket));
-      // Out of descriptors or memory: somebody has to go. Asking again at once would spin where nobody can.
+      // Out of descriptors or memory: a connection must be closed. An immediate retry would spin if not.
       const bool exhausted = error && error != asio::error::connection_aborted;
       if (!exhausted || site_.places.end_longest_silent()) return accept(door);
       door.pause.expires_after(std::chrono::milliseconds(100));
@@ -109,7 +109,7 @@ class Server::Impl {
     if (!site_.places.make_room(peer)) return;
     auto web = site_.web->current();
     if (!web->tls) return add<PlainStream>(std::move(peer), std::move(web), std::move(socket));
-    // The stream takes its own reference from this short-lived wrapper.
+    // The stream takes its own reference from this temporary wrapper.
     SSL_CTX_up_ref(web->tls->native());
     asio::ssl::context context(web->tls->native());
     add<TlsStream>(std::move(peer), std::move(web), PlainStream(std::move(socket)), context);

@@ -12,14 +12,14 @@
 
 namespace gpuledger::http {
 
-// What one client may take before it is refused or cut off.
+// Beyond these limits a client is refused or closed.
 struct ServerLimits {
   size_t header_bytes = 8 * 1024;
   size_t body_bytes = 4 * 1024;
-  size_t connections = 256;            // a further one takes the place of the one longest without a whole request
-  size_t connections_per_peer = 64;    // likewise, among the peer's own
-  size_t bytes_being_sent = 16 << 20;  // texts of snapshots; beyond it the slowest reader is cut off
-  size_t password_queue = 64;          // unknown credentials waiting for bcrypt; further ones get 503
+  size_t connections = 256;            // beyond it the one longest without a complete request is closed
+  size_t connections_per_peer = 64;    // same, among the peer's own
+  size_t bytes_being_sent = 16 << 20;  // texts of snapshots; beyond it the slowest client is closed
+  size_t password_queue = 64;          // unknown credentials waiting for bcrypt; more get 503
   size_t password_queue_per_peer = 32;
   Nanoseconds refusal_delay = std::chrono::seconds(1);    // from a wrong password to its answer
   Nanoseconds header_timeout = std::chrono::seconds(10);  // from the first byte, or from the connection
@@ -31,17 +31,17 @@ struct ServerLimits {
 struct ServerOptions {
   std::vector<std::string> listen_addresses;  // ":9400", "host:9400", "[::1]:0", "unix:/path"
   std::string metrics_path = "/metrics";
-  std::vector<std::string> allowed_hosts;  // by which browsers may come; see HostRule
+  std::vector<std::string> allowed_hosts;  // that browsers may use; see HostRule
   std::string web_config_file;             // empty: plain HTTP, no authentication
   Nanoseconds stale_after{0};              // how old a snapshot may be for /-/ready; 0: any age
   ServerLimits limits;
-  // Hears the outcome when the web config or a file it names changed and was read again; on failure the
-  // earlier settings stay. Called on a thread of the server's; must not call the server.
+  // Called with the result when the web config or a file it names changed and was read again; on failure the earlier
+  // settings stay. Runs on a server thread; must not call the server.
   std::function<void(const Status&)> on_web_config;
 };
 
-// Serves finished snapshots. One io thread, which never waits for a client, a file or a hash, and one
-// background thread for the latter two.
+// Serves finished snapshots. One io thread, which never waits for a client, a file or a hash, and one background thread
+// for both.
 class Server {
  public:
   // The cell and the clock must outlive the server.
@@ -51,16 +51,16 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Where it really listens, with the ports the kernel picked: "[::]:9400", "unix:/path".
+  // The actual addresses, with the ports chosen by the kernel: "[::]:9400", "unix:/path".
   std::vector<std::string> addresses() const;
 
   // Reads the web config and its files now. On failure the earlier settings stay. Any thread.
   Status reload();
 
-  // For a new sample interval: how old a snapshot may be from now on. Any thread.
+  // For a new sample interval: the new age limit of a snapshot. Any thread.
   void change_stale_after(Nanoseconds stale_after);
 
-  // Closes every connection, finished or not, and returns within half a second. One thread.
+  // Closes every connection, even unfinished, and returns within half a second. One thread.
   void stop();
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Boost inside: for server.cc alone.
+// Has Boost: only for server.cc.
 
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
@@ -39,7 +39,7 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 using boost::system::error_code;
 
-// TCP and unix sockets alike, so that the templates are made once.
+// For TCP and unix sockets, to instantiate the templates once.
 using Protocol = asio::generic::stream_protocol;
 using Executor = asio::io_context::executor_type;
 using Socket = asio::basic_stream_socket<Protocol, Executor>;
@@ -48,7 +48,7 @@ using TlsStream = asio::ssl::stream<PlainStream>;
 using Timer =
     asio::basic_waitable_timer<std::chrono::steady_clock, asio::wait_traits<std::chrono::steady_clock>, Executor>;
 
-// What connections share. Everything here is the io thread's, unless its type says otherwise.
+// Shared by all connections. For the io thread only, unless the type says otherwise.
 struct Site {
   ServerLimits limits;
   RouteSettings routes;
@@ -92,7 +92,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     const auto keep_alive = self();
     delay_.cancel();
     lowest().close();
-    // What is being written stays until the write has ended: its handler holds this object.
+    // The data being written stays until the write ends: its handler holds this object.
     site_.sending.end(*this);
     site_.places.remove(*this);
   }
@@ -111,7 +111,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   }
   Socket& socket() { return lowest().socket(); }
 
-  // For everything until the next call, however many reads or writes that takes.
+  // For all reads and writes until the next call.
   void set_deadline(Nanoseconds time) {
     lowest().expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(time));
   }
@@ -144,7 +144,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     parse();
   }
 
-  // Beast's own async_read would hide the header's bytes, and it joins lines that RFC 9112 wants refused.
+  // Beast's own async_read would hide the header's bytes, and it joins lines that RFC 9112 forbids.
   void parse() {
     while (buffer_.size() > 0) {
       const auto bytes = buffer_.cdata();
@@ -167,7 +167,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   template <typename Next>
   void read_more(Next next) {
     stream_.async_read_some(buffer_.prepare(kPiece), [self = self(), next](error_code error, size_t size) {
-      // Gone, too slow, or gone in the middle of a request: nobody to answer.
+      // Closed or too slow: there is no client to answer.
       if (error) return self->finish();
       self->buffer_.commit(size);
       next();
@@ -204,7 +204,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     authorise();
   }
 
-  // With TLS the browser itself compares the name, and passwords are kept for the name they were given to.
+  // With TLS the browser checks the name itself, and sends passwords only to their name.
   bool came_by_a_strange_name() {
     const auto web = site_.web->current();
     if (web->tls || web->passwords) return false;
@@ -215,7 +215,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   }
 
   std::string header(beast::http::field name) {
-    std::string all;  // a list may be spread over several lines
+    std::string all;  // a list may be split over several lines
     const auto [first, last] = parser_->get().equal_range(name);
     for (auto each = first; each != last; ++each) {
       if (!all.empty()) all += ", ";
@@ -239,7 +239,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
 
   void check_password(const std::shared_ptr<WebState>& web, Credentials credentials) {
     lowest().expires_never();
-    // Weak: a connection that is closed meanwhile ends on this thread and not on the worker's.
+    // Weak: a connection closed meanwhile is destroyed on this thread, not on the worker's.
     auto done = [weak = this->weak_from_this(), executor = socket().get_executor()](bool good) {
       asio::post(executor, [weak, good] {
         const auto session = weak.lock();
@@ -261,7 +261,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     return reply;
   }
 
-  // Who guesses is slowed down, and cannot tell by the time whether the user exists.
+  // Slows down guessing, and hides by its time whether the user exists.
   void send_later(Reply reply) {
     lowest().expires_never();
     delay_.expires_at(requested_ +
@@ -283,7 +283,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     send(route(facts, site_.routes, site_.snapshots.load(), site_.packed, site_.clock.now().steady));
   }
 
-  // What comes after a request that could not be read is not a request, so the connection ends.
+  // Bytes after an unreadable request are not a request, so the connection is closed.
   void refuse(unsigned status, const char* why) {
     keep_alive_allowed_ = false;
     send(text_reply(status, why));
@@ -292,7 +292,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   void send(Reply reply) {
     const auto web = site_.web->current();
     const auto& request = parser_->get();
-    // Made under older certificates or rules: served once more, then asked to come again.
+    // Accepted under older certificates or rules: served once more, then closed.
     if (web->tls != accepted_under_->tls) keep_alive_allowed_ = false;
     body_ = std::move(reply.body);
     response_ = Response(beast::http::int_to_status(reply.status), request.version() == 10 ? 10 : 11);
@@ -333,7 +333,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     }
   }
 
-  // Closing with bytes unread would reset the connection, and the client might lose our last answer.
+  // Closing with unread bytes would reset the connection, and the client might lose our last answer.
   void drain(size_t drained) {
     error_code ignored;
     if (drained == 0) socket().shutdown(Socket::shutdown_send, ignored);

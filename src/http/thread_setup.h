@@ -7,7 +7,7 @@
 
 namespace gpuledger::http {
 
-// Signals are the main thread's business. The name shows in top -H.
+// Signals go to the main thread. The name shows in top -H.
 inline void set_up_thread(const char* name) {
   sigset_t all;
   sigfillset(&all);

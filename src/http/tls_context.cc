@@ -28,7 +28,7 @@ using Bio = std::unique_ptr<BIO, Deleter<BIO_free_all>>;
 using Certificate = std::unique_ptr<X509, Deleter<X509_free>>;
 using Key = std::unique_ptr<EVP_PKEY, Deleter<EVP_PKEY_free>>;
 
-// OpenSSL's own words for what just failed; also empties its queue, which would spoil the next call.
+// OpenSSL's text for the last failure; also empties its queue, which would spoil the next call.
 std::string openssl_reason() {
   const unsigned long error = ERR_peek_last_error();
   ERR_clear_error();
@@ -46,12 +46,12 @@ int version_number(TlsVersion version) {
   return TLS1_2_VERSION;
 }
 
-// An encrypted key is an error; OpenSSL's default would ask on the terminal.
+// An encrypted key is an error; OpenSSL's default would prompt for it.
 int no_passphrase(char*, int, int, void*) {
   return -1;
 }
 
-// Reads one of the three PEM texts and hands its bytes and its name for messages to use.
+// Reads one of the three PEM texts and passes its bytes and name (for messages) to use.
 template <typename Use>
 Status with_pem(const PemSource& source, const char* what, Use use) {
   std::string text = source.text;
@@ -131,7 +131,7 @@ int check_client(X509_STORE_CTX* store, void* argument) {
 
 Status apply_policy(SSL_CTX* context, const TlsSettings& settings) {
   const TlsVersion lowest = settings.only_tls13_suites ? TlsVersion::kTls13 : settings.min_version;
-  // Distributions forbid TLS 1.0 and 1.1 by the security level; who asks for them by name gets them.
+  // Distributions forbid TLS 1.0 and 1.1 by the security level; an explicit setting allows them.
   if (lowest < TlsVersion::kTls12) SSL_CTX_set_security_level(context, 0);
   if (SSL_CTX_set_min_proto_version(context, version_number(lowest)) != 1 ||
       SSL_CTX_set_max_proto_version(context, version_number(settings.max_version)) != 1)
@@ -143,7 +143,7 @@ Status apply_policy(SSL_CTX* context, const TlsSettings& settings) {
       SSL_CTX_set1_groups_list(context, fmt::format("{}", fmt::join(settings.curves, ":")).c_str()) != 1)
     return Error{Code::kMalformed, "curve_preferences: " + openssl_reason()};
   if (settings.prefer_server_cipher_suites) SSL_CTX_set_options(context, SSL_OP_CIPHER_SERVER_PREFERENCE);
-  // No resumption: a client must pass today's check of certificates, not the one of an hour ago.
+  // No resumption: a client must pass the current check of certificates, not an earlier one.
   SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(context, 0);

@@ -12,8 +12,8 @@ struct ssl_ctx_st;
 
 namespace gpuledger::http {
 
-// OpenSSL's server context made from one web config. A connection keeps the one it began with, so it must
-// hold this object until it ends: client certificates are checked against it.
+// OpenSSL's server context from one web config. A connection keeps its first one and must hold this object until it
+// ends: client certificates are checked against it.
 class TlsContext {
  public:
   // Reads the certificate, key and CA files; path_of_config is for messages.

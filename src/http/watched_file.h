@@ -7,8 +7,8 @@
 
 namespace gpuledger::http {
 
-// What tells one state of a file from the next. Follows links, so that a Kubernetes secret, which is
-// replaced by turning a link, shows as changed.
+// Identifies the state of a file. Follows links, so that a Kubernetes secret, which is replaced by changing a link,
+// shows as changed.
 struct FileStamp {
   std::string path;
   int64_t modified_ns = 0;
@@ -17,7 +17,7 @@ struct FileStamp {
   bool operator==(const FileStamp&) const = default;
 };
 
-// All zero where the file cannot be looked at.
+// All zero if the file cannot be read.
 FileStamp read_file_stamp(const std::string& path);
 
 // The largest web config, certificate or key.

@@ -14,7 +14,7 @@
 namespace gpuledger::http {
 namespace {
 
-// Walks one file; the first thing wrong stays in error_, and everything after it is skipped.
+// Reads one file; the first error stays in error_, and everything after it is skipped.
 class Reader {
  public:
   explicit Reader(const std::string& path) : path_(path) {}
@@ -41,7 +41,7 @@ class Reader {
  private:
   using KeyReader = std::function<bool(const std::string&, const YAML::Node&)>;  // false: no such key
 
-  // what may quote the file, so line breaks and the like are taken out: a message is one line.
+  // what may quote the file, so line breaks and the like are removed: a message is one line.
   void fail(const YAML::Node& where, std::string what) {
     if (error_) return;
     for (char& c : what)
@@ -151,7 +151,7 @@ class Reader {
   void read_cipher_suites(TlsSettings& tls, const YAML::Node& value) {
     const auto names = list_of(value, "cipher_suites");
     for (const std::string& name : names) {
-      if (is_tls13_suite(name)) continue;  // always on while TLS 1.3 is
+      if (is_tls13_suite(name)) continue;  // always on with TLS 1.3
       const auto suite = find_cipher_suite(name);
       if (!suite) return fail(value, fmt::format("cipher_suites: \"{}\" is not known", name));
       tls.cipher_suites.push_back(*suite);
@@ -193,7 +193,7 @@ class Reader {
   void read_http(const YAML::Node& map) {
     for_each_key(map, "http_server_config", [&](const std::string& key, const YAML::Node& value) {
       if (key == "http2")
-        flag_of(value, key);  // read and left at that: this server speaks HTTP/1.1
+        flag_of(value, key);  // checked and ignored: this server uses HTTP/1.1
       else if (key == "headers")
         read_headers(value);
       else

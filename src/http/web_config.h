@@ -16,7 +16,7 @@ enum class TlsVersion { kTls10, kTls11, kTls12, kTls13 };
 
 enum class ClientAuth { kNone, kRequest, kRequireAny, kVerifyIfGiven, kRequireAndVerify };
 
-// A PEM text that stands in the web config itself or in a file of its own.
+// A PEM text in the web config itself or in its own file.
 struct PemSource {
   std::string file;
   std::string text;
@@ -32,7 +32,7 @@ struct TlsSettings {
   TlsVersion min_version = TlsVersion::kTls12;
   TlsVersion max_version = TlsVersion::kTls13;
   std::vector<std::string> cipher_suites;  // OpenSSL's names; up to TLS 1.2
-  bool only_tls13_suites = false;          // suites were given, and all of them are TLS 1.3's
+  bool only_tls13_suites = false;          // suites were given, all of them TLS 1.3's
   std::vector<std::string> curves;         // OpenSSL's names
   bool prefer_server_cipher_suites = true;
 };
@@ -42,17 +42,17 @@ struct RateLimit {
   int burst = 0;
 };
 
-// The file of --web-config-file, in the format of Prometheus' exporter-toolkit. Differences: a bcrypt cost
-// above 18 is refused (one check would take a minute), and so are settings that look safe and are not
-// (tls_server_config without a certificate, verifying clients without a CA).
+// The file of --web-config-file, in the format of Prometheus' exporter-toolkit. Differences: a bcrypt cost above 18 is
+// refused (one check would take a minute), and so are settings that look safe but are not (tls_server_config without a
+// certificate, verifying clients without a CA).
 struct WebConfig {
   std::optional<TlsSettings> tls;
-  std::map<std::string, std::string> headers;  // put on every response
+  std::map<std::string, std::string> headers;  // for every response
   std::map<std::string, std::string> users;    // name -> bcrypt hash; empty: no authentication
   RateLimit rate_limit;
 };
 
-// path is for messages and for the relative paths inside.
+// path is for messages and for relative paths.
 Result<WebConfig> parse_web_config(std::string_view text, const std::string& path);
 
 }  // namespace gpuledger::http

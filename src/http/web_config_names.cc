@@ -20,7 +20,7 @@ constexpr std::pair<std::string_view, ClientAuth> kClientAuth[] = {
     {"NoClientCert", ClientAuth::kNone},
     {"RequestClientCert", ClientAuth::kRequest},
     {"RequireAnyClientCert", ClientAuth::kRequireAny},
-    {"RequireClientCert", ClientAuth::kRequireAny},  // exporter-toolkit's older word
+    {"RequireClientCert", ClientAuth::kRequireAny},  // exporter-toolkit's older name
     {"VerifyClientCertIfGiven", ClientAuth::kVerifyIfGiven},
     {"RequireAndVerifyClientCert", ClientAuth::kRequireAndVerify},
 };
@@ -92,7 +92,7 @@ bool is_settable_header(std::string_view name) {
 }
 
 bool is_header_value(std::string_view name, std::string_view value) {
-  // A line break would let the file's author end the header and start another.
+  // A line break could end the header and start another.
   if (std::any_of(value.begin(), value.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; })) return false;
   if (value.empty()) return true;
   if (name == "X-Frame-Options") return value == "deny" || value == "sameorigin";

@@ -9,7 +9,7 @@
 
 namespace gpuledger::http {
 
-// The words a web config may use, most of them Go's, and what they mean here. Nothing: not one of them.
+// The words of a web config, most of them Go's, and their meaning here. Empty: unknown.
 
 std::optional<ClientAuth> find_client_auth(std::string_view name);
 std::optional<TlsVersion> find_tls_version(std::string_view name);
@@ -17,7 +17,7 @@ std::optional<std::string> find_cipher_suite(std::string_view name);  // up to T
 bool is_tls13_suite(std::string_view name);
 std::optional<std::string> find_curve(std::string_view name);
 
-// Only these headers can be set, some of them only to certain values; an empty value leaves the header out.
+// Only these headers can be set, some only to certain values; an empty value leaves the header out.
 bool is_settable_header(std::string_view name);
 bool is_header_value(std::string_view name, std::string_view value);
 

@@ -47,8 +47,8 @@ void WebSettings::close() {
 }
 
 Status WebSettings::reload_locked() {
-  // Stamped before reading, so that a change in between shows next time; kept on failure too, so that a
-  // broken file is reported once and not every second.
+  // Stamped before reading, so that a change meanwhile shows next time; also on failure, so that a broken file is
+  // reported once and not every second.
   stamps_ = {read_file_stamp(path_)};
   auto text = read_file(path_, kLargestWatchedFile);
   if (!text) return Error{text.error().code, "web config: " + text.error().message};

@@ -16,28 +16,28 @@
 
 namespace gpuledger::http {
 
-// One reading of the web config and of the files it names. Shared by whoever began under it.
+// One reading of the web config and its files. Shared by connections that began under it.
 struct WebState {
   WebConfig config;
   std::shared_ptr<TlsContext> tls;           // none: plain HTTP
-  std::unique_ptr<PasswordCheck> passwords;  // none: everybody may read
+  std::unique_ptr<PasswordCheck> passwords;  // none: no authentication
   TokenBucket bucket{RateLimit{}};           // io thread only
 };
 
-// The web config that counts at the moment. A file that cannot be used never replaces one that can.
+// The current web config. An unusable file never replaces a usable one.
 class WebSettings {
  public:
-  // on_change hears the outcome of every re-reading that nobody asked for. It is called on the thread of
-  // reload_if_changed and must not call back.
+  // on_change gets the result of every automatic reload. It is called on the thread of reload_if_changed and must not
+  // call back.
   using OnChange = std::function<void(const Status&)>;
 
-  // An empty path: no file, plain HTTP for everybody.
+  // Empty path: plain HTTP, no authentication.
   static Result<std::shared_ptr<WebSettings>> open(std::string path, OnChange on_change);
 
   std::shared_ptr<WebState> current() const;
   Status reload();
   void reload_if_changed();
-  // on_change is not called any more once this returns.
+  // After this, on_change is not called any more.
   void close();
 
  private:

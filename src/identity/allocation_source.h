@@ -9,7 +9,7 @@
 
 namespace gpuledger::identity {
 
-// A device as the kubelet gave it to a container, in its own words.
+// A device that the kubelet gave to a container, as it reports it.
 struct DeviceGrant {
   std::string name_space;
   std::string pod;
@@ -18,13 +18,13 @@ struct DeviceGrant {
   std::string device_id;  // "GPU-...::3", "MIG-...", "nvidia0/gi2"; for a DRA claim its device's name, "gpu-0"
 };
 
-// Who was given what at one moment. Immutable once made. GPUs only: other resources are left out.
+// All grants of GPUs at one moment. Immutable once made. Other resources are left out.
 struct GrantView {
   std::vector<DeviceGrant> grants;
-  std::vector<std::string> allocatable;  // device ids on offer; empty where the kubelet cannot say
+  std::vector<std::string> allocatable;  // allocatable device ids; empty if the kubelet lists none
 };
 
-// Same rules of threads as PodSource.
+// Same threading rules as PodSource.
 class AllocationSource {
  public:
   virtual ~AllocationSource() = default;

@@ -48,7 +48,7 @@ Place place_by_mig_uuid(const DeviceRef& ref, const SampleBatch& batch) {
   return {device, device ? ref.uuid : std::string()};
 }
 
-// Instances that the id tells by number or by profile. None if that fits several: better no instance than a wrong one.
+// The instance that the id names by number or profile. Empty if several match: none is better than a wrong one.
 std::string instance_of(const DeviceRef& ref, const Device& device) {
   const MigInstance* instance = nullptr;
   if (ref.gpu_instance) {
@@ -81,15 +81,15 @@ Place place_of(const DeviceRef& ref, const SampleBatch& batch) {
     case DeviceRef::Kind::kTegra:
       if (batch.devices.size() == 1) device = batch.devices.front().description.get();
       break;
-    case DeviceRef::Kind::kAll:  // nothing that anybody owns
+    case DeviceRef::Kind::kAll:  // no single owner
     case DeviceRef::Kind::kUnknown:
     case DeviceRef::Kind::kInvalid: break;
   }
   return {device, device ? instance_of(ref, *device) : std::string()};
 }
 
-// HAMi tells the kubelet one GPU and gives the one that it wrote into the pod's annotation. The annotation goes by the
-// order of containers in the spec, which nobody keeps: only where it leaves no choice is it of use.
+// HAMi reports one GPU to the kubelet and gives the one in the pod's annotation. The annotation follows the order of
+// containers in the spec, which we do not keep, so it is used only if it is unambiguous.
 std::optional<std::string> hami_gpu(const Pod* pod) {
   if (!pod) return std::nullopt;
   std::set<std::string> gpus;

@@ -11,16 +11,16 @@
 
 namespace gpuledger::identity {
 
-// Which GPU of the batch each grant means. Left out: grants of GPUs that are not here, ids that nobody understands,
-// and pods that have ended (kubelets before 1.34 go on listing those). pods may be null: then nobody is known to
-// have ended, and what HAMi really gave cannot be told. Sorted, each once.
+// The GPU of the batch behind each grant. Left out: grants of GPUs that are not in the batch, unknown ids, and pods
+// that have ended (kubelets before 1.34 still list those). If pods is null, ended pods are not recognized and HAMi's
+// real GPUs are not known. Sorted, without duplicates.
 std::vector<Allocation> join_allocations(const GrantView& grants, const PodView* pods, const SampleBatch& batch);
 
-// The one pod that has the GPU: all of it, or whichever replicas are given away. Without a container where several of
-// the pod's have it. Empty where two pods share it, it is cut into instances or nobody's.
+// The one pod that has the GPU: all of it or all granted replicas. container is empty if several of its containers have
+// it. Nothing if two pods share it, if it has MIG instances or if it is free.
 std::optional<Allocation> sole_pod(const std::vector<Allocation>& allocations, const GpuUuid& gpu);
 
-// The one container that a whole GPU was given to; null where it is shared, cut into instances or nobody's.
+// The one container that has the whole GPU; null if the GPU is shared, has MIG instances or is free.
 const Allocation* sole_holder(const std::vector<Allocation>& allocations, const GpuUuid& gpu);
 
 }  // namespace gpuledger::identity

@@ -22,7 +22,7 @@ void AutoPods::run(const std::stop_token& stop) {
     if (!source || source->health().up) failing_since = now;
     const bool given_up = source && now - failing_since >= timing_.again;
     const bool due = searched.time_since_epoch().count() == 0 || now - searched >= timing_.again;
-    // All of them, or only those that would be better than the one in use.
+    // All choices, or only those better than the one in use.
     if (due && (!source || given_up || active_index_ > 0)) {
       (void)search(stop, !source || given_up ? choices_.size() : active_index_);
       searched = std::chrono::steady_clock::now();
@@ -31,7 +31,7 @@ void AutoPods::run(const std::stop_token& stop) {
   }
 }
 
-// Tries the choices before end, in their order. True: one answered and is in use now.
+// Tries the choices before `end` in order. True: one answered and is now in use.
 bool AutoPods::search(const std::stop_token& stop, size_t end) {
   for (size_t i = 0; i < end && !stop.stop_requested(); ++i) {
     if (active() && i == active_index_) continue;
@@ -55,7 +55,7 @@ std::shared_ptr<PodSource> AutoPods::try_choice(const std::stop_token& stop, siz
     for (std::chrono::milliseconds waited{0}; waited < timing_.patience; waited += timing_.step) {
       if (source->view()) return source;
       health = source->health();
-      if (!health.errors.empty()) break;  // it will not get better within the patience
+      if (!health.errors.empty()) break;  // it will not recover within `patience`
       if (!wait(stop, timing_.step)) return nullptr;
     }
     if (health.errors.empty()) {
@@ -71,7 +71,7 @@ std::shared_ptr<PodSource> AutoPods::try_choice(const std::stop_token& stop, siz
   return nullptr;
 }
 
-// False: told to stop.
+// False: stopped.
 bool AutoPods::wait(const std::stop_token& stop, std::chrono::milliseconds time) {
   std::unique_lock lock(mutex_);
   wake_.wait_for(lock, stop, time, [] { return false; });
@@ -113,7 +113,7 @@ std::vector<SourceHealth> AutoPods::healths() const {
   std::vector<SourceHealth> all;
   if (source) all.push_back(source->health());
   for (const auto& [index, tried] : tried_) {
-    // Not to have the newest kubelet is no fault; while nobody works, everything that was tried is worth knowing.
+    // An older kubelet is no fault; but if no source works, the errors of all that were tried are shown.
     if (!source && !tried.errors.empty()) all.push_back(tried);
   }
   if (!source && all.empty()) all.push_back(nobody());

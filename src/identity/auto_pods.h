@@ -15,15 +15,15 @@
 
 namespace gpuledger::identity {
 
-// One way to learn the pods that may or may not be to be had on this node.
+// One source of pods that may be available on this node.
 struct PodChoice {
   std::string name;                                  // "pods-api"
-  std::function<std::string()> why_not;              // what is missing to even try; empty: worth a try
+  std::function<std::string()> why_not;              // why it cannot be tried; empty: it can
   std::function<std::unique_ptr<PodSource>()> open;  // starts it
 };
 
-// --pod-source=auto: the first choice that works, one at a time. A better one is tried again every minute, and so are
-// the others when the one in use fails for that long; until another has answered, the old one's names stay.
+// --pod-source=auto: uses the first choice that works. Better choices are tried again every minute. If the one in use
+// fails for a minute, all are tried; its names stay until another has answered.
 class AutoPods final : public PodSource {
  public:
   struct Timing {
@@ -38,7 +38,7 @@ class AutoPods final : public PodSource {
 
   std::shared_ptr<const PodView> view() const override;
   SourceHealth health() const override;
-  // The one in use; while there is none, all that were tried.
+  // The source in use; if there is none, all that were tried.
   std::vector<SourceHealth> healths() const override;
   void look_again() override;
 

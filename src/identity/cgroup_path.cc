@@ -13,7 +13,7 @@ namespace gpuledger::identity {
 namespace {
 
 constexpr size_t kLargestFile = 64 << 10;
-constexpr size_t kLongestLine = 4096 + 256;  // the kernel's path buffer and what stands before the path
+constexpr size_t kLongestLine = 4096 + 256;  // the kernel's path buffer and the fields before the path
 constexpr int kMostUps = 32;
 constexpr size_t kLongestUnit = 128;
 
@@ -64,7 +64,7 @@ std::optional<Line> parse_line(std::string_view text) {
 
 using Payer = CgroupHome::Payer;
 
-// What one line says. Views point into the line.
+// One parsed line. Views point into the line.
 struct Finding {
   PodUidText pod;
   ContainerSegment container;
@@ -81,7 +81,7 @@ struct Finding {
 
   bool nested_pod() const { return payer == Payer::kContainer && !pod.empty(); }
 
-  // Which kind of line beats which. On mixed nodes the v2 line often shows the runtime's own service only.
+  // Precedence of lines. On mixed nodes the v2 line often shows only the runtime's own service.
   int rank() const {
     switch (payer) {
       case Payer::kPod: return 5;
@@ -127,7 +127,7 @@ class Walk {
     if (is_service(segment) && of_the_host && !below_user_ && found_.unit.empty()) found_.unit = segment;
   }
 
-  // The first that may have tenants. A service that runs the containers or jobs of the node has none of its own.
+  // The first segment that may have tenants. A service that runs the node's containers or jobs has none itself.
   void see_payer(std::string_view segment) {
     if (payer_is_certain_) return;
     payer_is_certain_ = true;
@@ -223,7 +223,7 @@ class Verdicts {
       best_.step = line.step;
       best_.slurm_path = line.slurm_path;
     }
-    // systemd moves a process in its own hierarchy first; the controllers' may lag or stop at the slice.
+    // systemd moves a process in its own hierarchy first; the others may lag or stop at the slice.
     if ((line.of_systemd && !best_.of_systemd) || (best_.unit.empty() && best_.uid.empty())) {
       best_.unit = line.unit;
       best_.uid = line.uid;
@@ -232,8 +232,8 @@ class Verdicts {
     }
   }
 
-  // Two answers to the question who pays name nobody. What stands below the payer may say what it likes: nobody gets
-  // out of a bill by claims that contradict each other.
+  // If two lines name different payers, none is named. Contradictions below the payer do not matter: a tenant must not
+  // avoid payment by making them.
   void see_conflict(const Finding& line) {
     const bool containers = differ(line.container.id, best_.container.id);
     const bool pods = !(line.pod == best_.pod) || containers;
@@ -251,7 +251,7 @@ class Verdicts {
   static bool differ(std::string_view a, std::string_view b) { return !a.empty() && !b.empty() && a != b; }
 
   Finding best_;
-  std::string_view users_container_;  // named in a hierarchy that a user owns
+  std::string_view users_container_;  // in a hierarchy that a user owns
   int rank_ = -1;
   bool seen_ = false;
   bool conflict_ = false;
@@ -280,7 +280,7 @@ CgroupHome Verdicts::home() const {
     found.pod = {};
     found.container = found.node;
   }
-  // One hierarchy that a user owns is enough for doubt.
+  // One user-owned hierarchy is enough to doubt it.
   if (!found.container.id.empty() && found.container.id == users_container_) found.payer = Payer::kUser;
   home.payer = found.payer;
   home.whole_path = found.whole_path;
@@ -303,12 +303,12 @@ CgroupHome Verdicts::home() const {
   return home;
 }
 
-// Calls see with every line that the kernel could have written.
+// Calls `see` for each line that the kernel could have written.
 template <typename See>
 void each_line(std::string_view text, See see) {
   if (text.size() >= kLargestFile) {
     text = text.substr(0, kLargestFile);
-    text = text.substr(0, text.rfind('\n') + 1);  // what is left of a cut line proves nothing
+    text = text.substr(0, text.rfind('\n') + 1);  // a truncated line proves nothing
   }
   while (!text.empty()) {
     if (const auto line = parse_line(take_until(text, '\n'))) see(*line);

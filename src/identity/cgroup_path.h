@@ -6,52 +6,52 @@
 
 namespace gpuledger::identity {
 
-// What /proc/<pid>/cgroup says of a process's home. Empty fields: it does not say. All texts are printable ASCII
-// but `unit`, which is any clean UTF-8.
+// The contents of /proc/<pid>/cgroup. Fields may be empty. All strings are printable ASCII except `unit`, which is
+// clean UTF-8.
 struct CgroupHome {
   enum class Verdict {
     kClear,
-    kAmbiguous,  // two pods, containers or jobs at once: nobody is named
-    kInvalid,    // not one line that the kernel could have written
+    kAmbiguous,  // two pods, containers or jobs at once: none is named
+    kInvalid,    // no line that the kernel could have written
   };
   Verdict verdict = Verdict::kClear;
 
-  // containerd, crio, docker, podman, nerdctl, cri (a pod's container, runtime not told), container (a bare id), lxc,
+  // containerd, crio, docker, podman, nerdctl, cri (a pod's container, runtime unknown), container (a bare id), lxc,
   // libvirt-lxc, nspawn, vm, ecs, garden, buildkit; without an id conmon, kata, pod (in the pod, in none of its
-  // containers); without a container slurm, systemd, user, host. Empty unless clear.
+  // containers); without a container slurm, systemd, user, host. Empty if ambiguous.
   std::string runtime;
   std::string container_id;
-  std::string pod_uid;       // as Kubernetes prints it; a static pod's is the hash of its manifest
+  std::string pod_uid;       // as Kubernetes prints it; for a static pod the hash of its manifest
   std::string slurm_job;     // a number or, since Slurm 26.05, a SLUID: "s" and 13 characters
   std::string slurm_step;    // 0, batch, extern, interactive, TBD, 0+1
   std::string slurm_cgroup;  // path of the step's cgroup, only with a SLUID: see ProcReader::read_slurm_job
   std::string unit;          // the systemd service
-  std::string user;          // uid whose slice it is
+  std::string user;          // uid of the user slice
 
-  // The outermost that a tenant could not have made. Users, containers, jobs and services may be allowed to make
-  // cgroups of any name below their own, so whatever stands below one of them is a claim and no proof.
+  // The outermost owner that a tenant cannot have made up. Users, containers, jobs and services may be allowed to make
+  // cgroups of any name below their own, so names below one of them are claims, not proof.
   enum class Payer { kHost, kUser, kContainer, kSlurmJob, kPod };
   Payer payer = Payer::kHost;
-  bool whole_path = true;  // false: begins with "/..", so that what stands above is not known
+  bool whole_path = true;  // false: begins with "/..", so the outer part is unknown
 
-  // Of a pod below a container, which pays unless somebody vouches for the pod: the node of a cluster in containers.
+  // For a pod inside a container (cluster in containers). The container pays unless a source knows the pod.
   struct Node {
     std::string runtime;
     std::string container_id;
-    std::string cgroup;  // its path; empty: not the whole path
+    std::string cgroup;  // its path; empty if incomplete
   };
   Node node;
 
-  // Whether Kubernetes may be asked for container_id: not for what stands below another payer.
+  // Whether to look container_id up in Kubernetes. False below another payer.
   bool ask_kubernetes = false;
 };
 
 // Pure and total. Takes cgroup v1, v2 and both mixed, absolute paths and those that begin with "/.." because the reader
-// has a cgroup namespace of its own. The outermost pod wins; nothing below user.slice claims a pod or a job.
-// Text beyond 64 KiB is not looked at.
+// has its own cgroup namespace. The outermost pod wins; pods and jobs below user.slice are ignored. Text beyond 64 KiB
+// is ignored.
 CgroupHome parse_cgroup(std::string_view text);
 
-// Whether a process whose cgroup file this is lives in the cgroup or below it.
+// Whether the process with this cgroup file is in the cgroup or below it.
 bool lives_below(std::string_view text, std::string_view cgroup);
 
 }  // namespace gpuledger::identity

@@ -34,7 +34,7 @@ bool all_of(std::string_view text, Predicate predicate) {
 bool is_number(std::string_view text) {
   return !text.empty() && all_of(text, is_digit);
 }
-// As programs print them: with zeros in front one job would have many names.
+// As programs print it. Leading zeros would give one job many names.
 bool is_uint32(std::string_view text) {
   uint32_t number = 0;
   return is_number(text) && (text.front() != '0' || text.size() == 1) &&
@@ -43,7 +43,7 @@ bool is_uint32(std::string_view text) {
 bool is_container_id(std::string_view text) {
   return text.size() == kContainerIdLength && all_of(text, is_hex_digit);
 }
-// Names that people give: LXC, machines, garden. '\' for systemd's escapes.
+// Names chosen by people: LXC, machines, garden. '\' for systemd's escapes.
 bool is_name(std::string_view text) {
   return !text.empty() && text.size() <= kLongestName &&
          all_of(text, [](char c) { return is_name_character(c) || c == '\\'; });
@@ -79,7 +79,7 @@ std::optional<PodUidText> parse_uid(std::string_view text) {
   return uid;
 }
 
-// "kubepods", "kubelet-kubepods", "a-b-kubepods", with or without a class of service: the slices a pod's own is below.
+// "kubepods", "kubelet-kubepods", "a-b-kubepods", with or without QoS class: the parents of pod slices.
 bool is_pods_slice(std::string_view name) {
   if (!consume_suffix(name, "-besteffort")) consume_suffix(name, "-burstable");
   if (!consume_suffix(name, "kubepods")) return false;
@@ -110,11 +110,11 @@ std::string_view runtime_of_word(std::string_view word) {
 }
 
 ContainerSegment container_of(std::string_view runtime, std::string_view id) {
-  if (runtime == "conmon") id = {};  // the container's monitor: on the host, with its id
+  if (runtime == "conmon") id = {};  // the container's monitor: on the host, same id
   return {runtime, id};
 }
 
-// "<word><separator><64 hex>[.scope]"; the word ends where the id begins, so it may hold the separator itself.
+// "<word><separator><64 hex>[.scope]". The word ends where the id begins, so it may contain the separator.
 struct WordAndId {
   std::string_view word;
   std::string_view id;
@@ -127,7 +127,7 @@ std::optional<WordAndId> split_word_and_id(std::string_view segment, char separa
   return WordAndId{segment.substr(0, at - 1), segment.substr(at)};
 }
 
-// A runtime we never heard of is still the kubelet's: nobody else makes children of a pod's cgroup.
+// An unknown runtime is still the kubelet's: only the kubelet makes children of a pod's cgroup.
 std::string_view runtime_in_pod(std::string_view word) {
   const std::string_view known = runtime_of_word(word);
   if (!known.empty()) return known;
@@ -138,8 +138,8 @@ std::string_view runtime_in_pod(std::string_view word) {
 }
 
 ContainerSegment bare_id(std::string_view id, const SegmentPlace& place) {
-  if (place.parent == "libpod_parent") return {};  // a pod of podman's; its containers are below
-  if (place.parent == "docker" || place.parent == "lxc") return {"docker", id};  // docker once had LXC below it
+  if (place.parent == "libpod_parent") return {};  // a podman pod; its containers are below
+  if (place.parent == "docker" || place.parent == "lxc") return {"docker", id};  // docker once ran LXC below it
   if (place.parent == "containerd") return {"containerd", id};
   if (place.parent == "buildkit") return {"buildkit", id};
   return {place.below_ecs ? "ecs" : "container", id};
@@ -212,7 +212,7 @@ std::optional<PodSegment> pod_segment(std::string_view segment, const SegmentPla
   if (!uid) return {};
   std::string_view rest = segment.substr(slice_at + kSlice.size());
   if (rest.empty()) return PodSegment{*uid, {}};
-  // The kubelet speaks systemd and containerd does not: it takes "slice:runtime:id" for one name.
+  // If only the kubelet uses the systemd driver, containerd uses "slice:runtime:id" for one name.
   if (!consume_prefix(rest, ":")) return {};
   const auto parts = split_word_and_id(rest, ':');
   const std::string_view runtime = parts ? runtime_in_pod(parts->word) : std::string_view();
@@ -280,7 +280,7 @@ bool may_be_delegated(std::string_view segment) {
         "snap.microk8s.daemon-kubelite.service", "slurmd.service"}) {
     if (segment == known) return false;
   }
-  // Distributions and bundles put words of their own before these.
+  // Distributions and bundles add prefixes to these.
   for (std::string_view end : {"containerd.service", "dockerd.service", "kubelet.service"}) {
     if (segment.ends_with(end)) return false;
   }

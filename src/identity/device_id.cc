@@ -14,7 +14,7 @@ using Kind = DeviceRef::Kind;
 
 constexpr size_t kLongestId = 256;
 constexpr size_t kUuidLength = 36;
-constexpr size_t kMostDevices = 4096;  // of one annotation
+constexpr size_t kMostDevices = 4096;  // per annotation
 
 bool consume_prefix(std::string_view& text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return false;
@@ -44,7 +44,7 @@ bool is_uuid(std::string_view text) {
   return true;
 }
 
-// Takes "<separator><digits>" off the end. A number too large to be one is dropped: the GPU before it still holds.
+// Removes "<separator><digits>" from the end. A number out of range is ignored: the GPU is still valid.
 void split_replica(std::string_view& id, std::string_view separator, std::optional<uint32_t>& replica) {
   const size_t at = id.rfind(separator);
   if (at == std::string_view::npos || !is_digits(id.substr(at + separator.size()))) return;
@@ -138,7 +138,7 @@ bool parse_dra(std::string_view id, DeviceRef& ref) {
   return true;
 }
 
-// "0", "gpu0", and of MIG devices "0:1", "mig0:1".
+// "0", "gpu0"; for MIG devices "0:1", "mig0:1".
 bool parse_index(std::string_view id, DeviceRef& ref) {
   const bool mig = consume_prefix(id, "mig");
   const bool gpu = !mig && consume_prefix(id, "gpu");
@@ -159,7 +159,7 @@ bool parse_word(std::string_view id, DeviceRef& ref) {
   return true;
 }
 
-// CDI: "<vendor>/<class>=<name>". Gives the name, or nothing if it is another vendor's.
+// CDI: "<vendor>/<class>=<name>". Returns the name; nothing if the vendor is another.
 std::optional<std::string_view> name_in_cdi(std::string_view id) {
   const size_t equals = id.find('=');
   if (equals == std::string_view::npos) return id;
@@ -169,7 +169,7 @@ std::optional<std::string_view> name_in_cdi(std::string_view id) {
   if (vendor != "nvidia.com" && !vendor.ends_with(".nvidia.com")) return {};
   std::string_view name = id.substr(equals + 1);
   if (id.substr(slash + 1, equals - slash - 1) != "claim") return name;
-  // DRA: the claim's own uid stands before the device's name.
+  // DRA: the claim's uid precedes the device's name.
   if (!is_uuid(name.substr(0, kUuidLength))) return {};
   name.remove_prefix(kUuidLength);
   if (!consume_prefix(name, "-")) return {};
@@ -187,7 +187,7 @@ DeviceRef parse_device_id(std::string_view id) {
   std::string_view device = *name;
   std::optional<uint32_t> replica;
   if (device.ends_with("::")) {
-    device.remove_suffix(2);  // a replica without its number
+    device.remove_suffix(2);  // a replica without a number
   } else {
     split_replica(device, "::", replica);
   }

@@ -28,7 +28,7 @@ OwnerFound pod_owner(const CgroupHome& home, const NameBook& names) {
   owner.pod = pod->name;
   owner.pod_uid = pod->uid;
   if (found.container) owner.container = found.container->name;
-  // A container that has only begun is in nobody's status yet: its pod is certain all the same.
+  // A container that has just started is not in the pod's status yet. Its pod is certain.
   return {owner, found.container || home.container_id.empty() ? Naming::kComplete : Naming::kUnnamed,
           home.container_id};
 }
@@ -53,8 +53,7 @@ OwnerFound host_owner(const CgroupHome& home) {
   return {owner, Naming::kComplete, {}};
 }
 
-// A user may call a cgroup of his by the id of somebody else's container, which only his own daemon cannot be fooled
-// by.
+// A user may name a cgroup after the id of another user's container. Only the user's own daemon is trusted for it.
 OwnerFound user_owner(const CgroupHome& home, const NameBook& names) {
   const auto daemon = names.containers.find(home.runtime);
   const bool his = daemon != names.containers.end() && daemon->second.names && home.whole_path && !home.user.empty() &&
@@ -85,7 +84,7 @@ OwnerFound owner_of(const CgroupHome& home, const NameBook& names) {
       const bool nested = !home.pod_uid.empty();
       if (nested && is_vouched_for(home, names)) return pod_owner(home, names);
       const std::string& id = nested ? home.node.container_id : home.container_id;
-      if (id.empty()) break;  // a runtime's own process
+      if (id.empty()) break;  // the runtime itself
       return container_owner(nested ? home.node.runtime : home.runtime, id, names);
     }
     case Payer::kHost: break;

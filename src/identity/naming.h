@@ -19,35 +19,35 @@ struct PodTold {
   std::string container;
 };
 
-// What one daemon knows.
+// One daemon's names.
 struct DaemonNames {
-  std::shared_ptr<const ContainerNames> names;  // null: it has not answered yet
-  std::string user;                             // uid of who runs it
+  std::shared_ptr<const ContainerNames> names;  // null: no answer yet
+  std::string user;                             // the daemon's uid
 };
 
-// Who is called what, at one moment: everything that a name can be looked up in.
+// All names known at one moment.
 struct NameBook {
   std::shared_ptr<const PodView> pods;            // null: no source has answered yet
   std::map<std::string, DaemonNames> containers;  // by runtime
-  std::map<std::string, PodTold> inferred;        // by pod uid: what the allocation of whole GPUs tells, see resolver.h
+  std::map<std::string, PodTold> inferred;        // by pod uid: names inferred from whole-GPU grants, see resolver.h
   std::string own_cgroup;                         // this program's /proc/self/cgroup
 };
 
 enum class Naming {
   kComplete,
-  kUnnamed,   // in a pod or container whose name nobody could tell (yet)
-  kDisagree,  // container and pod uid belong to different pods: neither name is given
+  kUnnamed,   // in a pod or container whose name is not known (yet)
+  kDisagree,  // container and pod uid belong to different pods: no name is given
 };
 
 struct OwnerFound {
   Owner owner;
   Naming naming = Naming::kComplete;
-  std::string container_id;  // in which the process certainly is, whoever the owner is
+  std::string container_id;  // the process is certainly in it, whatever the owner
 };
 
-// The outermost that a tenant could not have made. A pod in a container (a cluster in containers) pays if this program
-// lives in the same container and a source of pods knows the pod; else the container does. A container below a user's
-// slice pays if that user's own daemon knows it; else the user does.
+// The outermost owner that a tenant cannot have made up. A pod in a container (cluster in containers) pays if this
+// program runs in the same container and a pod source knows the pod; else the container pays. A container below a
+// user's slice pays if that user's own daemon knows it; else the user pays.
 OwnerFound owner_of(const CgroupHome& home, const NameBook& names);
 
 }  // namespace gpuledger::identity

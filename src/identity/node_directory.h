@@ -10,7 +10,7 @@
 
 namespace gpuledger::identity {
 
-// Everybody who can put a name to a process of this node. Any may be missing.
+// All sources of names on this node. Any may be missing.
 struct NodeDirectory {
   std::unique_ptr<PodSource> pods;
   std::unique_ptr<AllocationSource> allocations;

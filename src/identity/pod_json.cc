@@ -27,7 +27,7 @@ void add_containers(const Json& statuses, Pod& pod) {
   if (!statuses.is_array()) return;
   for (const Json& status : statuses) {
     const std::string name = bounded_name(text_at(status, "name"));
-    // The one before the last restart may still be ending.
+    // The container before the restart may still be ending.
     const Json& last = child(child(status, "lastState"), "terminated");
     for (const std::string& id : {text_at(last, "containerID"), text_at(status, "containerID")}) {
       std::string bare = bare_container_id(id);
@@ -36,7 +36,7 @@ void add_containers(const Json& statuses, Pod& pod) {
   }
 }
 
-// Nesting is the cheapest way to make a parser's stack grow; a pod is about ten levels deep.
+// Deep nesting would overflow the parser's stack; a pod is about ten levels deep.
 Json parse_bounded(std::string_view text) {
   return Json::parse(
       text, [](int depth, Json::parse_event_t, Json&) { return depth <= kDeepest; }, false);

@@ -12,19 +12,19 @@
 
 namespace gpuledger::identity {
 
-// A v1.Pod in JSON. Empty: no uid or no name, so nothing anybody could be called by.
+// A v1.Pod in JSON. Empty if the uid or the name is missing.
 std::optional<Pod> parse_pod(const nlohmann::json& object, const PodLabelList& labels);
 
 struct PodList {
   std::vector<Pod> pods;
   std::string resource_version;
 };
-// A v1.PodList in JSON: what a kubelet's /pods and the API server's list say.
+// A v1.PodList in JSON, from a kubelet's /pods or the API server's list.
 Result<PodList> parse_pod_list(std::string_view json, const PodLabelList& labels);
 
-// Names as Kubernetes bounds them; longer ones are cut.
+// A name cut to the length limit of Kubernetes.
 std::string bounded_name(std::string_view text);
-// "containerd://<id>" to "<id>"; empty when there is no such thing yet.
+// "containerd://<id>" to "<id>"; empty if there is no id yet.
 std::string bare_container_id(std::string_view with_scheme);
 
 }  // namespace gpuledger::identity

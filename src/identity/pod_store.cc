@@ -43,7 +43,7 @@ void PodStore::publish(Time now) {
                 [&](const auto& entry) { return entry.second.deleted && now - *entry.second.deleted > kKeepDeleted; });
   std::vector<std::shared_ptr<const Pod>> pods;
   pods.reserve(pods_.size());
-  // The deleted first: where two claim one name or id, the later entry wins in a view.
+  // Deleted pods first: if two have one name or id, the later one wins in a view.
   for (const auto& [uid, kept] : pods_) {
     if (kept.deleted) pods.push_back(kept.pod);
   }

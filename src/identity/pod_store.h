@@ -13,18 +13,18 @@
 
 namespace gpuledger::identity {
 
-// What a source has learned so far. One thread writes, view() may be read by any.
-// Deleted pods stay for a while: their processes are still ending, and their last samples need names.
+// The pods that a source has reported so far. One thread writes; any may read view(). Deleted pods stay for a while:
+// processes are still exiting, and the last samples need names.
 class PodStore {
  public:
   using Time = std::chrono::steady_clock::time_point;
   static constexpr auto kKeepDeleted = std::chrono::minutes(5);
   static constexpr size_t kMostPods = 10'000;
 
-  // False: the store is full, the pod was left out.
+  // False: the store is full, the pod is left out.
   bool put(Pod pod);
   void remove(const std::string& uid, Time now);
-  // A complete list: who is missing from it was deleted. Returns how many did not fit.
+  // A complete list: pods missing from it were deleted. Returns how many did not fit.
   size_t replace_all(std::vector<Pod> pods, Time now);
   // Makes the changes visible.
   void publish(Time now);

@@ -27,7 +27,7 @@ PodView::Found PodView::by_container_id(std::string_view id) const {
 }
 
 const Pod* PodView::by_name(std::string_view name_space, std::string_view name) const {
-  // A pod made anew under an old name: the living one is meant, and a store lists those last.
+  // Of two pods with one name the running one is wanted; a store lists it last.
   const auto it = by_name_.find({name_space, name});
   return it == by_name_.end() ? nullptr : it->second;
 }

@@ -15,16 +15,16 @@ struct PodContainer {
   std::string name;
 };
 
-// Of a pod, what labels need. Specs and environments are never kept.
+// The pod fields that labels need. Specs and environments are not kept.
 struct Pod {
   std::string name_space;
   std::string name;
   std::string uid;
-  std::string manifest_hash;  // static pods: what their cgroups carry in place of the uid
-  bool finished = false;      // Succeeded or Failed: it holds no GPU, whatever a list says
+  std::string manifest_hash;  // static pods: used in cgroup names in place of the uid
+  bool finished = false;      // Succeeded or Failed: it holds no GPU, even if still listed
   std::vector<PodContainer> containers;
-  std::map<std::string, std::string> labels;  // those of --pod-labels alone
-  std::string hami_devices;                   // HAMi's annotation: the GPUs it really gave
+  std::map<std::string, std::string> labels;  // only those of --pod-labels
+  std::string hami_devices;                   // HAMi's annotation: the GPUs really given
 };
 
 // The pods of this node at one moment. Immutable once made, so any thread may read it.
@@ -42,7 +42,7 @@ class PodView {
   PodView& operator=(const PodView&) = delete;
 
   const std::vector<std::shared_ptr<const Pod>>& pods() const { return pods_; }
-  const Pod* by_uid(std::string_view uid) const;  // a static pod also by its manifest's hash
+  const Pod* by_uid(std::string_view uid) const;  // a static pod also by its manifest hash
   Found by_container_id(std::string_view id) const;
   const Pod* by_name(std::string_view name_space, std::string_view name) const;
 

@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kLargestProcFile = 64 << 10;
 constexpr size_t kLargestStat = 4 << 20;        // /proc/stat grows with the number of interrupts
-constexpr size_t kLargestCgroupFile = 1 << 20;  // parse_cgroup looks at its beginning only
+constexpr size_t kLargestCgroupFile = 1 << 20;  // parse_cgroup reads only its beginning
 constexpr size_t kLongestName = 64;
 // Numbered as in proc(5). The name is field 2.
 constexpr int kFlagsField = 9;
@@ -56,7 +56,7 @@ bool is_procfs(const std::string& root) {
   return ::statfs(root.c_str(), &filesystem) == 0 && filesystem.f_type == PROC_SUPER_MAGIC;
 }
 
-// This process is in the host's pid namespace, and has a pid in the one that this /proc shows: it is the same then.
+// This process is in the host's pid namespace and visible in this /proc, so this /proc shows host pids.
 bool self_is_on_the_host(const std::string& root) {
   std::array<char, 64> target{};
   const ssize_t length = ::readlink((root + "/self/ns/pid").c_str(), target.data(), target.size());
@@ -74,7 +74,7 @@ std::string status_line(const std::string& path, std::string_view name) {
   return std::string(rest.substr(0, rest.find('\n')));
 }
 
-// This process has pids in more namespaces than one as this /proc sees it: it shows one that holds ours.
+// This /proc shows this process with pids in more than one namespace: its namespace contains ours.
 bool shows_an_outer_namespace(const std::string& root) {
   return status_line(root + "/self/status", "NSpid").find('\t') != std::string::npos;
 }
@@ -131,7 +131,7 @@ Status ProcReader::check() const {
 ProcView ProcReader::read_view() const {
   ProcView view;
   if (!is_procfs(root_)) return view;
-  // Pid 1 is somebody else and always there: only hidepid keeps its files from us.
+  // Pid 1 is another process and always runs: only hidepid can hide its files.
   view.all_processes = read_file(path(1, "stat"), kLargestProcFile).ok();
   // Kernel threads have pids on the host only, and the first is always 2.
   const auto second = read_file(path(2, "stat"), kLargestProcFile);
@@ -187,7 +187,7 @@ std::optional<uint32_t> ProcReader::read_slurm_job(const std::string& cgroup_roo
   const auto pids = read_file(cgroup_root + step_cgroup + "/slurm/cgroup.procs", kLargestProcFile);
   if (!pids.ok()) return std::nullopt;
   std::string_view rest = *pids;
-  constexpr int kMostTries = 16;  // slurmstepd is alone there but for a moment at the start
+  constexpr int kMostTries = 16;  // slurmstepd is alone there except briefly at the start
   for (int i = 0; i < kMostTries && !rest.empty(); ++i) {
     const std::string_view line = take_until(rest, '\n');
     Pid pid = 0;

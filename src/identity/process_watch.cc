@@ -10,7 +10,7 @@
 
 namespace gpuledger::identity {
 
-// Who is not told this time is told the next.
+// The rest is reported by the next call.
 constexpr int kMostAtOnce = 1024;
 
 ProcessWatch::~ProcessWatch() {
@@ -28,7 +28,7 @@ bool ProcessWatch::add(Pid pid) {
   if (descriptors_.size() >= most_) return false;
   if (waiting_ < 0) waiting_ = ::epoll_create1(EPOLL_CLOEXEC);
   const long opened = ::syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0);  // close-on-exec by itself
-  if (opened < 0) return false;  // gone, too many open files, or an old kernel
+  if (opened < 0) return false;  // exited, too many files, or an old kernel
   const int descriptor = static_cast<int>(opened);
   epoll_event event{};
   event.events = EPOLLIN;

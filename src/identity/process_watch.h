@@ -9,27 +9,27 @@
 
 namespace gpuledger::identity {
 
-// Tells which processes have ended, for all of them in one system call that costs the same however many they are: a
-// thousand looks into /proc every second would cost more than everything else the program does. Works where pids of
-// /proc are pids of ours (pidfd_open knows no other pid namespace) and from Linux 5.3 on; whoever cannot be watched is
-// looked up in /proc instead. Each watched one takes a descriptor.
+// Reports which processes have exited with one system call, whose cost does not depend on their number: a thousand
+// reads of /proc every second would cost more than the rest of the program. Needs Linux 5.3 and pids of our own pid
+// namespace (pidfd_open knows no other); other processes are looked up in /proc. Each watched process takes a
+// descriptor.
 class ProcessWatch {
  public:
-  // most: 0 where the pids do not come from our own pid namespace.
+  // most: 0 if the pids are not of our own pid namespace.
   explicit ProcessWatch(size_t most) : most_(most) {}
   ~ProcessWatch();
   ProcessWatch(ProcessWatch&& other) noexcept;
   ProcessWatch& operator=(ProcessWatch&&) = delete;
 
-  // Call before the process is identified: whoever has the pid now is watched, so that a pid that changes hands
-  // meanwhile shows as ended. False: cannot be watched.
+  // Call before the process is identified: the process that has the pid now is watched, so a pid reused meanwhile is
+  // reported as ended. False: cannot be watched.
   bool add(Pid pid);
   void remove(Pid pid);
   std::vector<Pid> ended() const;
 
  private:
   size_t most_;
-  int waiting_ = -1;  // an epoll of all of them
+  int waiting_ = -1;  // epoll of all pidfds
   std::map<Pid, int> descriptors_;
 };
 

@@ -11,14 +11,14 @@
 namespace gpuledger::identity {
 namespace {
 
-// Runtimes move a process once or twice while it starts; later its home does not change in practice.
+// Runtimes move a process once or twice while it starts; later its cgroup stays in practice.
 constexpr Nanoseconds kYoung = std::chrono::seconds(15);
-// An exec changes the name alone, so reading everybody again can take its time.
+// An exec changes only the name, so reading all processes again is not urgent.
 constexpr Nanoseconds kReadAgain = std::chrono::minutes(1);
 constexpr int kReadAgainAtOnce = 16;
-// Half of what may be open at once is for watching processes: files, sockets and readers need the rest.
+// One half of the open-file limit is for watching processes: files, sockets and clients need the rest.
 constexpr size_t kWatchedShare = 2;
-// Of pods that have no process here any more, names are kept up to this.
+// Limit of inferred names of pods without a process here.
 constexpr size_t kMostInferred = 1000;
 constexpr const char* kCgroupRoot = "/sys/fs/cgroup";
 
@@ -53,7 +53,7 @@ std::shared_ptr<const IdentityMap> Resolver::resolve(const SampleBatch& batch) {
   const std::set<Pid> ended(ended_list.begin(), ended_list.end());
   int budget = kReadAgainAtOnce;
   for (const Pid pid : last_pids_) {
-    if (!view_.host_pids) break;  // the same number is somebody else here: nobody is better than the wrong one
+    if (!view_.host_pids) break;  // here the pid is another process: no name is better than a wrong one
     const auto it = known_.find(pid);
     if (it != known_.end() && it->second.met_early) {
       it->second.met_early = false;
@@ -68,7 +68,7 @@ std::shared_ptr<const IdentityMap> Resolver::resolve(const SampleBatch& batch) {
       if (renamed) give_name(it->second);
     }
   }
-  // A batch without GPUs (driver away) says nothing of who is gone.
+  // Without GPUs (driver lost) a batch does not show exits.
   if (batch.processes_scanned) {
     const auto absent = [&](Pid pid) { return !std::binary_search(last_pids_.begin(), last_pids_.end(), pid); };
     std::erase_if(known_, [&](const auto& entry) {
@@ -91,7 +91,7 @@ std::shared_ptr<const IdentityMap> Resolver::resolve(const SampleBatch& batch) {
   return last_map_;
 }
 
-// True: some source knows more or less than last time.
+// True: the data of some source changed.
 bool Resolver::take_names() {
   bool renamed = false;
   const auto take = [&](auto& held, auto fresh) {
@@ -116,7 +116,7 @@ bool Resolver::is_young(const Known& known, const SampleBatch& batch) const {
 void Resolver::read_name_again(Known& known, const SampleBatch& batch) {
   known.last_read = batch.at.steady;
   const auto name = proc_.read_name(known.identity.key.pid);
-  // Gone meanwhile: the next look will tell.
+  // If it exited, the next cycle finds out.
   if (!name.ok() || *name == known.identity.name) return;
   known.identity.name = *name;
   changed_ = true;
@@ -126,9 +126,9 @@ bool Resolver::has_ended(Pid pid, Known& known, const std::set<Pid>& ended) cons
   if (known.watched) return ended.contains(pid);
   const auto stamp = proc_.read_stamp(pid);
   if (stamp && stamp == known.stamp) return false;
-  // Another start time: the pid is somebody else's now, but what the driver listed was the one who left.
+  // Another start time: the pid was reused, and the process that the driver listed has exited.
   const auto start = proc_.read_start_ticks(pid);
-  // A read that failed is no end: only a pid that is not there is.
+  // A failed read does not mean an exit; only a missing pid does.
   if (!start.ok()) return start.error().code == Code::kNotFound;
   if (*start != known.identity.key.start_ticks) return true;
   known.stamp = stamp;
@@ -166,24 +166,24 @@ void Resolver::meet(Pid pid, Nanoseconds now) {
       watch_.remove(pid);
     } else if (read.error().code == Code::kNotFound) {
       forget(pid);
-    }  // else it is as it was: what cannot be read now has not ended
+    }  // else unchanged: a failed read does not mean an exit
     return;
   }
   const bool same = before != known_.end() && before->second.identity.key == read->identity.key;
-  // A reused pid: the watch holds the one who left.
+  // A reused pid: the watch holds the exited one.
   read->watched = same || before == known_.end() ? watched : watch_.add(pid);
   read->last_read = now;
   read->first_read = same ? before->second.first_read : now;
   if (!read->home_is_read && same) read->home = before->second.home;
   give_name(*read);
-  // Most look as they did a minute ago.
+  // Most processes have not changed.
   changed_ |= !same || before->second.identity != read->identity || before->second.naming != read->naming;
   gone_.erase(pid);
   known_[pid] = std::move(*read);
 }
 
 Result<Resolver::Known> Resolver::read_process(Pid pid) {
-  constexpr int kTries = 2;  // a pid that changes hands twice in a row is not worth a third look
+  constexpr int kTries = 2;  // a pid reused twice in a row is not read a third time
   for (int attempt = 0; attempt < kTries; ++attempt) {
     const auto before = proc_.read_start_ticks(pid);
     if (!before.ok()) return failed(before.error());
@@ -208,7 +208,7 @@ Error Resolver::failed(const Error& error) {
   return error;
 }
 
-// An error: may be read another time.
+// Error: to be read again later.
 Status Resolver::read_home(Pid pid, Known& known) {
   const auto cgroup = proc_.read_cgroup(pid);
   if (!cgroup.ok()) {
@@ -221,7 +221,7 @@ Status Resolver::read_home(Pid pid, Known& known) {
   if (home.verdict == CgroupHome::Verdict::kAmbiguous) ++errors_["cgroup_ambiguous"];
   if (home.verdict == CgroupHome::Verdict::kInvalid) ++errors_["cgroup_invalid"];
   if (home.payer == CgroupHome::Payer::kSlurmJob && !home.slurm_cgroup.empty()) {
-    // Slurm 26.05 and newer: the path has a name of Slurm's own in place of the job's number.
+    // Slurm 26.05 and newer: the path has a SLUID in place of the job's number.
     if (const auto job = proc_.read_slurm_job(kCgroupRoot, home.slurm_cgroup)) home.slurm_job = std::to_string(*job);
   }
   if (home.user.empty()) home.user = proc_.read_uid(pid);
@@ -235,8 +235,8 @@ void Resolver::give_name(Known& known) const {
   known.naming = found.naming;
 }
 
-// Where no source tells pods' names, the allocation of a whole GPU does: if one container alone was given it, and all
-// pods' processes on it are of one pod, that pod is meant. Once told it stays told, so that labels do not flap.
+// If no source gives pod names, the grant of a whole GPU does: if only one container has it, and all pod processes on
+// it are of one pod, it is that pod. The name is kept, so that labels do not flap.
 void Resolver::infer_pods(const SampleBatch& batch) {
   if (names_.pods || !grants_) return;
   bool told = false;

@@ -15,18 +15,18 @@
 
 namespace gpuledger::identity {
 
-// Whose is it? Joins the pids of a batch with /proc and with what the directory's sources have learned so far. Never
-// blocks on a network: a source only hands out what it has. Used by the sampler thread alone.
+// Finds the owner of each pid of a batch from /proc and from what the directory's sources have so far. Never blocks on
+// a network: sources return what they have. Used only by the sampler thread.
 class Resolver final : public IdentitySource {
  public:
   Resolver(ProcReader proc, NodeDirectory directory);
 
   std::shared_ptr<const IdentityMap> resolve(const SampleBatch& batch) override;
   void meet_early(const std::vector<Pid>& pids, Nanoseconds now) override;
-  // How /proc and each of the sources are doing.
+  // Health of /proc and of each source.
   std::vector<SourceHealth> health() const override;
-  // Before the first batch: until every source has answered or failed, or the patience is over. Without it the first
-  // cycle of a program that prints one and ends would have no names.
+  // Before the first batch: waits until every source has answered or failed, or until `patience` is over. Otherwise a
+  // program that prints one cycle and exits would have no names.
   void wait_for_names(Nanoseconds patience) const;
 
  private:
@@ -38,12 +38,12 @@ class Resolver final : public IdentitySource {
     Nanoseconds last_read{0};
     bool home_is_read = false;  // false: its cgroups could not be read
     bool watched = false;
-    std::optional<ProcReader::Stamp> stamp;  // of who cannot be watched; no younger than the rest
-    bool met_early = false;                  // and not handed on yet
+    std::optional<ProcReader::Stamp> stamp;  // if it cannot be watched; no newer than the rest
+    bool met_early = false;                  // not handed on yet
   };
 
-  // Reads name and home between two looks at the start time, so that a pid that changes hands midway is never given
-  // the other's name. kNotFound: no such process; any other error says nothing about whether it lives.
+  // Reads name and cgroup between two reads of the start time, so that a reused pid never gets the other process's
+  // name. kNotFound: no such process; any other error does not mean that it exited.
   Result<Known> read_process(Pid pid);
   Status read_home(Pid pid, Known& known);
   Error failed(const Error& error);
@@ -68,12 +68,12 @@ class Resolver final : public IdentitySource {
   std::shared_ptr<const GrantView> grants_;
   std::vector<Allocation> allocations_;
   std::map<Pid, Known> known_;
-  std::set<Pid> gone_;  // were known; the driver may go on listing them for a while
+  std::set<Pid> gone_;  // exited; the driver may list them a while longer
   std::vector<Pid> last_pids_;
-  bool changed_ = true;  // since the last map was written
+  bool changed_ = true;  // since the last map
   bool rescan_wanted_ = false;
   std::shared_ptr<const IdentityMap> last_map_;
-  std::map<std::string, uint64_t> errors_;  // of reading /proc, by code
+  std::map<std::string, uint64_t> errors_;  // of /proc reads, by code
 };
 
 }  // namespace gpuledger::identity

@@ -5,7 +5,7 @@
 #include "identity/allocations.h"
 #include "identity/resolver.h"
 
-// The part of the resolver that hands on what it knows.
+// The part of the resolver that writes the map.
 namespace gpuledger::identity {
 
 std::shared_ptr<const IdentityMap> Resolver::write_map(const SampleBatch& batch) const {
@@ -33,7 +33,7 @@ std::shared_ptr<const IdentityMap> Resolver::write_map(const SampleBatch& batch)
   return map;
 }
 
-// Gone before anybody could look. Whose it was can still be inferred: the GPU was given to one pod alone.
+// It exited before it was read. Its pod can still be inferred if only one pod has the GPU.
 ProcessIdentity Resolver::stranger(Pid pid, const SampleBatch& batch) const {
   ProcessIdentity identity;
   identity.key.pid = pid;

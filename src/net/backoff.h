@@ -7,16 +7,16 @@
 
 namespace gpuledger::net {
 
-// How long to wait after a failure: doubling, capped, and never the same on two nodes, so that an API server that
-// comes back is not asked by all of them at once.
+// How long to wait after a failure: doubling, capped, and different on every node, so that not all nodes call an API
+// server at once when it is back.
 class Backoff {
  public:
   using Duration = std::chrono::nanoseconds;
   using Time = std::chrono::steady_clock::time_point;
   struct Pace {
     Duration first = std::chrono::milliseconds(800);
-    Duration longest = std::chrono::seconds(30);      // before the jitter, which up to doubles it
-    Duration forget_after = std::chrono::minutes(2);  // so long without a failure: begin anew
+    Duration longest = std::chrono::seconds(30);      // before jitter, which at most doubles it
+    Duration forget_after = std::chrono::minutes(2);  // reset after so long without failure
   };
 
   explicit Backoff(Pace pace, unsigned seed = std::random_device{}()) : pace_(pace), random_(seed), step_(pace.first) {}

@@ -10,7 +10,7 @@
 
 #include "net/inflater.h"
 
-// The only file here that includes Beast, for it takes long to compile.
+// The only file here that includes Beast, which compiles slowly.
 namespace gpuledger::net {
 namespace {
 
@@ -24,13 +24,13 @@ constexpr size_t kReasonBytes = 64 << 10;
 constexpr size_t kPiece = 64 << 10;
 constexpr size_t kHeadPiece = 4 << 10;
 
-// Beast's parser with the body handed on as it comes.
+// Beast's parser; passes the body on as it comes.
 class ReplyParser final : public beast_http::basic_parser<false> {
  public:
   ReplyParser(const HttpRequest& request, const BodySink& sink) : request_(request), sink_(sink) {
     eager(true);
     header_limit(kLargestHead);
-    body_limit(boost::none);  // counted here, after unpacking
+    body_limit(boost::none);  // counted here, decompressed
   }
 
   HttpReply& reply() { return reply_; }
@@ -114,8 +114,8 @@ std::string request_text(const HttpRequest& request, const Peer& peer, const std
   return text + "\r\n";
 }
 
-// OpenSSL writes without MSG_NOSIGNAL, and a peer that hangs up is an error like any other. For good: the threads that
-// come here have no other use for the signal.
+// OpenSSL writes without MSG_NOSIGNAL, and a closed connection must be a normal error. Never undone: these threads do
+// not need the signal.
 void block_sigpipe() {
   sigset_t set;
   sigemptyset(&set);
@@ -123,7 +123,7 @@ void block_sigpipe() {
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 
-// Feeds the parser what was read; keeps in `pending` what it could not use yet.
+// Feeds the parser; keeps unused bytes in `pending`.
 Status parse(ReplyParser& parser, std::string& pending) {
   while (!pending.empty() && !parser.is_done()) {
     error_code error;
@@ -150,7 +150,7 @@ Status read_reply(Wire& wire, ReplyParser& parser, const HttpRequest& request, T
     const bool in_head = !parser.is_header_done();
     const Time latest = in_head ? head : std::min(whole, heard + request.longest_silence);
     const Time until = in_head || paused ? latest : std::min(latest, heard + request.pause);
-    // The head in small pieces, so that its limit is met within one of them; Beast's own limit is per line.
+    // Reads the head in small pieces, to keep its limit closely; Beast's own limit is per line.
     auto got = wire.read(piece.data(), in_head ? kHeadPiece : kPiece, until);
     if (!got && got.error().code == Code::kTimeout && until < latest) {
       paused = true;

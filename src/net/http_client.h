@@ -26,31 +26,31 @@ struct HttpRequest {
   Duration head_within = std::chrono::seconds(30);
   Duration longest_silence = std::chrono::seconds(30);  // between two parts of the body
   Duration whole_within = std::chrono::seconds(60);
-  Duration pause{0};                 // 0: nobody wants to know
+  Duration pause{0};                 // 0: no empty pieces
   uint64_t largest_body = 64 << 20;  // unpacked
 };
 
 struct HttpReply {
   unsigned status = 0;
   std::string retry_after;
-  std::optional<uint32_t> peer_user;  // of a unix socket: uid of who listens
-  std::string body;                   // of a status other than 200: its first 64 KiB, where a reason may be
+  std::optional<uint32_t> peer_user;  // of a unix socket: the server's uid
+  std::string body;                   // of a status other than 200: its first 64 KiB, for the reason
 };
 
-// Takes the body of a 200 as it comes, and an empty piece once its head is there and whenever nothing more has come for
-// the request's pause. False: enough, the connection is given up.
+// Gets the body of a 200 as it comes, and an empty piece after the head and whenever nothing came for the request's
+// pause. False: stop, the connection is closed.
 using BodySink = std::function<bool(std::string_view)>;
 
-// One GET on a connection of its own. Blocks, but no longer than the request allows, and ends at once when the
-// interrupt is raised. Follows no redirect, so a token never goes to somebody else, and knows no proxy: the peers are
-// on this node or in its cluster. An error means that there was no whole HTTP answer.
+// One GET on its own connection. Blocks, but only as long as the request allows, and ends at once when the interrupt is
+// raised. Follows no redirect, so a token never goes to another server, and uses no proxy: the peers are on this node
+// or in its cluster. An error means that there was no complete HTTP answer.
 class HttpClient {
  public:
   HttpClient(Peer peer, std::string user_agent, const Interrupt& interrupt)
       : peer_(std::move(peer)), user_agent_(std::move(user_agent)), interrupt_(interrupt) {}
 
   Result<HttpReply> get(const HttpRequest& request, const BodySink& sink) const;
-  // With the whole body of a 200 in the reply.
+  // The reply has the whole body of a 200.
   Result<HttpReply> get(const HttpRequest& request) const;
 
   const Peer& peer() const { return peer_; }

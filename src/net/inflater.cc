@@ -8,7 +8,7 @@
 namespace gpuledger::net {
 
 Inflater::Inflater() : stream_(new z_stream{}) {
-  if (inflateInit2(stream_, 15 + 16) != Z_OK) {  // + 16: gzip and nothing else
+  if (inflateInit2(stream_, 15 + 16) != Z_OK) {  // + 16: only gzip
     delete stream_;
     stream_ = nullptr;
   }

@@ -10,7 +10,7 @@ struct z_stream_s;
 
 namespace gpuledger::net {
 
-// Unpacks gzip as it comes, in small pieces, so that whoever takes them can stop a bomb.
+// Decompresses gzip in small pieces as it comes, so that the caller can stop a bomb.
 class Inflater {
  public:
   Inflater();
@@ -18,7 +18,7 @@ class Inflater {
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
 
-  // take: false ends it, without an error.
+  // take: false stops without an error.
   Status feed(std::string_view packed, const std::function<bool(std::string_view)>& take);
   bool complete() const { return complete_; }
 

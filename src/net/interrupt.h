@@ -16,8 +16,8 @@
 
 namespace gpuledger::net {
 
-// Ends whatever a source's thread is waiting for, from any other thread and for good. A descriptor, so that one poll
-// waits for it and for a socket. Out of descriptors there is none: waits then end when their time is over.
+// Ends any wait of a source's thread, from another thread and for good. A descriptor, so that one poll waits for it and
+// a socket. Without a free descriptor waits end only by their timeouts.
 class Interrupt {
  public:
   using Clock = std::chrono::steady_clock;
@@ -34,7 +34,7 @@ class Interrupt {
     while (fd_ && ::write(fd_.get(), &one, sizeof one) < 0 && errno == EINTR) {}
   }
   bool raised() const { return wait_for(Clock::duration::zero()); }
-  // True: raised. False: the time is over.
+  // True: raised. False: timeout.
   bool wait_for(Clock::duration time) const {
     const auto end = Clock::now() + time;
     while (true) {
@@ -45,7 +45,7 @@ class Interrupt {
   }
   int fd() const { return fd_.get(); }
 
-  // For poll: rounded up, else the last part of a millisecond is spent spinning.
+  // For poll: rounded up, else the last fraction of a millisecond would spin.
   static int milliseconds_until(Clock::time_point end) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
     return static_cast<int>(std::clamp<int64_t>(left.count(), 0, 3'600'000));

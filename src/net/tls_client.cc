@@ -20,7 +20,7 @@ bool is_address(const std::string& host) {
   return ::inet_pton(AF_INET, host.c_str(), &any) == 1 || ::inet_pton(AF_INET6, host.c_str(), &any) == 1;
 }
 
-// Returns how many certificates there were.
+// Returns the number of certificates.
 int add_authorities(SSL_CTX* context, const std::string& pem) {
   BIO* const bio = BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()));
   int count = 0;
@@ -61,7 +61,7 @@ Result<TlsClientContext> read_tls_context(const Peer& peer) {
   if (!pem) return Error{pem.error().code, "CA file: " + pem.error().message};
   if (add_authorities(context.get(), *pem) == 0)
     return Error{Code::kMalformed, "CA file " + peer.tls->ca_file + " holds no certificate"};
-  // As Go does it: whatever is in the file is trusted, also an authority below a root or the server's own certificate.
+  // As in Go: any certificate in the file is trusted, also an intermediate CA or the server's own.
   X509_STORE_set_flags(SSL_CTX_get_cert_store(context.get()), X509_V_FLAG_PARTIAL_CHAIN);
   return context;
 }

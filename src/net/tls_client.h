@@ -18,9 +18,9 @@ struct TlsContextFree {
 };
 using TlsClientContext = std::unique_ptr<ssl_ctx_st, TlsContextFree>;
 
-// A client's context that trusts the peer's CA file and nothing else.
+// A client context that trusts only the peer's CA file.
 Result<TlsClientContext> read_tls_context(const Peer& peer);
-// Says to the connection whom it must be talking to: the certificate has to name the peer's address or host name.
+// Sets the expected peer of the connection: the certificate must have the peer's address or host name.
 bool expect_peer(ssl_st* tls, const Peer& peer);
 // Why the handshake or a later call failed; empties OpenSSL's queue.
 Error tls_error(ssl_st* tls, const Peer& peer);

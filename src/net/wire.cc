@@ -55,8 +55,8 @@ Result<std::vector<Address>> look_up(const std::string& host, uint16_t port, int
   return all;
 }
 
-// A name server may take as long as it likes and cannot be interrupted; so it is asked by a thread that is left to
-// itself when it takes too long. Addresses, the rule in a cluster, need none.
+// A name server may take long and cannot be interrupted, so a separate thread asks it and is left behind if it takes
+// too long. Addresses, the rule in a cluster, need none.
 Result<std::vector<Address>> read_addresses(const Peer& peer, Deadline deadline, const Interrupt& interrupt) {
   if (auto numeric = look_up(peer.host, peer.port, AI_NUMERICHOST)) return numeric;
   struct Asked {
@@ -77,7 +77,7 @@ Result<std::vector<Address>> read_addresses(const Peer& peer, Deadline deadline,
   return std::move(*asked->answer);
 }
 
-// Dead peers are noticed within a minute also when nothing is sent: a watch is silent most of the time.
+// Detects dead peers within a minute even if nothing is sent: a watch is mostly silent.
 void keep_alive(int fd) {
   const int on = 1, idle_s = 30, between_s = 10, tries = 3, unacknowledged_ms = 30'000;
   ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
@@ -119,7 +119,7 @@ Result<UniqueFd> connect_host(const Peer& peer, Deadline deadline, const Interru
   GL_TRY(addresses, read_addresses(peer, deadline, interrupt));
   Error last{Code::kNotFound, "host name: no address"};
   for (size_t i = 0; i < addresses.size(); ++i) {
-    // An address that swallows everything must leave time for the others.
+    // An address that never answers must leave time for the others.
     const auto now = Interrupt::Clock::now();
     const auto share = (deadline - now) / static_cast<int64_t>(addresses.size() - i);
     auto fd = connect_to(addresses[i], now + share, interrupt);
@@ -172,7 +172,7 @@ Status Wire::start_tls(const Peer& peer, Deadline deadline) {
   }
 }
 
-// After SSL_read or SSL_write gave no bytes: waits for what it wants, or says why there will be none.
+// After SSL_read or SSL_write returned no bytes: waits for what it needs, or returns the error.
 Status Wire::wait_for_tls(int outcome, Deadline deadline) {
   switch (SSL_get_error(tls_, outcome)) {
     case SSL_ERROR_WANT_READ: return wait_for(fd_.get(), POLLIN, deadline, interrupt_);
@@ -203,14 +203,14 @@ Status Wire::write(std::string_view bytes, Deadline deadline) {
 std::optional<uint32_t> Wire::peer_user() const {
   ucred who{};
   socklen_t size = sizeof who;
-  // TCP answers too, with nobody's uid.
+  // TCP answers too, but without a uid.
   if (::getsockopt(fd_.get(), SOL_SOCKET, SO_PEERCRED, &who, &size) != 0 || who.pid == 0) return std::nullopt;
   return who.uid;
 }
 
 Result<size_t> Wire::read(char* to, size_t size, Deadline deadline) {
   while (true) {
-    // Somebody who never stops sending must not keep us from ending.
+    // A peer that never stops sending must not block our end.
     if (interrupt_.raised()) return Error{Code::kUnavailable, "ended"};
     if (Interrupt::Clock::now() >= deadline) return Error{Code::kTimeout, "no answer in time"};
     ERR_clear_error();

@@ -17,11 +17,11 @@ struct ssl_st;
 namespace gpuledger::net {
 
 struct TlsTrust {
-  std::string ca_file;       // the only authorities that count; read anew for every connection
-  bool skip_verify = false;  // for kubelets, whose certificates nobody signed
+  std::string ca_file;       // the only trusted CAs; read for every connection
+  bool skip_verify = false;  // for kubelets with self-signed certificates
 };
 
-// Whom to talk to: a unix socket or a host, with TLS or without.
+// The server: a unix socket or a host, with or without TLS.
 struct Peer {
   std::string unix_path;
   std::string host;  // a name or an address, IPv6 without brackets
@@ -29,11 +29,11 @@ struct Peer {
   std::optional<TlsTrust> tls;
 
   std::string authority() const;  // for the Host header: "10.0.0.1:443", "[fd00::1]:443", "localhost"
-  std::string text() const;       // for people
+  std::string text() const;       // for logs
 };
 
-// A connection on which nothing waits longer than it is told to, and nothing at all once the interrupt is raised.
-// The thread must have SIGPIPE blocked: OpenSSL writes without MSG_NOSIGNAL.
+// A connection whose calls all have a deadline and end once the interrupt is raised. The thread must have SIGPIPE
+// blocked: OpenSSL writes without MSG_NOSIGNAL.
 class Wire {
  public:
   using Deadline = Interrupt::Clock::time_point;
@@ -44,9 +44,9 @@ class Wire {
   Wire& operator=(const Wire&) = delete;
 
   Status write(std::string_view bytes, Deadline deadline);
-  // 0: the other side ended the connection in order.
+  // 0: the peer closed the connection properly.
   Result<size_t> read(char* to, size_t size, Deadline deadline);
-  // The uid of who listens on a unix socket, as the kernel noted it. Empty: another kind of connection.
+  // The uid of a unix socket's server, from the kernel. Empty: another kind of connection.
   std::optional<uint32_t> peer_user() const;
 
  private:

@@ -11,7 +11,7 @@
 
 namespace gpuledger {
 
-// --gpu-devices: the GPUs to watch, by index or UUID. An empty list names all of them.
+// --gpu-devices: the GPUs to watch, by index or UUID. An empty list means all of them.
 inline bool names_gpu(const std::string& name, uint32_t index, std::string_view uuid) {
   return name == uuid || name == std::to_string(index);
 }
@@ -21,7 +21,7 @@ inline bool is_asked_for(const std::vector<std::string>& names, uint32_t index, 
          std::any_of(names.begin(), names.end(), [&](const auto& name) { return names_gpu(name, index, uuid); });
 }
 
-// One list may be meant for many nodes: who has fewer GPUs watches those it has. Empty: no list, or no GPU at all.
+// One list may serve many nodes: a node with fewer GPUs watches those it has. Empty: no list, or no GPU at all.
 inline std::optional<std::vector<std::string>> missing_gpus(const std::vector<std::string>& names,
                                                             const std::vector<DeviceSample>& devices) {
   if (names.empty() || devices.empty()) return std::nullopt;

@@ -10,7 +10,7 @@
 namespace gpuledger {
 namespace {
 
-// More than a source takes that waits for one of its GPUs, which is 2 s or two intervals.
+// Longer than a source waits for one of its GPUs, which is 2 s or two intervals.
 Nanoseconds patience_for(Nanoseconds sample_interval) {
   return std::max<Nanoseconds>(std::chrono::seconds(5), 3 * sample_interval);
 }
@@ -37,7 +37,7 @@ PatientSource::PatientSource(const Make& make, std::string name, Nanoseconds sam
 PatientSource::~PatientSource() {
   worker_.drop_waiting();
   worker_.post([shared = shared_] { shared->inner.reset(); });
-  // Closing the driver takes a moment; a call that hangs is left to itself.
+  // Closing the driver takes a moment; a call that hangs is left behind.
   (void)worker_.end(hanging_ ? Nanoseconds(0) : patience_);
   shared_->clock.give_back();
 }
@@ -118,7 +118,7 @@ void PatientSource::change_readings(const Readings& wanted) {
   post([wanted](GpuSource& inner) { inner.change_readings(wanted); });
 }
 
-// Waited for: whoever asks for it wants to reload the driver.
+// Waits: the caller wants to reload the driver.
 void PatientSource::release() {
   (void)attempt([](GpuSource& inner) { inner.release(); }, patience_);
 }

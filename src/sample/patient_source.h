@@ -11,18 +11,18 @@
 
 namespace gpuledger {
 
-// A source whose calls may hang as a whole: opening the driver, or finding its GPUs. It has a thread of its own, so
-// that whoever asks waits for a while and then goes on: the GPUs it knew are down, its health says why, and once the
-// call has returned it is asked again. A call that never returns keeps the thread and the source for itself.
+// A source whose calls may hang as a whole: opening the driver, or finding its GPUs. It runs on its own thread. A
+// caller waits for a limited time and then goes on: the known GPUs are down, the health says why, and once the call has
+// returned the source is used again. A call that never returns keeps the thread and the source.
 class PatientSource final : public GpuSource {
  public:
   using Make = std::function<std::unique_ptr<GpuSource>(const Clock&)>;
 
-  // name: of its health.
+  // name: in its health.
   PatientSource(const Make& make, std::string name, Nanoseconds sample_interval, const Clock& clock);
   ~PatientSource() override;
 
-  // Runs the task on the source's thread. False: it has not ended in time, and goes on.
+  // Runs the task on the source's thread. False: it has not ended in time and goes on.
   bool attempt(std::function<void(GpuSource&)> task, Nanoseconds patience);
 
   SampleBatch sample(bool scan_processes) override;
@@ -34,7 +34,7 @@ class PatientSource final : public GpuSource {
 
  private:
   struct Shared;
-  // Not waited for; runs before anything that is asked later.
+  // Does not wait; runs before later tasks.
   void post(std::function<void(GpuSource&)> task);
   SampleBatch without_answer();
 
@@ -42,7 +42,7 @@ class PatientSource final : public GpuSource {
   Nanoseconds patience_;
   const Clock& clock_;
   std::vector<std::shared_ptr<const DeviceDescription>> known_;
-  SourceHealth health_;  // as last heard
+  SourceHealth health_;  // last known
   std::map<std::string, DurationHistogram> durations_;
   uint64_t hangs_ = 0;
   bool hanging_ = false;

@@ -9,7 +9,7 @@
 
 namespace gpuledger::task {
 
-// How a source that runs on its own thread is doing, readable from any other.
+// Health of a source that runs on its own thread, readable from any other.
 class HealthCell {
  public:
   explicit HealthCell(std::string source) {
@@ -22,14 +22,14 @@ class HealthCell {
     health_.up = true;
     health_.reason.clear();
   }
-  // code: a short name for the counter ("unavailable", "http_403"); reason: what is wrong and what to do, one line.
+  // code: a short name for the counter ("unavailable", "http_403"); reason: problem and remedy in one line.
   void fails(const std::string& code, std::string reason) {
     const std::lock_guard lock(mutex_);
     health_.up = false;
     health_.reason = std::move(reason);
     ++health_.errors[code];
   }
-  // Something was wrong, but the source goes on.
+  // An error that does not stop the source.
   void counts(const std::string& code) {
     const std::lock_guard lock(mutex_);
     ++health_.errors[code];

@@ -9,8 +9,8 @@
 
 namespace gpuledger::task {
 
-// A thread whose calls may never return: into a driver that hangs, or a dead file system. Whoever ends it waits for a
-// while and then leaves it to itself; so its body must own all it touches, with shared state where others look at it.
+// A thread whose calls may never return: into a driver that hangs, or a dead file system. Its owner waits for a while
+// and then leaves it behind, so its body must own all it uses; data for other threads is in shared state.
 class LeavableThread {
  public:
   explicit LeavableThread(std::function<void()> body);
@@ -18,7 +18,7 @@ class LeavableThread {
   LeavableThread(const LeavableThread&) = delete;
   LeavableThread& operator=(const LeavableThread&) = delete;
 
-  // After the body was told to end, in whatever way it is told. False: it does not, and is left to itself.
+  // Call it after the body was told to end. False: it did not, and is left behind.
   bool end(Nanoseconds patience);
 
  private:

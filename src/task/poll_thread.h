@@ -10,22 +10,22 @@
 
 namespace gpuledger::task {
 
-// A thread that looks at something at once, then whenever the last look said, and sooner when somebody asks for it.
-// The destructor waits for a look under way, which must end soon after its stop token says so.
+// A thread that polls at once, then whenever the last poll said, and sooner on request. The destructor waits for a
+// running poll, which must end soon after its stop token is set.
 class PollThread {
  public:
   static constexpr auto kLeastApart = std::chrono::seconds(1);
 
   struct Next {
     std::chrono::nanoseconds wait;
-    bool sooner_if_asked = true;  // false after a failure: whoever asks must not undo a back-off
+    bool sooner_if_asked = true;  // false after a failure: requests must not undo a back-off
   };
   using Look = std::function<Next(std::stop_token)>;
 
   explicit PollThread(Look look)
       : look_(std::move(look)), thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
-  // From any thread, never blocks for long. Many times within a second are one.
+  // From any thread, never blocks for long. Several in a second are one.
   void ask() {
     const std::lock_guard lock(mutex_);
     asked_ = true;

@@ -9,7 +9,7 @@
 namespace gpuledger::task {
 namespace {
 
-// An idle thread needs a moment to end, and that moment may be long on a machine that has no time for it.
+// An idle thread needs a moment to end, which may be long on a busy machine.
 constexpr Nanoseconds kUntilIdleEnds = std::chrono::minutes(1);
 
 }  // namespace

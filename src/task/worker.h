@@ -9,8 +9,8 @@
 
 namespace gpuledger::task {
 
-// A thread that does one task after the other, any of which may never return. While it is idle, all that its tasks did
-// is there to see for whoever asked; so what only tasks and the owner of an idle worker touch needs no lock.
+// A thread that runs tasks one by one; any of them may never return. While it is idle, the effects of its tasks are
+// visible to the caller, so data used only by tasks and by the owner of an idle worker needs no lock.
 class Worker {
  public:
   using Task = std::function<void()>;
@@ -18,16 +18,15 @@ class Worker {
   Worker();
   ~Worker() { (void)end(Nanoseconds(0)); }
 
-  // Returns at once. The task must own all it touches, and is freed before the worker is idle.
+  // Returns at once. The task must own all it uses, and is freed before the worker is idle.
   void post(Task task);
   bool idle() const;
   // True: idle.
   bool wait_until(std::chrono::steady_clock::time_point deadline) const;
   bool wait(Nanoseconds patience) const { return wait_until(std::chrono::steady_clock::now() + patience); }
-  // What has not begun.
   void drop_waiting();
-  // Does what waits; what is posted afterwards is dropped. False: a task hangs, and the thread is left to it. An idle
-  // worker ends whatever the patience.
+  // Runs the waiting tasks; later posts are dropped. False: a task hangs, and the thread is left behind. An idle worker
+  // always ends.
   bool end(Nanoseconds patience);
 
  private:

@@ -47,7 +47,7 @@ Error failure(const char* symbol, nvml::Return result) {
 
 Result<Mode> read_mode(Session& session, nvml::Device device) {
   unsigned current = 0, pending = 0;
-  // With MIG the driver says "disabled" and means that it cannot.
+  // With MIG "disabled" means that it cannot be enabled.
   const bool mig = session.call(session.fn.nvmlDeviceGetMigMode, device, &current, &pending) == nvml::kSuccess;
   if (mig && current == nvml::kFeatureEnabled) return Mode::kUnsupported;
   unsigned mode = 0;
@@ -57,8 +57,8 @@ Result<Mode> read_mode(Session& session, nvml::Device device) {
   return mode == nvml::kFeatureEnabled ? Mode::kEnabled : Mode::kDisabled;
 }
 
-// Leaves alone what is as it should be, for a mode that is on already needs no root; and persistence mode, which is the
-// administrator's: without it the driver forgets accounting mode when the last client goes.
+// A mode that is already right is not set again: that needs no root. Persistence mode is left to the administrator;
+// without it the driver forgets accounting mode when its last client exits.
 Result<Mode> set_mode(Session& session, nvml::Device device, Mode wanted) {
   const Result<Mode> now = read_mode(session, device);
   if (!now || *now == wanted || *now == Mode::kUnsupported) return now;
@@ -72,7 +72,7 @@ Result<Mode> set_mode(Session& session, nvml::Device device, Mode wanted) {
   }
   if (result != nvml::kSuccess) return failure("nvmlDeviceSetAccountingMode", result);
   const Result<Mode> after = read_mode(session, device);
-  if (after && *after != wanted) return Error{Code::kInternal, "the driver took the change and did not make it"};
+  if (after && *after != wanted) return Error{Code::kInternal, "the driver accepted the change but did not apply it"};
   return after;
 }
 
@@ -86,8 +86,8 @@ Result<Mode> visit(Session& session, uint32_t index, const std::string& action) 
 
 }  // namespace
 
-// One line for each GPU: index, UUID, model and mode, with tabs between. A GPU that cannot keep accounts is no failure:
-// an init container must not hold up a node for it.
+// One line per GPU: index, UUID, model and mode, separated by tabs. A GPU without accounting is no failure: it must not
+// block a node's init container.
 Status accounting_command(const Config& config, const ConfigSources& /*sources*/) {
   const SystemClock clock;
   auto driver = open_driver(config, clock);

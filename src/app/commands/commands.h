@@ -5,7 +5,7 @@
 
 namespace gpuledger::app {
 
-// THE table of commands. The first is the one that runs when none is named.
+// THE table of commands. The first is the default.
 std::span<const Command> commands();
 
 }  // namespace gpuledger::app

@@ -16,7 +16,7 @@ constexpr Nanoseconds kBetweenLooks = std::chrono::seconds(1);
 
 class Report {
  public:
-  // At once, so that whoever waits sees what it hangs on.
+  // Printed at once, so that a user sees where it hangs.
   Status add(const Findings& findings) {
     std::string text;
     for (const Finding& finding : findings) {
@@ -64,7 +64,7 @@ std::string write_finding(const Finding& finding) {
 
 Status doctor_command(const Config& config, const ConfigSources& /*sources*/) {
   const SystemClock clock;
-  // What a source logs it also says in its line.
+  // The source's line contains what it logs.
   (void)configure_log("error", config.log_format);
   Report report;
   auto driver = open_driver(config, clock);

@@ -11,12 +11,12 @@ constexpr Nanoseconds kPatienceWithDisk = std::chrono::seconds(10);
 
 }  // namespace
 
-// For CronJobs: two looks, so that there are rates and a first step in the books, then the numbers.
+// For CronJobs: two samples, for rates and a first step in the books, then the metrics.
 Status once_command(const Config& config, const ConfigSources& /*sources*/) {
   const SystemClock clock;
   Config quiet = config;
-  quiet.textfile.clear();  // written below, from the second look alone
-  // One short look cannot tell who is idle. With a state file each pass is one evaluation of many.
+  quiet.textfile.clear();  // written below, from the second sample
+  // One short run cannot detect idleness. With a state file each run is one evaluation of many.
   quiet.idle_interval = config.state_file.empty() ? Nanoseconds::max() : config.sample_interval;
   auto node = open_node(quiet, clock);
   if (!node.ok()) return node.error();

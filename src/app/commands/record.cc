@@ -24,7 +24,7 @@ sigset_t block_signals() {
   return set;
 }
 
-// True: somebody wants the recording to end.
+// True: a signal asked to end the recording.
 bool wait_until(Nanoseconds when, const Clock& clock, const sigset_t& signals) {
   for (;;) {
     const Nanoseconds left = std::max(Nanoseconds(0), when - clock.now().steady);
@@ -34,7 +34,7 @@ bool wait_until(Nanoseconds when, const Clock& clock, const sigset_t& signals) {
   }
 }
 
-// A trace that cannot be had is said once, and the recording goes on without.
+// A missing trace is logged once; the recording goes on without it.
 void record_trace(switch_trace::TracerThread& tracer, TraceRecorder& recorder, std::string& lines) {
   static StateLog states;
   switch_trace::TraceReport report = tracer.take_report();
@@ -45,7 +45,7 @@ void record_trace(switch_trace::TracerThread& tracer, TraceRecorder& recorder, s
   if (report.lost > 0) log_warn("records of the trace were lost", {{"records", report.lost}});
 }
 
-// The error of a GPU that went away comes after what it had said until then.
+// The error of a lost GPU comes after its last lines.
 Status record_lines(TraceRecorder& recorder, switch_trace::TracerThread* tracer, TraceFile& file, const Config& config,
                     const Clock& clock, const sigset_t& signals) {
   if (const Status first = file.append(recorder.device_line()); !first.ok()) return first;
@@ -55,10 +55,10 @@ Status record_lines(TraceRecorder& recorder, switch_trace::TracerThread* tracer,
   for (bool ended = false; !ended && seen.ok();) {
     std::string lines;
     seen = recorder.poll(lines);
-    if (!seen.ok() && due == began) return seen;  // nothing to keep
+    if (!seen.ok() && due == began) return seen;  // no GPU at all
     if (tracer != nullptr) record_trace(*tracer, recorder, lines);
     due += TraceRecorder::kPeriod;
-    // A driver that was slow has cost readings that nobody can make up for.
+    // A slow driver has cost readings that cannot be recovered.
     const Nanoseconds late = clock.now().steady - due;
     if (late > Nanoseconds(0)) due += (late / TraceRecorder::kPeriod + 1) * TraceRecorder::kPeriod;
     const bool over = config.record_for && due - began > *config.record_for;
@@ -68,7 +68,7 @@ Status record_lines(TraceRecorder& recorder, switch_trace::TracerThread* tracer,
   }
   const Status committed = file.commit();
   if (!committed.ok() || seen.ok()) return committed;
-  return Error{seen.error().code, seen.error().message + "; " + config.argument + " holds what was seen until then"};
+  return Error{seen.error().code, seen.error().message + "; " + config.argument + " has the data until then"};
 }
 
 }  // namespace

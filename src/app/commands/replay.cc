@@ -13,7 +13,7 @@
 namespace gpuledger::app {
 namespace {
 
-// Nobody is forgotten in a replay, so the books must balance over the processes themselves, not only over owners.
+// A replay drops no account, so the books must balance over processes too, not only over owners.
 Status check_balance(const Ledger& ledger, Nanoseconds at) {
   for (const DeviceAccount& device : ledger.devices) {
     Energy booked;
@@ -35,8 +35,8 @@ struct PidTotal {
   double standard_error_joules = 0;
 };
 
-// A pid may have several accounts: one from before it was listed, say. Their errors are of one cause, so they add up
-// and do not cancel.
+// A pid may have several accounts, e.g. one from before it was listed. Their errors have one cause, so they add up and
+// do not cancel.
 std::map<Pid, PidTotal> totals_by_pid(const Ledger& ledger) {
   std::map<Pid, PidTotal> totals;
   for (const ProcessAccount& process : ledger.processes) {

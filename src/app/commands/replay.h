@@ -12,8 +12,8 @@
 
 namespace gpuledger::app {
 
-// The books at the end of a recording, kept by the very engine that keeps the live ones. An error means that they did
-// not balance at some moment, which is a fault of ours.
+// The books at the end of a recording, made by the engine that also runs live. An error means that they did not balance
+// at some step, which is a bug.
 Result<Ledger> run_replay(const replay::Trace& trace, BookingRules rules,
                           const std::function<void(Nanoseconds, const Ledger&)>& after_step = {},
                           const attribute::Constants& constants = {});

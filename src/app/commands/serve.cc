@@ -19,12 +19,12 @@ namespace gpuledger::app {
 namespace {
 
 constexpr int kSignals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
-// SIGTERM promises two seconds; the HTTP server takes up to half of one.
+// SIGTERM must take at most 2 s; the HTTP server takes up to 0.5 s.
 constexpr Nanoseconds kPatienceWithDriver = std::chrono::milliseconds(1000);
 constexpr Nanoseconds kPatienceWithDisk = std::chrono::milliseconds(300);
 constexpr Nanoseconds kPatienceWithUpstream = std::chrono::milliseconds(500);
 
-// Blocked in every thread that follows, so that only wait_for_signal sees them.
+// Blocked in all later threads, so that only wait_for_signal gets them.
 sigset_t block_signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -34,8 +34,8 @@ sigset_t block_signals() {
   return set;
 }
 
-// Each process that is watched takes a descriptor, and the usual soft limit is 1024: beyond it everybody else would be
-// looked up in /proc in every cycle.
+// Each watched process takes a descriptor, and the usual soft limit is 1024. Processes beyond it would be looked up in
+// /proc in every cycle.
 void raise_file_limit() {
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == files.rlim_max) return;
@@ -49,18 +49,18 @@ int wait_for_signal(const sigset_t& set) {
   return signal;
 }
 
-// A call into the driver hangs and cannot be called back; whoever asked us to end should not wait for it.
+// A driver call that hangs cannot be cancelled; the exit must not wait for it.
 [[noreturn]] void end_without_the_driver() {
   log_warn("the driver does not answer; ending without closing it");
   std::_Exit(EXIT_SUCCESS);
 }
 
-// Hears SIGTERM and SIGINT while the main thread opens the driver, which may take for ever.
+// Handles SIGTERM and SIGINT while the main thread opens the driver, which may hang.
 class StartWatch {
  public:
   StartWatch() : thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
-  // Ends the watch. True: the program was asked to end meanwhile.
+  // Ends the watch. True: a signal came meanwhile.
   bool finish() {
     thread_.request_stop();
     thread_.join();
@@ -83,8 +83,8 @@ class StartWatch {
     if (!stop.stop_requested()) end_without_the_driver();
   }
 
-  bool asked_to_end_ = false;  // the watch's own until it is joined
-  std::jthread thread_;        // last: starts when all else is there
+  bool asked_to_end_ = false;  // for the watch until it is joined
+  std::jthread thread_;        // last: it uses the others
 };
 
 Nanoseconds stale_after(const Config& config) {
@@ -116,7 +116,7 @@ void reload(Config& config, const ConfigSources& sources, Sampler& sampler, http
     for (const std::string& name : changes_needing_restart(config, *fresh)) {
       log_warn("this change takes effect after a restart", {{"setting", name}});
     }
-    take_live_changes(config, *fresh);  // what takes a restart stays as it is until then
+    take_live_changes(config, *fresh);  // settings that need a restart stay as they are
     (void)configure_log(config.log_level, config.log_format);
     sampler.change_interval(config.sample_interval);
     server.change_stale_after(stale_after(config));
@@ -128,7 +128,7 @@ void reload(Config& config, const ConfigSources& sources, Sampler& sampler, http
   }
 }
 
-// A wrong path is said at the start; a disk that is full today is no reason to measure nothing.
+// A wrong path is an error at the start; a full disk is no reason to stop measuring.
 Status check_state(const StateKeeper* keeper) {
   if (!keeper) return ok_status();
   const SourceHealth health = keeper->health();
@@ -161,7 +161,7 @@ Status serve_command(const Config& given, const ConfigSources& sources) {
   }
   auto server = http::Server::start(server_options(config), snapshots, clock);
   if (!server.ok()) return server.error();
-  // The first look happens here, so that a file that cannot be written is said before anything is served.
+  // The first cycle runs here, so that a file that cannot be written is reported before serving.
   snapshots.store(node->pipeline->run_cycle());
   FileWriter* const textfile = node->pipeline->textfile();
   if (textfile && !textfile->health().up) return Error{Code::kPermission, "--textfile: " + textfile->health().reason};

@@ -11,7 +11,7 @@
 namespace gpuledger::app {
 namespace {
 
-// A terminal that is gone cannot be told anything: errors end the writing and nothing else.
+// Errors only end the writing: a closed terminal cannot show them.
 void write_all(std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
@@ -25,7 +25,7 @@ void write_all(std::string_view text) {
 
 Status Terminal::enter() {
   if (!::isatty(STDIN_FILENO) || !::isatty(STDOUT_FILENO))
-    return Error{Code::kNotSupported, "top needs a terminal; gpu-ledger top --batch prints one look"};
+    return Error{Code::kNotSupported, "top needs a terminal; gpu-ledger top --batch prints the table once"};
   if (::tcgetattr(STDIN_FILENO, &before_) != 0)
     return Error{Code::kInternal, std::string("tcgetattr: ") + std::strerror(errno)};
   termios raw = before_;
@@ -35,7 +35,7 @@ Status Terminal::enter() {
   if (::tcsetattr(STDIN_FILENO, TCSANOW, &raw) != 0)
     return Error{Code::kInternal, std::string("tcsetattr: ") + std::strerror(errno)};
   entered_ = true;
-  write_all("\x1b[?1049h\x1b[?25l\x1b[?7l");  // the other screen, no cursor, no wrapping
+  write_all("\x1b[?1049h\x1b[?25l\x1b[?7l");  // alternate screen, no cursor, no wrapping
   return ok_status();
 }
 

@@ -10,8 +10,8 @@
 
 namespace gpuledger::app {
 
-// A screen of its own on the terminal, without echo or lines. What was there before comes back with the destructor;
-// whoever ends by a signal has to get there first.
+// The terminal's alternate screen, without echo or line mode. The destructor restores the terminal; a program ended by
+// a signal must run it.
 class Terminal {
  public:
   Terminal() = default;
@@ -19,7 +19,7 @@ class Terminal {
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  // An error where stdin or stdout is no terminal.
+  // Error: stdin or stdout is no terminal.
   Status enter();
   void leave();
 
@@ -28,7 +28,7 @@ class Terminal {
     size_t rows;
   };
   static Size size();
-  // In one write, over what is there: the screen does not flicker.
+  // Overwrites the screen in one write, to avoid flicker.
   static void show(const std::vector<std::string>& lines);
 
  private:

@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kBatchColumns = 160;
 
-// Blocked in every thread that follows, and read like keys: the terminal is put right before the program ends.
+// Blocked in all later threads and read like keys: the terminal is restored before the exit.
 UniqueFd take_signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -62,7 +62,7 @@ class LiveTable {
     Terminal::show(write_top(*snapshot_->cycle, before_.get(), view_));
   }
 
-  // Until then, a key or a signal.
+  // Ends at a key or signal too.
   void wait_until(Nanoseconds due) {
     pollfd watched[] = {{STDIN_FILENO, POLLIN, 0}, {signals_, POLLIN, 0}};
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(due - clock_.now().steady).count();
@@ -74,7 +74,7 @@ class LiveTable {
   void take_signal() {
     signalfd_siginfo info{};
     if (::read(signals_, &info, sizeof info) != sizeof info) return;
-    if (info.ssi_signo == SIGWINCH) return;  // draw() asks for the size every time
+    if (info.ssi_signo == SIGWINCH) return;  // draw() reads the size every time
     if (info.ssi_signo != SIGTSTP) {
       ended_ = true;
       return;
@@ -87,7 +87,7 @@ class LiveTable {
   void take_keys() {
     char keys[64];
     const ssize_t count = ::read(STDIN_FILENO, keys, sizeof keys);
-    if (count <= 0) ended_ = true;  // the terminal is gone
+    if (count <= 0) ended_ = true;  // it was closed
     for (ssize_t i = 0; i < count; ++i) {
       switch (keys[i]) {
         case 'q':
@@ -131,7 +131,7 @@ Status print_once(Pipeline& pipeline, const Config& config) {
 Status top_command(const Config& config, const ConfigSources& /*sources*/) {
   const SystemClock clock;
   Config quiet = config;
-  // Those are for who keeps the books; a look at them writes nothing.
+  // These are for the program that serves; top writes no file.
   quiet.textfile.clear();
   quiet.state_file.clear();
   UniqueFd signals;
@@ -142,7 +142,7 @@ Status top_command(const Config& config, const ConfigSources& /*sources*/) {
     }
     signals = take_signals();
     if (!signals) return errno_error("signalfd", "", errno);
-    // Lines of the log would run through the table, which shows what fails itself.
+    // Log lines would garble the table, which shows failures itself.
     (void)configure_log("error", config.log_format);
   }
   auto node = open_node(quiet, clock);

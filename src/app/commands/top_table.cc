@@ -20,7 +20,7 @@ bool starts_character(char byte) {
   return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
 }
 
-// One column for every character: a name in wide letters stands a little out of line, which does no harm.
+// One column per character: lines with wide characters are slightly misaligned.
 size_t width_of(std::string_view text) {
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), starts_character));
 }
@@ -68,14 +68,14 @@ std::string time_text(Nanoseconds time) {
   return fmt::format("{}d{:02}h", seconds / 86400, seconds / 3600 % 24);
 }
 
-// One line of the table: a process, and what it drew since the cycle before; empty where there was none.
+// One line of the table: a process and its energy since the previous cycle; empty without one.
 struct Row {
   const ProcessAccount* process;
   std::optional<double> watts;
 };
 
-// The columns of watts and of their error. Of these joules as large a part is uncertain as of all that were ever
-// booked; where that is all of them, nothing is known.
+// The columns for watts and their error. The relative error is that of all joules booked so far; if it is 100 % or
+// more, the power is unknown.
 std::string power_text(const Row& row) {
   constexpr double kLeastShown = 0.05;
   const double all = row.process->booked.total().joules();
@@ -141,7 +141,7 @@ std::vector<Row> rows_of(const Cycle& cycle, const Cycle* before) {
   std::vector<Row> rows;
   for (const ProcessAccount& process : cycle.ledger.processes) {
     Row row{&process, std::nullopt};
-    // Who is new began with nothing.
+    // A new process starts at 0.
     if (seconds > 0) row.watts = (process.booked.total() - booked[key_of(process)]).joules() / seconds;
     rows.push_back(row);
   }

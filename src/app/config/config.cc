@@ -21,15 +21,15 @@ Error wrong(std::string message) {
   return {Code::kMalformed, std::move(message)};
 }
 
-// Where the user set it, or empty: the default stands.
+// Where the user set it; empty: it has the default.
 std::string origin_of(std::string_view name, const GivenSettings& given) {
   const auto found = given.find(find_setting(name));
   return found == given.end() ? std::string() : found->second.origin;
 }
 
-// Every look at processes or idleness is made of samples, so their intervals cannot be shorter. A default gives way
-// to what was given, so that POLL_INTERVAL=500ms or --dcgm-update-frequency=30s alone go on working; two wishes that
-// contradict each other are an error.
+// Process scans and idle checks are made of samples, so their intervals cannot be shorter. A default adapts to a given
+// value, so that POLL_INTERVAL=500ms or --dcgm-update-frequency=30s alone work; two given values that contradict each
+// other are an error.
 Status reconcile_intervals(const GivenSettings& given, Config& config) {
   struct Follower {
     std::string_view name;
@@ -83,7 +83,7 @@ Status check_together(const GivenSettings& given, Config& config) {
     return wrong(origin_of("dcgm-exporter-file", given) + ": not together with " +
                  origin_of("dcgm-exporter-url", given));
   }
-  // The other exporter's metrics take the place of ours, so nobody needs to read them.
+  // The other exporter's metrics replace ours, so ours need not be read.
   if (config.dcgm_exporter_url || !config.dcgm_exporter_file.empty()) {
     if (config.textfile_dcgm) {
       return wrong(origin_of("textfile-dcgm", given) +
@@ -100,7 +100,7 @@ Status add_config_file(const std::string& path, GivenSettings& given) {
   if (!text.ok()) return Error{text.error().code, origin_of("config", given) + ": " + text.error().message};
   Result<GivenSettings> from_file = parse_yaml_settings(*text, path);
   if (!from_file.ok()) return from_file.error();
-  given.merge(*from_file);  // keeps what is there already
+  given.merge(*from_file);  // keeps existing entries
   return ok_status();
 }
 
@@ -117,7 +117,7 @@ Result<Config> resolve_config(Arguments arguments, const ConfigSources& sources)
   Config config;
   config.command = arguments.command == nullptr ? &sources.commands.front() : arguments.command;
   config.argument = std::move(arguments.argument);
-  for (const Setting& setting : settings()) {  // in the table's order, so that the first of several errors is stable
+  for (const Setting& setting : settings()) {  // in the table's order, so that the first error reported is stable
     const auto found = given.find(&setting);
     if (found == given.end()) continue;
     if (Status status = setting.member.apply(found->second.values, config); !status.ok()) {
@@ -147,7 +147,7 @@ ConfigSources read_sources(int argc, const char* const* argv, std::span<const Co
 Result<ParseOutcome> read_config(const ConfigSources& sources) {
   Result<Arguments> arguments = parse_arguments(sources.arguments, sources.commands);
   if (!arguments.ok()) return arguments.error();
-  Result<ParseOutcome> outcome{ParseOutcome()};  // filled in place: g++ 12 warns falsely when it is moved in
+  Result<ParseOutcome> outcome{ParseOutcome()};  // filled in place: g++ 12 warns falsely about a move
   if (arguments->help) {
     *outcome = PrintAndExit{arguments->command == nullptr ? write_help(sources.commands)
                                                           : write_command_help(*arguments->command)};

@@ -1,6 +1,6 @@
-# The settings, a library of their own: the tests and the documentation need them without the program.
+# The settings are a library: tests and documentation need them without the program.
 find_package(yaml-cpp REQUIRED)
-# yaml-cpp for every room: the packages' own target is the shared library, and is called yaml-cpp in Debian 12 but
+# yaml-cpp for all folders: the packages' target is the shared library, called yaml-cpp in Debian 12 and
 # yaml-cpp::yaml-cpp in newer ones.
 add_library(gl_yaml INTERFACE)
 if(GPU_LEDGER_STATIC)
@@ -21,7 +21,7 @@ add_library(gl_config STATIC
   config/config_yaml.cc)
 target_link_libraries(gl_config PUBLIC gl_base PRIVATE gl_yaml)
 
-# cmake --build ... --target gpu_ledger_settings_doc: writes docs/settings.md and docs/gpu-ledger.1 anew.
+# cmake --build ... --target gpu_ledger_settings_doc: regenerates docs/settings.md and docs/gpu-ledger.1.
 add_executable(gpu_ledger_settings_doc_writer EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tools/settings_doc.cc)
 target_link_libraries(gpu_ledger_settings_doc_writer PRIVATE gl_app)
 add_custom_target(gpu_ledger_settings_doc

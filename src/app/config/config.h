@@ -27,18 +27,18 @@ struct ConfigSources;
 // One row of the table of commands. Arguments, --help, the man page and main() are made from it.
 struct Command {
   std::string_view name;
-  std::string_view argument;  // the word after the name: FILE, or status|on|off, one of these; empty: none
+  std::string_view argument;  // the word after the name: FILE, or one of status|on|off; empty: none
   std::string_view summary;   // one line, for the list of commands
-  std::string_view about;     // what more there is to say, for its own --help
+  std::string_view about;     // details, for its own --help
   std::string_view example;
   std::string_view failure;  // what exit code 1 means
-  // Runs to its end. An error is one line for stderr; the program then exits with 1.
+  // Runs the command. An error is one line for stderr; the exit code is then 1.
   Status (*run)(const Config& config, const ConfigSources& sources);
 };
 
 enum class Backend { kAuto, kNvml, kDcgm, kSim };
 
-// off; auto: where it can be had; on: what is in the way is a warning
+// auto: on where possible; on: warns if not possible
 enum class ExactTimeMode { kOff, kAuto, kOn };
 enum class PodSourceName { kAuto, kPodsApi, kApiServer, kKubelet, kCri, kNone };
 
@@ -46,8 +46,8 @@ enum class PodSourceName { kAuto, kPodsApi, kApiServer, kKubelet, kCri, kNone };
 struct Config {
   const Command* command = nullptr;
   std::string argument;                   // of the command
-  std::optional<Nanoseconds> record_for;  // empty: until it is told to end
-  bool replay_series = false;             // print the books after every step too
+  std::optional<Nanoseconds> record_for;  // empty: until a signal
+  bool replay_series = false;             // print the books after each step too
   bool top_batch = false;                 // print the table once
   std::vector<std::string> listen_addresses = {":9400"};
   std::string metrics_path = "/metrics";
@@ -63,18 +63,18 @@ struct Config {
   std::set<std::string> collectors = {"process", "idle", "processlist", "device", "dcgm", "pod", "self"};
   Attribution attribution = Attribution::kAdaptive;
   StaticPower static_power = StaticPower::kProportional;
-  std::optional<ExactTimeMode> exact_time;                 // empty: off; a replay uses what its trace has
+  std::optional<ExactTimeMode> exact_time;                 // empty: off; a replay uses its recording's
   Nanoseconds exact_time_burst = std::chrono::minutes(1);  // of every minute
   std::optional<Power> gpu_idle_power;
   Backend backend = Backend::kAuto;
-  std::string nvml_library;  // empty: libnvidia-ml.so.1 as the loader finds it
+  std::string nvml_library;  // empty: the loader's libnvidia-ml.so.1
   std::string dcgm_library;  // empty: libdcgm.so.4, else libdcgm.so.3
   std::string dcgm_address;  // empty: 127.0.0.1:5555
   bool dcgm_embedded = false;
   std::string sim_scenario;              // empty: the built-in mixed node
   std::vector<std::string> gpu_devices;  // indexes or UUIDs; empty: all
   std::string proc_root = "/proc";
-  std::optional<bool> kubernetes;  // empty: where there is a kubelet or a cluster to be seen
+  std::optional<bool> kubernetes;  // empty: if a kubelet or a cluster is found
   PodSourceName pod_source = PodSourceName::kAuto;
   std::vector<std::string> pod_labels;
   std::vector<std::string> gpu_resources;  // beside nvidia.com/gpu and nvidia.com/mig-*
@@ -95,43 +95,43 @@ struct Config {
   std::string state_file;
   mode_t state_file_mode = 0600;
   std::string node_name;
-  std::string pod_name;       // the exporter's own, for gpu_idle_* only
-  std::string pod_namespace;  // likewise
+  std::string pod_name;       // our own pod's, for gpu_idle_* only
+  std::string pod_namespace;  // same
   std::string web_config_file;
   std::vector<std::string> allowed_hosts;
   std::string config_file;
   std::string log_level = "info";
   std::string log_format = "text";
-  // Variables named GPU_LEDGER_... that are no setting: probably misspelt, so each gets a warning, but never an
-  // error, because Kubernetes invents such variables for a Service called gpu-ledger.
+  // Variables named GPU_LEDGER_... that are no setting: probably misspelt. Each gets a warning, never an error, because
+  // Kubernetes sets such variables for a Service called gpu-ledger.
   std::vector<std::string> unknown_environment;
 };
 
-// Kept by the program, so that SIGHUP can read the same flags and environment over a changed config file.
+// Kept, so that SIGHUP can apply the same flags and environment to a changed config file.
 struct ConfigSources {
   std::vector<std::string> arguments;  // without the program's name
   std::map<std::string, std::string> environment;
-  std::span<const Command> commands;  // that there are; the first runs when none is named
+  std::span<const Command> commands;  // all of them; the first is the default
 };
 ConfigSources read_sources(int argc, const char* const* argv, std::span<const Command> commands);
 
-// Answer of --help and --version: to be printed on stdout, exit 0.
+// For --help and --version: printed on stdout, exit 0.
 struct PrintAndExit {
   std::string text;
 };
 using ParseOutcome = std::variant<Config, PrintAndExit>;
 
-// Flag, else GPU_LEDGER_<FLAG>, else the older environment name, else the config file, else the default. Only the
-// value that wins is checked, so that an odd variable of somebody else's does no harm next to a flag. A variable that
-// is set but empty counts as not set. The error's message is one line for stderr, without the program's name; exit 2.
+// Order: flag, GPU_LEDGER_<FLAG>, the older environment name, the config file, the default. Only the value that wins is
+// checked, so that an unrelated variable does no harm next to a flag. An empty variable counts as not set. The error's
+// message is one line for stderr, without the program's name; exit 2.
 Result<ParseOutcome> read_config(const ConfigSources& sources);
 
-// The same for SIGHUP: a config file that is wrong now is an error, and the program goes on with what it has.
+// The same for SIGHUP: a wrong config file is an error, and the program keeps its settings.
 Result<Config> reread_config(const ConfigSources& sources);
 
-// Names of the settings that differ and take a restart.
+// Names of changed settings that need a restart.
 std::vector<std::string> changes_needing_restart(const Config& old, const Config& fresh);
-// The others, which take effect at SIGHUP; so do the contents (not the place) of the web config file.
+// The others, which take effect at SIGHUP, as do the contents (not the path) of the web config file.
 void take_live_changes(Config& config, const Config& fresh);
 
 }  // namespace gpuledger::app

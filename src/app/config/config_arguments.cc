@@ -13,7 +13,7 @@ Error wrong(std::string message) {
   return {Code::kMalformed, std::move(message)};
 }
 
-// What a flag's name stands for.
+// The setting of a flag.
 struct Flag {
   const Setting* setting = nullptr;
   SettingForm form = SettingForm::kValue;
@@ -88,7 +88,7 @@ class ArgumentParser {
   Status parse_word(const std::string& word) {
     if (parsed_.command == nullptr) return parse_command(word);
     if (!wants_argument()) return wrong("unexpected argument " + in_quotes(word));
-    const std::vector<std::string> choices = split_list(parsed_.command->argument, '|');  // one: whatever is given
+    const std::vector<std::string> choices = split_list(parsed_.command->argument, '|');  // one: any value
     const std::vector<std::string_view> words(choices.begin(), choices.end());
     if (words.size() > 1) {
       const Result<size_t> place = parse_choice(word, words);
@@ -135,8 +135,8 @@ class ArgumentParser {
     return add_flag(*flag, origin, *std::move(value), parsed_.given);
   }
 
-  // The value in the next argument. What starts with two dashes is taken for the next flag: no setting's value does,
-  // and swallowing it would hide both mistakes.
+  // The value in the next argument. An argument with two dashes is the next flag: no setting's value starts so, and
+  // taking it would hide both mistakes.
   std::optional<std::string> following_value(const Flag& flag) {
     const bool another = at_ < arguments_.size() && !arguments_[at_].starts_with("--");
     if (flag.form == SettingForm::kSwitch) {
@@ -149,7 +149,7 @@ class ArgumentParser {
     return arguments_[at_++];
   }
 
-  // An unknown name goes into the message as it is, unless it is made to confuse.
+  // An unknown name with its unusual characters escaped.
   static std::string plain(std::string_view name) {
     const std::string escaped = in_quotes(name);
     return escaped.substr(1, escaped.size() - 2);

@@ -26,7 +26,7 @@ void add_environment(const std::map<std::string, std::string>& environment, Give
 }
 
 Status add_older_environment(const std::map<std::string, std::string>& environment, GivenSettings& given) {
-  std::set<std::string_view> overruled;  // a name that stands for two settings is asked for both or for none
+  std::set<std::string_view> overruled;  // a name for two settings applies to both or to none
   for (const OlderName& older : older_names()) {
     if (!older.environment || overruled.contains(older.name)) continue;
     const Setting* setting = find_setting(older.setting);
@@ -37,11 +37,11 @@ Status add_older_environment(const std::map<std::string, std::string>& environme
       overruled.insert(older.name);
       continue;
     }
-    // Kubernetes gives every container HTTP_PORT=tcp://10.0.0.1:80 once its namespace has a Service called "http".
+    // Kubernetes sets HTTP_PORT=tcp://10.0.0.1:80 in every container if the namespace has a Service called "http".
     if (value->starts_with("tcp://")) continue;
     Result<std::string> translated = older.translate(*value);
     if (!translated.ok()) return Error{Code::kMalformed, name + ": " + translated.error().message};
-    if (translated->empty()) continue;  // the default is as good
+    if (translated->empty()) continue;  // use the default
     given[setting] = {name, {std::move(translated).value()}};
   }
   return ok_status();
@@ -51,7 +51,7 @@ std::vector<std::string> unknown_environment(const std::map<std::string, std::st
   std::vector<std::string> unknown;
   for (const auto& [name, value] : environment) {
     if (!name.starts_with("GPU_LEDGER_")) continue;
-    // What Kubernetes makes of a Service called gpu-ledger.
+    // Set by Kubernetes for a Service called gpu-ledger.
     if (name.starts_with("GPU_LEDGER_SERVICE_") || name.starts_with("GPU_LEDGER_PORT")) continue;
     bool known = false;
     for (const Setting& setting : settings()) known = known || environment_name(setting.name) == name;

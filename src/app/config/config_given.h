@@ -13,9 +13,9 @@
 
 namespace gpuledger::app {
 
-// One setting as somebody gave it, not yet checked.
+// One setting as given, not yet checked.
 struct Given {
-  std::string origin;  // for messages, in the user's words: "--log-level", "HTTP_PORT", "x.yaml:3: log-level"
+  std::string origin;  // for messages, as the user wrote: "--log-level", "HTTP_PORT", "x.yaml:3: log-level"
   std::vector<std::string> values;
 };
 using GivenSettings = std::map<const Setting*, Given>;
@@ -28,20 +28,20 @@ struct Arguments {
   GivenSettings given;
 };
 
-// Understands --name=value, --name value and Go's single dash. The last of several wins, lists grow.
+// Accepts --name=value, --name value and Go's single dash. The last value wins; lists are appended.
 Result<Arguments> parse_arguments(const std::vector<std::string>& arguments, std::span<const Command> commands);
 
-// Add what `given` does not have yet, so that the order of the calls is the order of precedence: GPU_LEDGER_..., then
-// the older names. Empty variables count as not set.
+// Adds settings that `given` does not have yet, so that the order of calls is the precedence: GPU_LEDGER_..., then the
+// older names. Empty variables count as not set.
 void add_environment(const std::map<std::string, std::string>& environment, GivenSettings& given);
 Status add_older_environment(const std::map<std::string, std::string>& environment, GivenSettings& given);
 std::vector<std::string> unknown_environment(const std::map<std::string, std::string>& environment);
 
-// The config file's text; `path` is for messages. One mapping of the same names; "collector: {dcgm: false}" is the
-// same as "collector.dcgm: false"; null is not set.
+// Parses the config file; `path` is for messages. One mapping of the same names; "collector: {dcgm: false}" equals
+// "collector.dcgm: false"; null is not set.
 Result<GivenSettings> parse_yaml_settings(const std::string& text, const std::string& path);
 
-// The tail of a message about an unknown name: " (did you mean --log-level?)".
+// The end of a message about an unknown name: " (did you mean --log-level?)".
 std::string suggestion(std::string_view name, std::string_view prefix);
 
 }  // namespace gpuledger::app

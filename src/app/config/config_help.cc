@@ -20,23 +20,20 @@ struct Line {
 constexpr Line kSignals[] = {
     {"SIGHUP", "reads the config file and the web config file again"},
     {"SIGTERM", "ends within 2 s"},
-    {"SIGUSR1", "lets the GPU go, for changes of MIG or of the driver"},
-    {"SIGUSR2", "takes the GPU back"},
+    {"SIGUSR1", "releases the GPUs, to change MIG or the driver"},
+    {"SIGUSR2", "opens the GPUs again"},
 };
-constexpr Line kExitCodes[] = {{"0", "all is well"}, {"1", "the work failed"}, {"2", "wrong use"}};
+constexpr Line kExitCodes[] = {{"0", "success"}, {"1", "failure"}, {"2", "usage error"}};
 constexpr std::string_view kSummary =
     "books every joule, GPU second and byte of GPU memory to the process that used it";
 constexpr std::string_view kOrder =
-    "A flag wins over the environment variable GPU_LEDGER_<FLAG_IN_CAPITALS> (GPU_LEDGER_SAMPLE_INTERVAL, "
-    "GPU_LEDGER_COLLECTOR_DCGM_MODERN), that over the older variable, that over the config file, that over the "
-    "default. "
-    "A variable that is set but empty counts as not set. Durations are written as Prometheus and Go do: 500ms, 10s, "
-    "1m30s.";
+    "Order of precedence: flag, environment variable GPU_LEDGER_<FLAG_IN_CAPITALS> (GPU_LEDGER_SAMPLE_INTERVAL, "
+    "GPU_LEDGER_COLLECTOR_DCGM_MODERN), older variable, config file, default. An empty variable counts as not set. "
+    "Durations are written as in Prometheus and Go: 500ms, 10s, 1m30s.";
 constexpr std::string_view kEffect =
-    "A setting marked SIGHUP may be changed in the config file while the program serves, and takes effect when it gets "
-    "that signal; all others at the next start.";
+    "A changed config file takes effect at SIGHUP for the settings marked SIGHUP; for all others at the next start.";
 
-// The table is in the order of its groups.
+// The table is sorted by group.
 bool begins_group(const Setting& setting) {
   return &setting == &settings().front() || (&setting)[-1].group != setting.group;
 }
@@ -134,7 +131,7 @@ std::string code_cell(std::string_view text) {
   return text.empty() ? "" : "`" + std::string(text) + "`";
 }
 
-// A dash of a flag stays a dash when copied from the page, and nothing at a line's start is taken for a request.
+// Escapes dashes, so that a copied flag keeps them, and anything at a line's start that roff would interpret.
 std::string roff(std::string_view text) {
   std::string out = text.starts_with('.') || text.starts_with('\'') ? "\\&" : "";
   for (const char c : text) {

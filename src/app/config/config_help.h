@@ -3,7 +3,7 @@
 
 #include "app/config/config.h"
 
-// What people read about the settings and the commands, made from their tables, so that it cannot be wrong.
+// The texts about settings and commands, generated from their tables, so that they are correct.
 namespace gpuledger::app {
 
 using Commands = std::span<const Command>;

@@ -18,7 +18,7 @@ Result<std::string> attribution_of_estimation(std::string_view value) {
   return std::string(*estimate ? "adaptive" : "measured-only");
 }
 
-// That system looked at all processes in every poll. Ours looks no more seldom than it does by itself.
+// The older exporter listed all processes in every poll. Our default is the longest interval.
 Result<std::string> scan_of_poll(std::string_view value) {
   const auto poll = parse_duration(value);
   if (!poll.ok()) return poll.error();

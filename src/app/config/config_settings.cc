@@ -17,7 +17,7 @@ using Values = std::vector<std::string>;
 using std::chrono::hours;
 using std::chrono::milliseconds;
 
-// The driver's energy counter moves every 100 ms: sampling faster sees nothing new.
+// The driver's energy counter moves every 100 ms: faster sampling shows no more.
 constexpr int64_t kShortestIntervalMs = 100;
 constexpr int64_t kShortestRecordingMs = 1000;
 constexpr Nanoseconds kLongestInterval = hours(24);
@@ -62,7 +62,7 @@ constexpr SettingMember kDuration = kept_in<kMember>([](const Values& values, Co
   return ok_status();
 });
 
-// The words stand in the order of the enum, or the setting is kept as the word itself.
+// The words are in the order of the enum, or the setting is stored as text.
 template <auto kMember, const auto& kWords>
 constexpr SettingMember kChoice = kept_in<kMember>([](const Values& values, Config& config) -> Status {
   const Result<size_t> place = parse_choice(values.front(), kWords);
@@ -131,7 +131,7 @@ constexpr SettingMember kNames = kept_in<kMember>([](const Values& values, Confi
   return ok_status();
 });
 
-// To say off is to say nothing, but for a replay, which has no restart.
+// "off" equals not set, except in a replay, which has no restart.
 constexpr SettingMember exact_time_mode() {
   SettingMember member = kChoice<&Config::exact_time, kExactTimeModes>;
   member.same = [](const Config& a, const Config& b) {
@@ -169,26 +169,26 @@ const Setting kSettings[] = {
     {"metric-prefix", G::kServing, F::kValue, "PREFIX", "my_gpu_process", "prefix of the process metrics",
      kParsed<&Config::metric_prefix, parse_metric_prefix>},
     {"max-series", G::kServing, F::kValue, "COUNT", "15000",
-     "most series in one scrape: the biggest spenders stay, gpu_ledger_series_left_out says how many did not; 0: no "
+     "limit of series in one scrape: the largest consumers stay, gpu_ledger_series_left_out counts the rest; 0: no "
      "limit",
      kParsed<&Config::max_series, parse_count>, kLive},
     {"textfile", G::kServing, F::kValue, "FILE", "",
      "also write the metrics to this file, for node_exporter's textfile collector (name it *.prom)",
      kText<&Config::textfile>},
     {"textfile-mode", G::kServing, F::kValue, "MODE", "0644",
-     "rights of that file: node_exporter must be able to read it, and whoever else may sees what a password on the "
-     "port would hide",
+     "mode of that file: node_exporter must be able to read it; everybody who can read it sees the metrics without a "
+     "password",
      kParsed<&Config::textfile_mode, parse_file_mode>},
     {"textfile-dcgm", G::kServing, F::kSwitch, "", "false",
-     "what /gpu/metrics shows is in the textfile too, and in what the command once prints",
+     "add the metrics of /gpu/metrics to the textfile and to the output of once",
      kParsed<&Config::textfile_dcgm, parse_bool>},
     {"web-config-file", G::kServing, F::kValue, "FILE", "",
-     "TLS and basic authentication, in the format of Prometheus' exporter-toolkit; a change of what is in it counts at "
+     "TLS and basic authentication, in the format of Prometheus' exporter-toolkit; changed contents take effect at "
      "once",
      kText<&Config::web_config_file>},
     {"allowed-hosts", G::kServing, F::kList, "LIST", "",
-     "host names by which browsers may come, besides IP addresses, localhost, names without a dot, this machine's and "
-     "those of Kubernetes services; *: any. Prometheus and other programs come by any name",
+     "more host names that browsers may use, besides IP addresses, localhost, names without a dot, this machine's and "
+     "those of Kubernetes services; *: any. Prometheus and other programs may use any name",
      kNames<&Config::allowed_hosts>},
     {"node-name", G::kServing, F::kValue, "NAME", "", "constant label node on every series", kText<&Config::node_name>},
     {"pod-name", G::kServing, F::kValue, "NAME", "", "constant label pod on the gpu_idle_* series",
@@ -197,11 +197,11 @@ const Setting kSettings[] = {
      kText<&Config::pod_namespace>},
 
     {"sample-interval", G::kSampling, F::kValue, "DURATION", "1s",
-     "how often energy and utilisation are read, 100ms or more; when not given, it is never longer than the two "
-     "intervals below",
+     "how often energy and utilization are read, 100ms or more; if not given, never longer than the two intervals "
+     "below",
      kDuration<&Config::sample_interval, kShortestIntervalMs, kLongestInterval>, kLive},
     {"process-scan-interval", G::kSampling, F::kValue, "DURATION", "10s",
-     "how often to search for processes and their owners; a new pid in a utilisation sample is looked up at once",
+     "how often all processes and their owners are read; a new pid in a utilization sample is looked up at once",
      kDuration<&Config::process_scan_interval, kShortestIntervalMs, kLongestInterval>, kLive},
     {"idle-interval", G::kSampling, F::kValue, "DURATION", "5s", "how often idleness is judged",
      kDuration<&Config::idle_interval, kShortestIntervalMs, kLongestInterval>, kLive},
@@ -209,77 +209,76 @@ const Setting kSettings[] = {
      "how long an exited process stays in the metrics, with active 0",
      kDuration<&Config::metric_retention, 0, kLongestRetention>, kLive},
     {"owner-retention", G::kSampling, F::kValue, "DURATION", "24h",
-     "how long a pod, job, container or service stays in the metrics after its last process ended; then its joules are "
-     "in gpu_ledger_closed_energy_joules",
+     "how long a pod, job, container or service stays in the metrics after its last process; then its joules move to "
+     "gpu_ledger_closed_energy_joules",
      kDuration<&Config::owner_retention, 0, kLongestRetention>, kLive},
     {"max-exited-processes", G::kSampling, F::kValue, "COUNT", "1000",
-     "exited processes that stay, the newest; older ones go before --metric-retention is over",
+     "limit of exited processes in the metrics; beyond it the oldest are dropped early",
      kParsed<&Config::max_exited_processes, parse_count>, kLive},
     {"max-ended-owners", G::kSampling, F::kValue, "COUNT", "1000",
-     "ended pods, jobs, containers and services that stay, the newest; older ones go before --owner-retention is over",
+     "limit of ended pods, jobs, containers and services in the metrics; beyond it the oldest are closed early",
      kParsed<&Config::max_ended_owners, parse_count>, kLive},
 
-    {"for", G::kSampling, F::kValue, "DURATION", "", "how long; without it until SIGINT or SIGTERM",
+    {"for", G::kSampling, F::kValue, "DURATION", "", "how long; if not given, until SIGINT or SIGTERM",
      kDuration<&Config::record_for, kShortestRecordingMs, kLongestRecording>, SettingEffect::kRestart, "record"},
-    {"series", G::kSampling, F::kSwitch, "", "false", "first a line of JSON with the books after every step",
+    {"series", G::kSampling, F::kSwitch, "", "false", "first print the books of every step as lines of JSON",
      kParsed<&Config::replay_series, parse_bool>, SettingEffect::kRestart, "replay"},
     {"batch", G::kSampling, F::kSwitch, "", "false", "print the table once and exit",
      kParsed<&Config::top_batch, parse_bool>, SettingEffect::kRestart, "top"},
 
     {"attribution", G::kLedger, F::kValue, "RULE", "adaptive",
-     "who pays for shared time: adaptive, utilization (the plain formula) or measured-only (nobody: it goes to "
-     "unattributed)",
+     "who pays for shared time: adaptive, utilization (the plain formula) or measured-only (it stays unattributed)",
      kChoice<&Config::attribution, kAttributions>},
     {"static-power", G::kLedger, F::kValue, "RULE", "proportional",
      "who pays for the idle watts while processes exist: proportional, equal or separate",
      kChoice<&Config::static_power, kStaticPowers>},
-    {"gpu-idle-power", G::kLedger, F::kValue, "WATTS", "learned", "fixes the idle floor of every GPU; 0: learned",
+    {"gpu-idle-power", G::kLedger, F::kValue, "WATTS", "learned", "fixed idle power of every GPU; 0: learned",
      kParsed<&Config::gpu_idle_power, parse_idle_power>, kLive},
     {"exact-time", G::kLedger, F::kValue, "MODE", "off",
-     "read from the driver who has the GPU when, to the microsecond: off, auto (where it can be had) or on; costs "
-     "shared work up to 0.8 %; see docs/exact-time.md. With the command replay: off ignores what the trace has of it",
+     "read the driver's trace, which process is on the GPU to the microsecond: off, auto (where possible) or on; costs "
+     "shared work up to 0.8 %; see docs/exact-time.md. With the command replay: off ignores the recorded trace",
      exact_time_mode()},
     {"exact-time-duty", G::kLedger, F::kValue, "SHARE", "100%",
-     "how much of every minute that is done: 10% or 6s; less costs less",
+     "share of every minute that is traced: 10% or 6s; less costs less",
      kParsed<&Config::exact_time_burst, parse_duty>},
-    {"state-file", G::kLedger, F::kValue, "FILE", "", "the ledger's memory across restarts; FILE.recent beside it",
+    {"state-file", G::kLedger, F::kValue, "FILE", "", "keep the counters across restarts in FILE and FILE.recent",
      kText<&Config::state_file>},
-    {"state-file-mode", G::kLedger, F::kValue, "MODE", "0600", "rights of those two files",
+    {"state-file-mode", G::kLedger, F::kValue, "MODE", "0600", "mode of those two files",
      kParsed<&Config::state_file_mode, parse_file_mode>},
 
     {"backend", G::kSource, F::kValue, "NAME", "auto",
-     "auto, nvml, dcgm (NVML, and a running nv-hostengine for what NVML cannot say) or sim (a simulated node)",
+     "auto, nvml, dcgm (NVML, and a running nv-hostengine for what NVML lacks) or sim (a simulated node)",
      kChoice<&Config::backend, kBackends>},
-    {"nvml-library", G::kSource, F::kValue, "FILE", "",
-     "the driver's library, where it is not the loader's libnvidia-ml.so.1", kText<&Config::nvml_library>},
+    {"nvml-library", G::kSource, F::kValue, "FILE", "", "the driver's library, if not the loader's libnvidia-ml.so.1",
+     kText<&Config::nvml_library>},
     {"sim-scenario", G::kSource, F::kValue, "FILE", "",
-     "with --backend=sim: a scenario or a recorded trace; without it a mixed node that shows every feature",
+     "with --backend=sim: a scenario or a recording; if not given, a mixed node that shows every feature",
      kText<&Config::sim_scenario>},
-    {"gpu-devices", G::kSource, F::kList, "LIST", "all", "the GPUs to watch: indexes or UUIDs, with commas",
+    {"gpu-devices", G::kSource, F::kList, "LIST", "all", "the GPUs to watch: indexes or UUIDs",
      kept_in<&Config::gpu_devices>(set_gpu_devices)},
-    {"proc-root", G::kSource, F::kValue, "DIR", "/proc", "where the processes of the host are seen",
+    {"proc-root", G::kSource, F::kValue, "DIR", "/proc", "where the host's /proc is mounted",
      kPath<&Config::proc_root>},
     {"dcgm-library", G::kSource, F::kValue, "FILE", "",
-     "with --backend=dcgm: DCGM's library, where it is not the loader's libdcgm.so.4 or libdcgm.so.3",
+     "with --backend=dcgm: DCGM's library, if not the loader's libdcgm.so.4 or libdcgm.so.3",
      kText<&Config::dcgm_library>},
     {"dcgm-address", G::kSource, F::kValue, "ADDRESS", "",
-     "with --backend=dcgm: where nv-hostengine listens: HOST, HOST:PORT or unix:/PATH; else 127.0.0.1:5555",
+     "with --backend=dcgm: address of nv-hostengine: HOST, HOST:PORT or unix:/PATH; else 127.0.0.1:5555",
      kText<&Config::dcgm_address>},
     {"dcgm-embedded", G::kSource, F::kSwitch, "", "false",
-     "with --backend=dcgm: an engine of our own, in this process; not on a node where nv-hostengine runs",
+     "with --backend=dcgm: run DCGM's engine in this process; not on a node where nv-hostengine runs",
      kParsed<&Config::dcgm_embedded, parse_bool>},
     {"dcgm-exporter-url", G::kSource, F::kValue, "URL", "",
-     "add-on mode: serve the metrics of this dcgm-exporter on /gpu/metrics, with pod labels, in place of our own",
+     "add-on mode: serve this dcgm-exporter's metrics on /gpu/metrics, with pod labels, in place of our own",
      kParsed<&Config::dcgm_exporter_url, parse_http_url>},
     {"dcgm-exporter-file", G::kSource, F::kValue, "FILE", "",
-     "the same from the file that the first dcgm-exporter writes, /run/prometheus/dcgm.prom",
+     "the same from the file of the first dcgm-exporter, /run/prometheus/dcgm.prom",
      kPath<&Config::dcgm_exporter_file>},
     {"dcgm-pcie-throughput", G::kSource, F::kSwitch, "", "false",
-     "read dcgm_pcie_*_throughput also from GPUs before Hopper, which takes the driver 42 ms at every process scan",
+     "read dcgm_pcie_*_throughput also from GPUs before Hopper; takes 42 ms of driver time in every process scan",
      kParsed<&Config::dcgm_pcie_throughput, parse_bool>},
 
     {"kubernetes-enabled", G::kKubernetes, F::kSwitch, "", "auto",
-     "find pods: true, false or auto (where a kubelet or a cluster is to be seen)",
+     "find pods: true, false or auto (if a kubelet or a cluster is found)",
      kept_in<&Config::kubernetes>(set_kubernetes)},
     {"pod-source", G::kKubernetes, F::kValue, "NAME", "auto",
      "where pod names come from: auto (pods-api, else apiserver), pods-api, apiserver, kubelet, cri or none",
@@ -287,37 +286,36 @@ const Setting kSettings[] = {
     {"pod-labels", G::kKubernetes, F::kList, "LIST", "", "pod labels to put on gpu_ledger_pod_info",
      kNames<&Config::pod_labels>},
     {"gpu-resources", G::kKubernetes, F::kList, "LIST", "",
-     "resources that are GPUs too, beside nvidia.com/gpu and nvidia.com/mig-*", kNames<&Config::gpu_resources>},
+     "more resources that are GPUs, beside nvidia.com/gpu and nvidia.com/mig-*", kNames<&Config::gpu_resources>},
     {"pod-resources-socket", G::kKubernetes, F::kValue, "FILE", "/var/lib/kubelet/pod-resources/kubelet.sock",
-     "the kubelet's socket that tells which pod was given which GPU", kPath<&Config::pod_resources_socket>},
+     "the kubelet's pod-resources socket: which pod has which GPU", kPath<&Config::pod_resources_socket>},
     {"pods-api-socket", G::kKubernetes, F::kValue, "FILE", "/var/lib/kubelet/pods-api/pods-api.sock",
-     "the kubelet's socket that tells its pods, from Kubernetes 1.37 on (1.36 with a feature gate)",
+     "the kubelet's Pods API socket, since Kubernetes 1.37 (1.36 with a feature gate)",
      kPath<&Config::pods_api_socket>},
     {"kubelet-address", G::kKubernetes, F::kValue, "ADDRESS", "",
      "with --pod-source=kubelet: its HOST:PORT; else NODE_IP, HOST_IP or 127.0.0.1 and port 10250",
      kText<&Config::kubelet_address>},
-    {"kubelet-ca-file", G::kKubernetes, F::kValue, "FILE", "", "who signed the kubelet's certificate; else the cluster",
+    {"kubelet-ca-file", G::kKubernetes, F::kValue, "FILE", "", "CA of the kubelet's certificate; else the cluster's CA",
      kText<&Config::kubelet_ca_file>},
     {"kubelet-insecure", G::kKubernetes, F::kSwitch, "", "false", "do not check the kubelet's certificate",
      kParsed<&Config::kubelet_insecure, parse_bool>},
     {"cri-socket", G::kKubernetes, F::kValue, "FILE", "",
-     "with --pod-source=cri: the container runtime's; else the first of the usual ones", kText<&Config::cri_socket>},
+     "with --pod-source=cri: the runtime's socket; else the first usual one found", kText<&Config::cri_socket>},
     {"docker-socket", G::kContainers, F::kValue, "FILE", "/var/run/docker.sock",
-     "where docker tells the names of its containers; asked if it is there, empty: never",
-     kText<&Config::docker_socket>},
+     "docker's socket, for names of containers; used if it exists; empty: never", kText<&Config::docker_socket>},
     {"podman-socket", G::kContainers, F::kValue, "FILE", "/run/podman/podman.sock", "the same for podman",
      kText<&Config::podman_socket>},
 
-    GL_COLLECTOR("process", "true", "energy, time, utilisation and memory of each process"),
-    GL_COLLECTOR("idle", "true", "gpu_idle_*: who holds memory without working"),
+    GL_COLLECTOR("process", "true", "energy, time, utilization and memory of each process"),
+    GL_COLLECTOR("idle", "true", "gpu_idle_*: processes that hold memory and are idle"),
     GL_COLLECTOR("processlist", "true", "gpu_process_*: the list of processes"),
-    GL_COLLECTOR("device", "true", "gpu_ledger_device_*: the GPUs and the books' other side"),
+    GL_COLLECTOR("device", "true", "gpu_ledger_device_*: the GPUs, measured and unattributed"),
     GL_COLLECTOR("dcgm", "true", "dcgm_* on /gpu/metrics"),
     GL_COLLECTOR("pod", "true", "gpu_ledger_pod_* and the other owners"),
     GL_COLLECTOR("self", "true", "gpu_ledger_build_info and the program's own state"),
     GL_COLLECTOR("dcgm-modern", "false", "DCGM_FI_* on /gpu/metrics"),
 
-    {"config", G::kProgram, F::kValue, "FILE", "", "YAML with the same names; SIGHUP reads it again",
+    {"config", G::kProgram, F::kValue, "FILE", "", "YAML file with the same names; read again at SIGHUP",
      kText<&Config::config_file>},
     {"log-level", G::kProgram, F::kValue, "LEVEL", "info", "debug, info, warn or error",
      kChoice<&Config::log_level, kLogLevels>, kLive},

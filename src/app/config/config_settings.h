@@ -13,7 +13,7 @@ namespace gpuledger::app {
 
 enum class SettingForm {
   kValue,   // --name VALUE
-  kList,    // may be given several times, or with commas
+  kList,    // may be repeated, or separated by commas
   kSwitch,  // --name, --no-name, --name=false
 };
 
@@ -22,41 +22,41 @@ inline constexpr std::string_view kGroupTitles[] = {  // in the order of the enu
     "What is served, and where",     "How often",  "Who pays",   "Where the numbers come from", "Kubernetes",
     "Containers outside Kubernetes", "Collectors", "The program"};
 
-// What a row does with the member of Config that it fills.
+// How a row fills its member of Config.
 struct SettingMember {
-  // Checks the value and puts it into the Config. One element, but for lists.
+  // Checks and stores the value. One element, except for lists.
   Status (*apply)(const std::vector<std::string>& values, Config& config);
   bool (*same)(const Config& a, const Config& b);
   void (*take)(Config& to, const Config& from);
 };
 
-// When a change of the config file takes effect. Whoever acts on a setting that is live looks at it again in reload()
-// of the command serve.
+// When a change of the config file takes effect. Code that uses a live setting updates it in reload() of the command
+// serve.
 enum class SettingEffect { kRestart, kLive };
 
-// One row of THE table of settings. Flags, environment, config file, --help, docs/settings.md and the man page are all
-// made from it, so a setting is added here and in Config, and nowhere else.
+// One row of THE table of settings. Flags, environment, config file, --help, docs/settings.md and the man page are made
+// from it: a new setting is added here and in Config, nowhere else.
 struct Setting {
   std::string_view name;  // of the flag, without dashes
   SettingGroup group;
   SettingForm form = SettingForm::kValue;
   std::string_view metavar;
-  std::string_view default_text;  // as a user would write it; empty: none
+  std::string_view default_text;  // as a user writes it; empty: none
   std::string_view help;
   SettingMember member;
   SettingEffect effect = SettingEffect::kRestart;
-  std::string_view command = {};  // the only one it is for; empty: all
+  std::string_view command = {};  // its only command; empty: all
 };
 std::span<const Setting> settings();
 
-// Names of the exporters whose place this program takes.
+// Names of the exporters that this program replaces.
 struct OlderName {
   std::string_view name;
   bool environment;  // a variable; otherwise a flag
   std::string_view setting;
-  std::string_view stands_for;  // for people
+  std::string_view stands_for;  // for help
   SettingForm form;
-  Result<std::string> (*translate)(std::string_view value);  // to the setting's own words
+  Result<std::string> (*translate)(std::string_view value);  // to the setting's value
 };
 std::span<const OlderName> older_names();
 

@@ -130,7 +130,7 @@ Result<mode_t> parse_file_mode(std::string_view text) {
   return static_cast<mode_t>(mode);
 }
 
-// A shorter burst would begin and end more than it sees.
+// A shorter burst would be mostly start and end.
 Result<std::chrono::nanoseconds> parse_duty(std::string_view text) {
   constexpr std::chrono::nanoseconds kMinute = std::chrono::minutes(1);
   std::chrono::nanoseconds burst{0};

@@ -73,8 +73,8 @@ class YamlSettings {
   GivenSettings given_;
 };
 
-// Where the second document of a text begins, if there is one. Not by LoadAll: yaml-cpp 0.7 finds documents without end
-// in a text as short as ",i".
+// Finds the start of a second YAML document. LoadAll is not used: yaml-cpp 0.7 finds endless documents in a text as
+// short as ",i".
 class SecondDocument final : public YAML::EventHandler {
  public:
   static std::optional<YAML::Mark> find(const std::string& text) {

@@ -10,15 +10,15 @@
 #include "model/sample.h"
 #include "sample/nvml/nvml_source.h"
 
-// The checks of `gpu-ledger doctor`. Each looks at one thing and says in one line how it is and, where something is
-// wrong, what to do. They change nothing but for a file that is made and removed again where one will be written.
+// The checks of `gpu-ledger doctor`. Each checks one thing and gives one line: its state and, if something is wrong,
+// what to do. They change nothing, except for a test file that is written and removed.
 namespace gpuledger::app {
 
 struct Finding {
   enum class Level {
     kOk,
-    kWarn,  // works, but less well than it could
-    kFail,  // something the settings ask for cannot be had
+    kWarn,  // works, but not as well as it could
+    kFail,  // something the settings ask for is missing
   };
   Level level = Level::kOk;
   std::string subject;  // "accounting"
@@ -26,26 +26,25 @@ struct Finding {
 };
 using Findings = std::vector<Finding>;
 
-std::string write_finding(const Finding& finding);  // "warn  accounting: ...", with the end of the line
+std::string write_finding(const Finding& finding);  // "warn  accounting: ...", with newline
 
-// From two looks at the hardware, a second or so apart.
+// From two samples about a second apart.
 Findings check_symbols(const nvml::NvmlProbe& probe);
 Findings check_gpus(const SampleBatch& first, const SampleBatch& second);
 
-// Can the processes of the batch be found and named? Reads /proc.
+// Can the batch's processes be found and named? Reads /proc.
 Findings check_proc(const identity::ProcReader& proc);
 Findings check_processes(const SampleBatch& batch, const identity::ProcReader& proc);
 
-// Every socket and server that tells names. Takes as long as the slowest answer, a few seconds at most.
+// All sockets and servers that give names. Takes as long as the slowest, a few seconds at most.
 Findings check_names(const Config& config);
 
-// DCGM's engine and another exporter, where the settings name them. gpus: this node's UUIDs, as the driver tells them.
-// The engine is asked for its version and its GPUs, and for nothing that would make it watch something or switch
-// accounting on.
+// DCGM's engine and another exporter, if the settings name them. gpus: this node's UUIDs from the driver. The engine is
+// asked only for its version and its GPUs: nothing that adds a watch or switches accounting on.
 Findings check_dcgm(const Config& config);
 Findings check_dcgm_exporter(const Config& config, const std::vector<GpuUuid>& gpus, const Clock& clock);
 
-// The trace of context switches. Where it is asked for, each GPU is traced for a moment.
+// The context-switch trace. If it is enabled, each GPU is traced briefly.
 Findings check_exact_time(const Config& config, const std::string& library, const SampleBatch& batch);
 
 Findings check_textfile(const Config& config);

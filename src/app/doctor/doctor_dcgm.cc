@@ -13,7 +13,7 @@ namespace {
 using Level = Finding::Level;
 constexpr const char* kEngine = "dcgm";
 constexpr const char* kExporter = "dcgm-exporter";
-constexpr auto kPatienceWithExporter = std::chrono::seconds(6);  // a little more than it takes to give up
+constexpr auto kPatienceWithExporter = std::chrono::seconds(6);  // a little more than the connect timeout
 
 Finding ask_engine(const dcgm::DcgmSourceOptions& options) {
   const auto library = dcgm::load_library(options.library);
@@ -35,7 +35,7 @@ Finding ask_engine(const dcgm::DcgmSourceOptions& options) {
               std::to_string(count) + (count == 1 ? " GPU" : " GPUs")};
 }
 
-// A call into libdcgm may take a minute and cannot be called back: it has a thread of its own, which is left behind.
+// A call into libdcgm may take a minute and cannot be cancelled, so its thread may be left behind.
 struct Answer {
   std::mutex mutex;
   std::condition_variable came;
@@ -70,10 +70,10 @@ Findings check_dcgm(const Config& config) {
   const auto came = [&] { return answer->finding.has_value(); };
   if (answer->came.wait_for(lock, kPatienceWithEngine, came)) return {*answer->finding};
   if (config.dcgm_embedded) {
-    return {{Level::kFail, kEngine, "the engine inside libdcgm does not begin: try a running one, --dcgm-address"}};
+    return {{Level::kFail, kEngine, "the engine inside libdcgm does not start: try a running one, --dcgm-address"}};
   }
   return {{Level::kFail, kEngine,
-           "the engine took the connection and does not answer: restart nv-hostengine; until then gpu-ledger goes on "
+           "the engine accepted the connection but does not answer: restart nv-hostengine; until then gpu-ledger runs "
            "without it"}};
 }
 

@@ -30,10 +30,9 @@ std::string try_to_trace(const DeviceSample& device, const std::shared_ptr<switc
 
 Findings check_exact_time(const Config& config, const std::string& library, const SampleBatch& batch) {
   if (!wants_exact_time(config)) {
-    return {
-        {Level::kOk, "exact time",
-         "off: the time of processes that share a GPU is estimated from the driver's samples; --exact-time=on reads "
-         "it from the driver to the microsecond, and tells apart processes that are never alone"}};
+    return {{Level::kOk, "exact time",
+             "off: the time of processes that share a GPU is estimated from the driver's samples; --exact-time=on "
+             "reads it from the driver to the microsecond, also for processes that always share"}};
   }
   const bool insisted = config.exact_time == ExactTimeMode::kOn;
   auto door = open_door(config, library);

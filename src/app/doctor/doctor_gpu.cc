@@ -16,7 +16,7 @@ std::string text_of(const std::vector<uint32_t>& indexes) {
   return text;
 }
 
-// The GPUs of whom the same is to be said are said in one line.
+// GPUs with the same finding share one line.
 template <typename Condition>
 std::vector<uint32_t> gpus_where(const SampleBatch& batch, Condition condition) {
   std::vector<uint32_t> found;
@@ -48,8 +48,7 @@ Findings check_energy(const SampleBatch& first, const SampleBatch& second) {
     return device.up && device.description->energy_source == EnergySource::kPowerIntegral;
   };
   add_if_any(findings, Level::kWarn, "energy", gpus_where(second, stands_still),
-             "power is drawn, but the energy counter stands still: update the driver; watch "
-             "nvidia-smi -q -d POWER for what it says");
+             "power is drawn, but the energy counter stands still: update the driver; compare nvidia-smi -q -d POWER");
   add_if_any(findings, Level::kWarn, "energy", gpus_where(second, without),
              "no energy counter (GPUs before Volta): joules are added up from power readings, which is less exact");
   if (findings.empty()) findings.push_back({Level::kOk, "energy", "every GPU counts its joules in hardware"});
@@ -63,9 +62,10 @@ Findings check_utilization(const SampleBatch& batch) {
                         [](const DeviceSample& device) {
                           return device.up && !has_mig(device) && device.utilization != UtilizationState::kKnown;
                         }),
-             "the driver cannot say which process works: nobody is called idle, and shared energy is a rough guess; "
-             "drivers from 535 on can, unless profiling is restricted or vGPU is used");
-  if (findings.empty()) findings.push_back({Level::kOk, "utilisation", "the driver says which process works"});
+             "the driver gives no utilization per process: none is reported idle, and shared energy is a rough guess; "
+             "drivers since 535 give it, unless profiling is restricted or vGPU is used");
+  if (findings.empty())
+    findings.push_back({Level::kOk, "utilisation", "the driver gives the utilization of each process"});
   return findings;
 }
 
@@ -78,7 +78,7 @@ Findings check_accounting(const SampleBatch& batch) {
                         }),
              "accounting mode is off: processes that live for less than a sample leave no trace; as root: gpu-ledger "
              "accounting on (before the workloads start)");
-  if (findings.empty()) findings.push_back({Level::kOk, "accounting", "on, or not to be had (MIG)"});
+  if (findings.empty()) findings.push_back({Level::kOk, "accounting", "on, or not available (MIG)"});
   return findings;
 }
 
@@ -120,7 +120,7 @@ Findings check_symbols(const nvml::NvmlProbe& probe) {
   for (const std::string& name : probe.missing_symbols) names += (names.empty() ? "" : ", ") + name;
   return {{Level::kWarn, "symbols",
            "this driver is older than " + std::to_string(probe.missing_symbols.size()) +
-               " functions, and what they tell is missing; a newer driver has them: " + names}};
+               " functions, so their metrics are missing; a newer driver has them: " + names}};
 }
 
 Findings check_gpus(const SampleBatch& first, const SampleBatch& second) {
@@ -128,7 +128,7 @@ Findings check_gpus(const SampleBatch& first, const SampleBatch& second) {
   const auto lost = gpus_where(second, [](const DeviceSample& device) { return !device.up; });
   add_if_any(findings, Level::kFail, "gpus", lost,
              "no answer: see dmesg for the Xid; it needs nvidia-smi --gpu-reset or the machine a reboot");
-  // With every GPU lost the driver counts as away too; its words are for when it has no GPU to speak of.
+  // With all GPUs lost the driver counts as down too; its reason is shown only if it has no GPU.
   if (lost.empty() && !second.health.up) return {{Level::kFail, "gpus", second.health.reason}};
   const auto missing = second.missing_gpus.value_or(std::vector<std::string>());
   if (!missing.empty()) {
@@ -155,9 +155,8 @@ Findings check_processes(const SampleBatch& batch, const identity::ProcReader& p
                           return device.up && !has_mig(device) && device.processes.empty() && device.gpu_utilization &&
                                  device.gpu_utilization->value > kClearlyWorking;
                         }),
-             "somebody works, but the driver lists no process: it shows those of its own pid namespace only; set "
-             "hostPID: true, "
-             "or run on the host");
+             "the GPU is busy, but the driver lists no process: it shows only those of its own pid namespace; set "
+             "hostPID: true, or run on the host");
   size_t all = 0, found = 0, unread = 0, pods = 0, containers = 0, unclear = 0;
   for (const DeviceSample& device : batch.devices) {
     for (const ProcessSample& process : device.processes) {

@@ -30,7 +30,7 @@ fs::path folder_of(const std::string& file) {
   return folder.empty() ? fs::path(".") : folder;
 }
 
-// By doing it: rights, read-only mounts, quotas and missing folders all show themselves.
+// Tries it: this finds rights, read-only mounts, quotas and missing folders.
 Status try_to_write_beside(const std::string& file) {
   std::string probe = (folder_of(file) / (".gpu-ledger-doctor." + std::to_string(::getpid()))).string();
   const Status written = write_file_atomically(probe, "", 0600, Flush::kToSystem);
@@ -38,11 +38,11 @@ Status try_to_write_beside(const std::string& file) {
   return written;
 }
 
-// Debian's package has a name and a folder of its own.
+// Debian's package has its own name and folder.
 constexpr std::string_view kDebianName = "prometheus-node-exporter";
 constexpr const char* kDebianFolder = "/var/lib/prometheus/node-exporter";
 
-// The folder that a running node_exporter reads, empty: none. Nothing: no node_exporter is to be seen.
+// The folder that a running node_exporter reads, empty: none. Nothing: no node_exporter found.
 std::optional<std::string> folder_of_node_exporter(const std::string& proc_root) {
   constexpr std::string_view kFlag = "--collector.textfile.directory";
   std::error_code failed;
@@ -141,7 +141,7 @@ Findings check_listen_addresses(const Config& config) {
   Findings findings;
   for (const std::string& text : config.listen_addresses) {
     const auto address = parse_listen_address(text);
-    if (!address.ok()) continue;  // refused when the settings were read
+    if (!address.ok()) continue;  // refused while reading the settings
     const auto listener = http::Listener::open(*address);
     if (listener.ok()) {
       findings.push_back({Level::kOk, "listen address", text + " is free"});

@@ -19,7 +19,7 @@ using Level = Finding::Level;
 constexpr auto kPatience = std::chrono::seconds(5);
 constexpr auto kStep = std::chrono::milliseconds(20);
 
-// A source that was started and is asked how it does until it has made up its mind.
+// A started source whose health is polled until it is known.
 struct Asked {
   std::string subject;
   std::function<SourceHealth()> health;
@@ -38,7 +38,7 @@ struct Asked {
   }
 };
 
-// All together: they take as long as the slowest.
+// In parallel: they take as long as the slowest.
 void wait_for(std::vector<Asked>& asked) {
   const auto end = std::chrono::steady_clock::now() + kPatience;
   for (Asked& each : asked) {
@@ -55,7 +55,7 @@ Findings ask_containers(const Config& config, std::vector<Asked>& asked) {
   Findings findings;
   for (const auto& [name, socket] : {std::pair("docker", config.docker_socket), {"podman", config.podman_socket}}) {
     if (socket.empty()) {
-      findings.push_back({Level::kOk, name, "not asked, as the settings say"});
+      findings.push_back({Level::kOk, name, "off, as the settings say"});
     } else if (!identity::container_socket_exists(socket)) {
       findings.push_back({Level::kOk, name, socket + " is not there: no such daemon, or not mounted here"});
     }
@@ -95,7 +95,7 @@ void ask_either(const Config& config, Findings& findings, std::vector<Asked>& as
   const std::string no_apiserver = why_no_apiserver(config);
   if (!no_pods_api.empty() && !no_apiserver.empty()) {
     findings.push_back({Level::kFail, "pods",
-                        "nobody tells their names: pods-api: " + no_pods_api + "; apiserver: " + no_apiserver +
+                        "no source of their names: pods-api: " + no_pods_api + "; apiserver: " + no_apiserver +
                             ". In a pod set NODE_NAME from spec.nodeName"});
     return;
   }
@@ -117,14 +117,14 @@ void ask_kubernetes(const Config& config, Findings& findings, std::vector<Asked>
   const std::string folder = fs::path(config.pod_resources_socket).parent_path().string();
   if (!kubernetes_is_wanted(config)) {
     findings.push_back({Level::kOk, "kubernetes",
-                        config.kubernetes ? "off, as the settings say"
-                                          : "neither " + folder +
-                                                " nor a cluster is to be seen, so pods are not "
-                                                "looked for; in a pod, mount that folder"});
+                        config.kubernetes
+                            ? "off, as the settings say"
+                            : "neither " + folder +
+                                  " nor a cluster is found, so pods are not looked for; in a pod, mount that folder"});
     return;
   }
   asked.push_back(
-      {"pod-resources", health_of(open_allocations(config)), Level::kFail, "tells which pod was given which GPU"});
+      {"pod-resources", health_of(open_allocations(config)), Level::kFail, "lists which pod has which GPU"});
   switch (config.pod_source) {
     case PodSourceName::kAuto: ask_either(config, findings, asked); break;
     case PodSourceName::kNone:
@@ -151,7 +151,7 @@ Findings check_names(const Config& config) {
   const Findings containers = ask_containers(config, asked);
   findings.insert(findings.end(), containers.begin(), containers.end());
   wait_for(asked);
-  // With both to choose from one that answers is enough, and none is too little.
+  // With both available one that answers is enough; none is a failure.
   const auto is_pods = [](const Asked& each) { return each.subject == "pods-api" || each.subject == "apiserver"; };
   const bool any =
       std::any_of(asked.begin(), asked.end(), [&](const Asked& each) { return is_pods(each) && each.last.up; });

@@ -22,12 +22,12 @@ namespace fs = std::filesystem;
 using identity::NodeDirectory;
 using identity::PodSource;
 
-// A rollout starts this program on every node at once. A short delay spreads their lists, which the API server answers
+// A rollout starts this program on all nodes at once. A short delay spreads the lists, which the API server answers
 // from its cache; a long one would leave the first joules without names.
 constexpr auto kStartDelay = std::chrono::seconds(1);
 
-// Also where only root may look: the kubelet's folders are closed to others, and to say nothing of a kubelet that is
-// there would lose the names of its pods without a word.
+// True also if only root may look: the kubelet's folders are closed to others, and ignoring an existing kubelet would
+// silently lose the names of its pods.
 bool is_there(const fs::path& path) {
   std::error_code failed;
   return fs::exists(path, failed) || failed == std::errc::permission_denied;
@@ -87,7 +87,7 @@ std::unique_ptr<PodSource> open_cri(const Config& config) {
   return std::make_unique<identity::CriPods>(std::move(options));
 }
 
-// The kubelet's /pods and the CRI need rights that nobody should have to give away by default; they are never chosen.
+// The kubelet's /pods and the CRI need rights that should not be given by default; they are never chosen.
 std::unique_ptr<PodSource> open_auto(const Config& config) {
   std::vector<identity::PodChoice> choices;
   choices.push_back(

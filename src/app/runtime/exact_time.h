@@ -9,18 +9,18 @@
 
 namespace gpuledger::app {
 
-// Whether anything but replay is to read the driver's trace of context switches.
+// Whether a command other than replay is to read the context-switch trace.
 bool wants_exact_time(const Config& config);
 
-// The device nodes, or those of the simulated node. library: of the driver that is open.
+// The device nodes, or the simulated node's. library: of the open driver.
 Result<std::shared_ptr<switch_trace::DriverDoor>> open_door(const Config& config, const std::string& library);
 
-// The source with the trace added to what it says, where that is wanted.
+// The source with the trace added, if that is enabled.
 Result<std::unique_ptr<GpuSource>> add_exact_time(const Config& config, const std::string& library,
                                                   std::unique_ptr<GpuSource> source, const Clock& clock);
 
-// Before any thread is made: only the call that binds the trace puts CAP_SYS_ADMIN to use, all else does without. Not
-// where a GPU is cut into MIG instances, whose processes the driver lists only for those who have it in use.
+// Call before any thread starts: only the call that binds the trace uses CAP_SYS_ADMIN. Does nothing if a GPU has MIG
+// instances: the driver lists their processes only to clients with that capability.
 void lay_aside_rights_for_exact_time(const Config& config);
 
 }  // namespace gpuledger::app

@@ -72,7 +72,7 @@ bool FileWriter::finish(Nanoseconds patience) {
   return worker_.end(patience);
 }
 
-// The file is removed by the thread that writes it: it cannot write after it has removed.
+// The writing thread removes the file, so it cannot write after the removal.
 bool FileWriter::remove(Nanoseconds patience) {
   std::unique_lock lock(shared_->mutex);
   shared_->pending.reset();

@@ -13,31 +13,30 @@
 
 namespace gpuledger::app {
 
-// One file, written again and again by a thread of its own: a disk takes as long as it likes, and the sampler cannot
-// wait. A text that is not yet being written when the next one comes is dropped for it.
+// One file, rewritten by its own thread: a disk may be slow, and the sampler cannot wait. A text that is still waiting
+// when the next one comes is replaced by it.
 class FileWriter {
  public:
   using Text = std::shared_ptr<const std::string>;
   using Write = std::function<Status(const std::string& path, std::string_view text)>;
 
-  // source: the name in health(). write: must own what it uses, for it may outlive this object in a file system that
+  // source: the name in health(). write: must own what it uses, because it may outlive this object if a file system
   // hangs.
   FileWriter(std::string source, std::string path, Write write);
-  ~FileWriter();  // finishes, but waits a short while only
+  ~FileWriter();  // finishes, with a short timeout
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
 
   void post(Text text);
-  // False: not all that was posted is written.
+  // False: some posted text is unwritten.
   bool wait(Nanoseconds patience);
-  // Of the writes that are over.
+  // Of the finished writes.
   SourceHealth health() const;
 
-  // These end the thread; what is posted afterwards is dropped. False: the file system hangs, and the thread, since a
-  // write cannot be called back, is left to it.
-  // Writes what waits.
+  // These end the thread; later posts are dropped. False: the file system hangs, and the thread is left behind, because
+  // a write cannot be cancelled. Writes what is pending.
   bool finish(Nanoseconds patience);
-  // Drops what waits and removes the file. Nothing is written after the removal.
+  // Drops the pending text and removes the file. Nothing is written after that.
   bool remove(Nanoseconds patience);
 
  private:

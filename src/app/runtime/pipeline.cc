@@ -59,7 +59,7 @@ bool Pipeline::scan_is_due(Nanoseconds now) const {
 }
 
 bool Pipeline::scan_interval_is_over(const std::optional<Nanoseconds>& since, Nanoseconds now) const {
-  // The cycle nearest to the moment: one that comes a hair early must not put the scan off by a whole cycle.
+  // The nearest cycle: one that comes slightly early must not delay the scan by a whole cycle.
   return !since || now - *since + options_.sample_interval / 2 >= options_.process_scan_interval;
 }
 
@@ -86,13 +86,13 @@ std::shared_ptr<const Snapshot> Pipeline::run_cycle() {
   if (textfile_) cycle->sources.push_back(textfile_->health());
   if (state_keeper_) cycle->sources.push_back(state_keeper_->health());
   if (upstream_) cycle->sources.push_back(upstream_->health());
-  // The cycle that is being shown cannot hold its own duration: that is in the next one.
+  // A cycle cannot contain its own duration; the next one does.
   cycle->cycle_durations = cycle_durations_;
   if (!options_.replayed) log_changes(*cycle);
   if (textfile_) post_textfile(*cycle, began);
 
   auto snapshot = std::make_shared<Snapshot>();
-  // The bytes are made on the reader's thread, from what no longer changes: a format nobody asks for costs nothing.
+  // The bytes are made on the client's thread, from immutable data: an unused format costs nothing.
   const auto deferred = [&](auto write) {
     return LazyText([cycle, options = shown_, write] { return write(*cycle, *options); });
   };
@@ -121,21 +121,21 @@ void Pipeline::show_upstream(const std::shared_ptr<const Cycle>& cycle, Snapshot
 }
 
 void Pipeline::post_textfile(const Cycle& cycle, Nanoseconds now) {
-  // While the driver is away a scan is due in every cycle, and none is done.
+  // While the driver is lost, a scan is due in every cycle and none is done.
   if (!cycle.batch.processes_scanned && !scan_interval_is_over(last_textfile_, now)) return;
   last_textfile_ = now;
   textfile_->post(std::make_shared<const std::string>(textfile_text(cycle, options_)));
-  // The first one is waited for, so that serve() can end over a file that cannot be written.
+  // The first write is waited for, so that serve() can fail if the file cannot be written.
   if (cycle.number == 1) (void)textfile_->wait(kPatienceAtStart);
 }
 
 void Pipeline::log_changes(const Cycle& cycle) {
-  // That everything works at the start is no news.
+  // A source that works at start is not logged.
   const auto level = [&](bool up) {
     return !up ? LogLevel::kWarn : cycle.number == 1 ? LogLevel::kDebug : LogLevel::kInfo;
   };
   for (const SourceHealth& source : cycle.sources) {
-    if (source.undecided) continue;  // else the reason that follows would be no change of state
+    if (source.undecided) continue;  // else the reason that follows would not be a change
     const std::string message = source.up ? "source works" : "source fails: " + source.reason;
     states_.update(source.source, source.up ? "up" : "down", message, level(source.up));
   }
@@ -171,7 +171,7 @@ void Pipeline::change(const BookingRules& rules, PipelineOptions options) {
 
 void Pipeline::release_gpus() {
   source_->release();
-  log_info("GPUs released; SIGUSR2 takes them back");
+  log_info("GPUs released; SIGUSR2 opens them again");
 }
 
 void Pipeline::resume_gpus() {

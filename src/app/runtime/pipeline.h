@@ -23,33 +23,32 @@ struct PipelineOptions {
   expose::ExposeOptions expose;
   Readings readings;
   bool simulated = false;
-  bool replayed = false;  // says nothing of this process, and logs nothing
-  std::string textfile;   // empty: none; change() leaves it as it was
+  bool replayed = false;  // no series of this process, no log
+  std::string textfile;   // empty: none; change() does not change it
   mode_t textfile_mode = 0644;
-  bool textfile_dcgm = false;  // what /gpu/metrics shows is in the textfile too
+  bool textfile_dcgm = false;  // also write /gpu/metrics to the textfile
 };
 
-// What node_exporter reads: the text without our own process_* series.
+// For node_exporter: the text without our own process_* series.
 std::string textfile_text(const Cycle& cycle, const PipelineOptions& options);
 
-// The straight line: sample -> identity -> attribute -> expose. Every cycle ends in one new Snapshot.
-// Used by one thread.
+// The pipeline: sample -> identity -> attribute -> expose. Every cycle makes one new Snapshot. Used by one thread.
 class Pipeline {
  public:
   Pipeline(std::unique_ptr<GpuSource> source, std::unique_ptr<IdentitySource> resolver, const BookingRules& rules,
            PipelineOptions options, const Clock& clock, const attribute::Constants& constants = {});
 
-  // Before the first cycle: the books go on where the keeper's last ended.
+  // Before the first cycle: the books continue from the keeper's state.
   void keep_state(std::unique_ptr<StateKeeper> keeper, std::string boot_id);
 
-  // Where the driver lists the GPUs it found, one folder each.
+  // Where the driver has a folder for each GPU it found.
   void count_gpus_in(std::string folder) { gpus_folder_ = std::move(folder); }
 
   // Before the first cycle: /gpu/metrics is another exporter's.
   void serve_upstream(std::unique_ptr<Upstream> upstream) { upstream_ = std::move(upstream); }
 
   std::shared_ptr<const Snapshot> run_cycle();
-  // A short look between two cycles. Who is new is asked at once who it is: by the next cycle it may be gone.
+  // A glance between two cycles. A new process is identified at once: it may have exited by the next cycle.
   void glance() { resolver_->meet_early(source_->glance(), clock_.now().steady); }
 
   void change(const BookingRules& rules, PipelineOptions options);
@@ -82,7 +81,7 @@ class Pipeline {
   std::unique_ptr<StateKeeper> state_keeper_;
   std::unique_ptr<Upstream> upstream_;
   StateLog states_;
-  std::string gpus_folder_;  // empty: not to be looked at
+  std::string gpus_folder_;  // empty: not counted
   std::optional<uint64_t> gpus_expected_;
 };
 

@@ -4,7 +4,7 @@
 namespace gpuledger::app {
 namespace {
 
-// As often as the driver has something new to say.
+// The period of the driver's samples.
 constexpr auto kGlancePeriod = std::chrono::milliseconds(100);
 
 }  // namespace
@@ -41,9 +41,9 @@ void Sampler::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     std::unique_lock lock(mutex_);
     next += interval_;
-    // After a stall (a suspended machine, a driver that hung) the missed beats are not made up for.
+    // After a stall (a suspended machine, a driver that hung) missed cycles are skipped.
     if (next < SteadyClock::now()) next = SteadyClock::now() + interval_;
-    // Short looks in between tell who came and left, and how busy the GPU was meanwhile.
+    // Glances in between show short processes, and how busy the GPU was meanwhile.
     for (auto glance = SteadyClock::now() + kGlancePeriod; glance + kGlancePeriod / 2 < next; glance += kGlancePeriod) {
       if (wake_.wait_until(lock, stop, glance, [this] { return !tasks_.empty(); }) || stop.stop_requested()) break;
       lock.unlock();

@@ -12,8 +12,7 @@
 
 namespace gpuledger::app {
 
-// The one thread that writes: runs the pipeline every interval, the first time one interval from now, and
-// publishes what comes out.
+// The only thread that writes: runs the pipeline every interval, first after one interval, and publishes the snapshots.
 class Sampler {
  public:
   Sampler(Pipeline& pipeline, Nanoseconds interval, SnapshotCell& cell);
@@ -22,7 +21,7 @@ class Sampler {
   // Runs between two cycles, on the sampler's thread; the next cycle follows at once.
   void post(std::function<void(Pipeline&)> task);
   void change_interval(Nanoseconds interval);
-  // False: a driver call hangs, and the thread with it.
+  // False: a driver call hangs and blocks the thread.
   bool stop(Nanoseconds patience);
 
  private:

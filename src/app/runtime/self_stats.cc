@@ -30,10 +30,10 @@ uint64_t count_open_fds() {
   if (!dir) return 0;
   uint64_t count = 0;
   while (const dirent* entry = ::readdir(dir.get())) count += entry->d_name[0] != '.';
-  return count > 0 ? count - 1 : 0;  // the one this listing holds open
+  return count > 0 ? count - 1 : 0;  // the one of this listing
 }
 
-// Since boot, so it is asked once.
+// Constant, so it is read once.
 double start_time_seconds() {
   identity::ProcReader proc("/proc");
   const auto ticks = proc.read_start_ticks(static_cast<Pid>(::getpid()));

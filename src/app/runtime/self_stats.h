@@ -5,7 +5,7 @@
 
 namespace gpuledger::app {
 
-// The process_* readings every Prometheus client library gives. What cannot be read stays zero.
+// The process_* values of every Prometheus client library. Unreadable values stay zero.
 SelfStats read_self_stats();
 
 }  // namespace gpuledger::app

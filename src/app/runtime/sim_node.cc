@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr size_t kLargestScenario = 256 << 20;
-constexpr std::string_view kFolderName = "gpu-ledger-sim-";  // and the pid
+constexpr std::string_view kFolderName = "gpu-ledger-sim-";  // + pid
 
 Result<std::string> find_library(const std::string& given) {
   if (!given.empty()) return given;
@@ -41,7 +41,7 @@ fs::path temporary_folder() {
   return given && *given ? given : "/tmp";
 }
 
-// A program that was killed could not clear up after itself. Folders of other users are theirs to remove.
+// A killed program could not clean up. Folders of other users are left to them.
 void remove_folders_of_the_dead(const fs::path& temporary) {
   std::error_code ignored;
   for (auto entry = fs::directory_iterator(temporary, ignored); entry != fs::directory_iterator();
@@ -73,8 +73,8 @@ Result<std::unique_ptr<SimNode>> SimNode::prepare(const std::string& scenario, c
   std::string root = temporary / (std::string(kFolderName) + std::to_string(::getpid()) + "-XXXXXX");
   if (!::mkdtemp(root.data()))
     return errno_error("--backend=sim: cannot make a folder for the simulated node", root, errno);
-  // The simulator reads these when it is loaded. The epoch lets its time go on when the library is closed and
-  // opened again, for a driver reload or SIGUSR1.
+  // The simulator reads these when it is loaded. The epoch keeps its time when the library is closed and opened again,
+  // for a driver reload or SIGUSR1.
   ::setenv("GPU_LEDGER_SIM_EPOCH", std::to_string(::time(nullptr)).c_str(), 0);
   ::setenv("GPU_LEDGER_SIM_ROOT", root.c_str(), 1);
   if (!scenario.empty()) ::setenv("GPU_LEDGER_SIM_SCENARIO", scenario.c_str(), 1);
@@ -89,7 +89,7 @@ SimNode::~SimNode() {
 std::string SimNode::scenario_error() const {
   const std::unique_ptr<void, int (*)(void*)> handle(::dlopen(library_.c_str(), RTLD_NOW | RTLD_LOCAL), &::dlclose);
   if (!handle) return {};
-  // A library that was closed has forgotten why; it is asked to try again.
+  // A closed library has lost the error; it is started again.
   using Start = int (*)();
   using ErrorText = const char* (*)();
   const auto start = reinterpret_cast<Start>(::dlsym(handle.get(), "nvmlInit_v2"));

@@ -8,12 +8,12 @@
 
 namespace gpuledger::app {
 
-// A simulated node: the simulator's libnvidia-ml, loaded by the very path NVIDIA's is, and a folder in which
-// it keeps the /proc of its processes and what the daemons of a node would say of them. The folder goes when this does;
-// those of programs that were killed go when the next one starts.
+// A simulated node: the simulator's libnvidia-ml, loaded the same way as NVIDIA's, and a folder with the /proc of its
+// processes and the answers of the node's daemons. The destructor removes the folder; folders of killed programs are
+// removed at the next start.
 class SimNode {
  public:
-  // scenario: empty for the built-in one. library: empty to look beside the program.
+  // scenario: empty for the built-in one. library: empty: beside the program.
   static Result<std::unique_ptr<SimNode>> prepare(const std::string& scenario, const std::string& library);
   ~SimNode();
   SimNode(const SimNode&) = delete;

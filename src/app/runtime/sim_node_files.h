@@ -12,10 +12,10 @@
 #include "identity/node_directory.h"
 #include "task/health_cell.h"
 
-// What the simulated node has instead of sockets: files with the same answers, read again when they change.
+// The simulated node's replacement for sockets: files with the same answers, read again when they change.
 namespace gpuledger::app {
 
-// Reads a file and keeps what was made of its last good text.
+// Reads a file and keeps the view of its last good text.
 template <typename View>
 class ViewFile {
  public:

@@ -11,7 +11,7 @@
 namespace gpuledger::app {
 namespace {
 
-// A thousand times what eight full GPUs need: a larger file is somebody else's.
+// A thousand times what eight full GPUs need: a larger file is not ours.
 constexpr size_t kLargestState = 256 << 20;
 
 std::string set_aside(const std::string& path, int64_t unix_time, const std::string& why) {

@@ -10,20 +10,17 @@
 
 namespace gpuledger::app {
 
-// Two files in one form. FILE is forced to the disk now and then and survives a machine that loses power. FILE.recent
-// is as old as the last cycle that was shown, but only in the system's memory at first: it survives the program,
-// however that ends, and is why no counter falls.
+// Two files in one format. FILE is synced to disk now and then and survives a power loss. FILE.recent is written in
+// every cycle before the books are shown, but not synced: it survives any end of the program, so that no counter falls.
 std::string recent_state_path(const std::string& path);
 
 struct StateFound {
-  attribute::EngineState state;  // empty: nothing to remember
-  // One line for each file that could not be used. It was renamed to NAME.broken-<unix time>, or left where that
-  // failed.
+  attribute::EngineState state;  // empty: no state
+  // One line per unusable file. It was renamed to NAME.broken-<unix time>, or left in place if that failed.
   std::vector<std::string> warnings;
 };
 
-// The younger of the two that can be used. Files that are not there are no news. An error only where there is
-// something else than a file, which is left alone.
+// The newer usable one of the two. Missing files are normal. An error only if the path is not a file; it is left alone.
 Result<StateFound> read_state_files(const std::string& path, int64_t unix_time);
 
 }  // namespace gpuledger::app

@@ -12,7 +12,7 @@ namespace gpuledger::app {
 namespace {
 
 constexpr Nanoseconds kBetweenDurable = std::chrono::seconds(10);
-// Far more than writing to memory takes, far less than a cycle.
+// Far more than a write to memory takes, far less than a cycle.
 constexpr Nanoseconds kPatienceWithSystem = std::chrono::milliseconds(50);
 constexpr const char* kSource = "state-file";
 
@@ -39,8 +39,7 @@ Result<std::unique_ptr<StateKeeper>> StateKeeper::open(const std::string& path, 
   const auto unix_time = std::chrono::duration_cast<std::chrono::seconds>(clock.now().wall).count();
   auto lock = FileLock::take(lock_path(path));
   if (!lock.ok() && lock.error().code != Code::kUnavailable) return lock.error();
-  if (!lock.ok())
-    return Error{lock.error().code, path + " is kept by another gpu-ledger; give this one a file of its own"};
+  if (!lock.ok()) return Error{lock.error().code, path + " is used by another gpu-ledger; give this one its own file"};
   auto found = read_state_files(path, unix_time);
   if (!found.ok()) return found.error();
   for (const std::string& warning : found->warnings) log_warn(warning);
@@ -54,7 +53,7 @@ attribute::EngineState StateKeeper::take_found() {
   return std::exchange(found_, {});
 }
 
-// Whoever removed the lock let another program in, or could have: the first to notice makes it anew.
+// If the lock was removed, another program may have the file: the first to notice takes a new lock.
 bool StateKeeper::still_ours() {
   if (!taken_over_.empty()) return false;
   if (!lock_ || lock_->held()) return true;
@@ -64,7 +63,7 @@ bool StateKeeper::still_ours() {
     last_.reset();
     return false;
   }
-  if (*again) lock_ = std::move(*again);  // null: its folder is away for the moment
+  if (*again) lock_ = std::move(*again);  // null: its folder is missing for now
   return true;
 }
 
@@ -83,7 +82,7 @@ void StateKeeper::keep(const attribute::EngineState& state, Nanoseconds now) {
 
 bool StateKeeper::finish(Nanoseconds patience) {
   if (last_) durable_->post(last_);
-  // First the one that could write again after it was removed.
+  // `recent_` first: it could write after its removal.
   if (!recent_->finish(patience) || !durable_->finish(patience)) return false;
   if (last_ && durable_->health().up) ::unlink(recent_state_path(path_).c_str());
   return true;

@@ -16,24 +16,23 @@
 
 namespace gpuledger::app {
 
-// Keeps the ledger's memory in --state-file and beside it. Used by one thread; the disk has threads of its own.
+// Writes the ledger's state to --state-file and FILE.recent. Used by one thread; writes have their own threads.
 class StateKeeper {
  public:
-  // Files that cannot be used are set aside with a warning. The error: the path is no place for a state, or another
-  // program keeps its own there.
+  // Unusable files are set aside with a warning. Error: the path is not usable for a state, or another program uses it.
   static Result<std::unique_ptr<StateKeeper>> open(const std::string& path, mode_t mode, const Clock& clock);
   ~StateKeeper();
 
-  // What the last program left, once; empty if nothing.
+  // The state of the last program, once; empty if none.
   attribute::EngineState take_found();
 
-  // Before anybody sees the books, so that whoever comes next knows all that was shown. Waits for the system to take
-  // it, but not for ever: with a file system that hangs the books go on, and only its memory is at stake. Every ten
-  // seconds also to the disk, in the background; the first time here and now, so that health() tells of a wrong path.
-  // Nothing more is written once another program has taken the file over, which takes somebody who removes its lock.
+  // Call before the books are published, so that the next program knows all that was shown. Waits for the write, but
+  // with a limit: if the file system hangs, the books go on and only the saved state is at risk. Every ten seconds also
+  // to the disk, in the background; the first time synchronously, so that health() reports a wrong path. Writing stops
+  // if another program has taken the file over, which needs a removed lock.
   void keep(const attribute::EngineState& state, Nanoseconds now);
 
-  // The last state to the disk. False: the file system hangs.
+  // Writes the last state to the disk. False: it hangs.
   bool finish(Nanoseconds patience);
 
   SourceHealth health() const;
@@ -44,7 +43,7 @@ class StateKeeper {
 
   std::string path_;
   std::unique_ptr<FileLock> lock_;
-  std::string taken_over_;  // by whom the path is kept now; empty: by us
+  std::string taken_over_;  // who uses the path now; empty: we do
   attribute::EngineState found_;
   std::unique_ptr<FileWriter> recent_;
   std::unique_ptr<FileWriter> durable_;
@@ -52,7 +51,7 @@ class StateKeeper {
   std::optional<Nanoseconds> last_durable_;
 };
 
-// /proc/sys/kernel/random/boot_id; empty where it cannot be read.
+// /proc/sys/kernel/random/boot_id; empty if unreadable.
 std::string read_boot_id();
 
 }  // namespace gpuledger::app

@@ -15,7 +15,7 @@
 namespace gpuledger::app {
 namespace {
 
-// Where the distributions keep the authorities everybody trusts.
+// The distributions' files of trusted CAs.
 std::string system_authorities() {
   constexpr std::array<const char*, 3> kPlaces = {"/etc/ssl/certs/ca-certificates.crt",
                                                   "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"};
@@ -100,7 +100,7 @@ Result<Upstream::FileState> Upstream::read_state() const {
   return FileState{file.st_ino, file.st_size, written};
 }
 
-// Negative for a time that is yet to come.
+// Negative for a time in the future.
 Nanoseconds Upstream::age_of(const FileState& state) const {
   return clock_.now().wall - state.written;
 }
@@ -108,7 +108,7 @@ Nanoseconds Upstream::age_of(const FileState& state) const {
 Status Upstream::read_file_again() {
   const auto state = read_state();
   if (!state) return Error{state.error().code, state.error().message + "; is its folder mounted here?"};
-  // A clock that was set back leaves a time to come, which would never grow old.
+  // A clock that was set back leaves a future time, which would never be stale.
   const Nanoseconds age = age_of(*state);
   if (age > options_.stale_after || -age > options_.stale_after) {
     code_ = "stale";
@@ -119,7 +119,7 @@ Status Upstream::read_file_again() {
   if (last_file_ == *state) return ok_status();
   const auto text = read_file(options_.file, expose::kLargestUpstream);
   if (!text) return text.error();
-  // Written in place: what was read may be half the old and half the new.
+  // The file is written in place: the text may be half old and half new.
   const auto after = read_state();
   if (!after || *after != *state)
     return Error{Code::kUnavailable, options_.file + ": changed while it was read; write beside it and rename"};

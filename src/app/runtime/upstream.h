@@ -19,26 +19,26 @@ namespace gpuledger::app {
 
 struct UpstreamOptions {
   std::optional<HttpUrl> url;
-  std::string file;  // where there is no url
+  std::string file;  // used without a url
 
   Nanoseconds url_period = std::chrono::seconds(10);
-  Nanoseconds file_period = std::chrono::seconds(1);  // one stat, unless it is another file than the last time
+  Nanoseconds file_period = std::chrono::seconds(1);  // one stat, unless the file has changed
   Nanoseconds after_failure = std::chrono::seconds(10);
   Nanoseconds answer_within = std::chrono::seconds(5);
-  // Numbers older than this are nobody's present: by the file's time, or by when the answer came.
+  // Older metrics are not shown: by the file's time, or by when the answer came.
   Nanoseconds stale_after = std::chrono::seconds(60);
 };
 
-// A dcgm-exporter that runs beside us, read by a thread of its own: a scrape never waits for it. What cannot be trusted
-// is not shown; the last that could stays until it is stale.
+// A dcgm-exporter beside us, read by its own thread: a scrape never waits for it. Invalid text is not shown; the last
+// valid one stays until it is stale.
 class Upstream {
  public:
   Upstream(UpstreamOptions options, const Clock& clock);
 
-  // Any thread. Null: nothing that is fresh enough.
+  // Any thread. Null: nothing fresh.
   std::shared_ptr<const expose::UpstreamText> view(Timestamp now) const;
   SourceHealth health() const;
-  // For the first look, so that the first cycle has something to show or to say.
+  // Waits for the first read, so that the first cycle has metrics or an error.
   bool wait(Nanoseconds patience) const;
 
  private:
@@ -59,7 +59,7 @@ class Upstream {
   const UpstreamOptions options_;
   const Clock& clock_;
   std::optional<FileState> last_file_;  // the thread's own: that of text_
-  std::string code_;  // likewise: of the failure that is being returned, where Code has no name for it
+  std::string code_;                    // same: code of the returned failure, if Code has no name for it
 
   mutable std::mutex mutex_;
   mutable std::condition_variable looked_;

@@ -18,13 +18,13 @@ namespace {
 
 constexpr const char* kGpusFolder = "/driver/nvidia/gpus";  // below --proc-root
 
-// The first cycle comes without names rather than late.
+// After this, the first cycle runs without names.
 constexpr Nanoseconds kPatienceWithNames = std::chrono::seconds(3);
 
-// Longer than a driver takes that has to wake its GPUs one after the other.
+// Longer than a driver takes to wake its GPUs one after the other.
 constexpr Nanoseconds kPatienceWithDriverAtStart = std::chrono::seconds(10);
 
-// Of GPUs with a model, whoever named them.
+// For GPUs with a model, from any source.
 template <typename Gpus>
 std::string summarise(const Gpus& gpus, const std::string& driver) {
   std::map<std::string, int> models;
@@ -62,7 +62,7 @@ struct OpenSource {
   std::string summary;
 };
 
-// An engine that does not answer is waited for only where nobody else knows the GPUs.
+// An engine that does not answer is waited for only if no other source has the GPUs.
 Result<OpenSource> open_dcgm(const Config& config, Result<OpenSource> driver, const Clock& clock) {
   std::unique_ptr<GpuSource> nvml;
   if (driver.ok()) nvml = std::move(driver->source);
@@ -85,7 +85,7 @@ Result<OpenSource> open_dcgm(const Config& config, Result<OpenSource> driver, co
 
 struct DriverLibrary {
   std::unique_ptr<SimNode> sim;
-  std::string path;  // empty: as the loader finds it
+  std::string path;  // empty: found by the loader
 };
 
 Result<DriverLibrary> find_library(const Config& config) {
@@ -108,7 +108,7 @@ nvml::NvmlSourceOptions nvml_options(const Config& config, const std::string& li
   return options;
 }
 
-// A driver that hangs is no reason not to serve: it is waited for while everything else goes on.
+// A driver that hangs does not stop serving: the rest runs while it is waited for.
 Result<OpenSource> open_patiently(const Config& config, const Clock& clock) {
   auto library = find_library(config);
   if (!library.ok()) return library.error();
@@ -147,7 +147,7 @@ Result<OpenSource> open_source_with_exact_time(const Config& config, const Clock
   return open;
 }
 
-// As DCGM's exporter: the name of the machine where nobody gave the node's.
+// As DCGM's exporter: the machine's name if the node's is not given.
 std::string host_name(const Config& config) {
   if (!config.node_name.empty()) return config.node_name;
   char name[HOST_NAME_MAX + 1] = {};
@@ -227,7 +227,7 @@ Result<Node> open_node(const Config& config, const Clock& clock) {
   node.sim = std::move(hardware->sim);
   node.summary = std::move(hardware->summary);
   std::string proc_root = config.proc_root;
-  // A simulated process has no entry in the real /proc; a scenario with real pids names /proc itself.
+  // A simulated process is not in the real /proc; a scenario with real pids sets /proc itself.
   if (node.sim && proc_root == Config{}.proc_root) proc_root = node.sim->proc_root();
   identity::ProcReader proc(proc_root);
   if (const Status readable = proc.check(); !readable.ok()) return readable.error();
@@ -237,7 +237,7 @@ Result<Node> open_node(const Config& config, const Clock& clock) {
   resolver->wait_for_names(kPatienceWithNames);
   node.pipeline = std::make_unique<Pipeline>(std::move(hardware->source), std::move(resolver), booking_rules(config),
                                              pipeline_options(config), clock);
-  // Who watches some of the GPUs misses none of the others, and a container sees those it was given.
+  // With --gpu-devices other GPUs do not count as missing, and a container sees only its own.
   const char* given = std::getenv("NVIDIA_VISIBLE_DEVICES");
   const bool all = config.gpu_devices.empty() && (given == nullptr || std::string_view(given) == "all");
   if (all) node.pipeline->count_gpus_in(proc_root + kGpusFolder);

@@ -14,32 +14,31 @@
 
 namespace gpuledger::app {
 
-// Everything one node needs, put together. Order matters: the pipeline closes the driver before the simulated
-// node goes away.
+// All parts of one node, connected. Order matters: the pipeline closes the driver before the simulated node is removed.
 struct Node {
   std::unique_ptr<SimNode> sim;  // only with --backend=sim
   std::unique_ptr<Pipeline> pipeline;
   std::string summary;  // "2 GPUs (NVIDIA H200, Tesla T4), driver 580.1"
 };
 
-// A call into libdcgm may take long; a running engine answers sooner.
+// A call into libdcgm may take long; a running engine is faster.
 inline constexpr Nanoseconds kPatienceWithEngine = std::chrono::seconds(10);
 
-// The driver, real or simulated, and what it has. Order matters as above.
+// The driver, real or simulated, and its probe. Order matters as above.
 struct OpenDriver {
   std::unique_ptr<SimNode> sim;
-  std::string library;  // empty: as the loader finds it
+  std::string library;  // empty: found by the loader
   std::unique_ptr<nvml::NvmlSource> source;
-  nvml::NvmlProbe probe;  // of the GPUs that --gpu-devices names; never none
+  nvml::NvmlProbe probe;  // of the GPUs in --gpu-devices; never none
 };
 
-// What is missing is one line that says what to do. NVML alone, whatever --backend says of DCGM.
+// An error is one line that says what to do. Only NVML, even with --backend=dcgm.
 Result<OpenDriver> open_driver(const Config& config, const Clock& clock);
 Result<Node> open_node(const Config& config, const Clock& clock);
 
 BookingRules booking_rules(const Config& config);
 PipelineOptions pipeline_options(const Config& config);
-// Empty: no add-on to another exporter.
+// Empty: not in add-on mode.
 std::optional<UpstreamOptions> upstream_options(const Config& config);
 dcgm::DcgmSourceOptions dcgm_options(const Config& config);
 

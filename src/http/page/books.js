@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 'use strict';
-// The first part of page.js, which is served as one file: books, gpus, table, page. What the page knows, and how
-// numbers and owners are written. It keeps the last minutes itself: the server knows nothing of who watches. Watts are
-// differences of joules, as everywhere else in the ledger. Names come from strangers: text only.
+// The first part of page.js, which is served as one file: books, gpus, table, page. The page's data, and the format of
+// numbers and owners. It keeps the last minutes itself: the server has no state per client. Watts are differences of
+// joules, as everywhere in the ledger. Names are untrusted: text only.
 
 const kPollMs = 2000;
 const kWindowSeconds = 300;
@@ -34,7 +34,7 @@ function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-// Forms of numbers. Absent is empty, never 0.
+// Number formats. Absent is empty, never 0.
 
 function scaled(value, step, units) {
   let i = 0;
@@ -49,7 +49,7 @@ const joules = (value) => value === undefined ? '' : scaled(value, 1000, ['J', '
 const percent = (value) => value === undefined ? '' : (100 * value).toFixed(0) + ' %';
 const watts = (value) => value === undefined ? '' : value.toFixed(value < 9.95 ? 1 : 0) + ' W';
 
-// An error as large as the watts says that nothing is known. One too small to be shown is none.
+// An error as large as the watts means unknown. One too small to show is left out.
 const kLeastError = 0.05;
 const isUnknown = (power, error) => error > kLeastError && error >= power;
 
@@ -62,14 +62,14 @@ function duration(seconds) {
   return Math.floor(s / 86400) + ' d ' + Math.floor(s % 86400 / 3600) + ' h';
 }
 
-// Who is who.
+// Names.
 
-// An allocation knows the pod only.
+// An allocation has only the pod.
 const ownerLabel = (owner) => owner.owner_text || owner.namespace + '/' + owner.pod;
 const processLabel = (process) => process.name + ' (' + process.pid + ')';
 const processKey = (process) =>
   [process.gpu_uuid, process.mig ? process.mig.uuid : '', process.pid, process.start_time_seconds].join(' ');
-// Every name the owner has, whatever its kind.
+// All names of the owner, of any kind.
 const ownerKey = (owner) => JSON.stringify(Object.entries(owner).filter(([, value]) => typeof value === 'string'));
 
 // From two snapshots to watts.
@@ -84,7 +84,7 @@ function differences(before, after, keyOf) {
   });
 }
 
-// Of what was shared as large a part is uncertain as of all that it ever shared.
+// The relative error of shared joules is that of all joules it ever shared.
 function rate({item, total, shared}, seconds) {
   const estimated = item.energy_joules.shared;
   const part = estimated > 0 ? (item.energy_standard_error_joules || 0) / estimated : 0;
@@ -95,7 +95,7 @@ function add(map, key, value) {
   if (value > 0) map.set(key, (map.get(key) || 0) + value);
 }
 
-// False: nothing to compare, for these are other books than before (the program was started again).
+// False: no comparison, because these are new books (the program was restarted).
 function comparable(before, now) {
   const energy = new Map(before.gpus.map((gpu) => [gpu.uuid, gpu.energy_joules]));
   return now.at > before.at && now.cycle > before.cycle &&
@@ -117,7 +117,7 @@ function learn(now) {
     entries.set(gpu.uuid, {from: before.at, to: now.at, pod: new Map(), process: new Map(), total: spent / seconds,
                            errors: {pod: new Map(), process: new Map()}});
   }
-  // The containers of a pod have one label. How their errors hang together is not known: at worst they add up.
+  // The containers of a pod have one label. The correlation of their errors is unknown: at worst they add up.
   const enter = (by, item, label, drawn) => {
     const entry = entries.get(item.gpu_uuid);
     if (!entry) return;
@@ -142,7 +142,7 @@ function learn(now) {
   for (const uuid of [...state.history.keys()]) if (!entries.has(uuid)) state.history.delete(uuid);
 }
 
-// The most expensive of the window have colours of their own and keep them while they are shown.
+// The largest consumers of the window have their own colours and keep them while shown.
 function coloured(uuid, list) {
   const sums = new Map();
   for (const entry of list) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A card for each GPU: its watts over the last minutes, its memory, who has which part.
+// A card for each GPU: its watts over the last minutes, its memory, its allocations.
 
 function makeCard(uuid) {
   const card = make('article', 'gpu');
@@ -23,11 +23,11 @@ function makeCard(uuid) {
   return parts;
 }
 
-// One path for each colour, however many bars: a rectangle each would be thousands of nodes.
+// One path per colour: a rectangle per bar would be thousands of nodes.
 function drawChart(parts, list, shown, description) {
   const top = Math.max(10, ...list.map((entry) => entry.total));
   const end = state.last.at;
-  // As many whole minutes as have been seen: a page just opened is not an empty one.
+  // As many whole minutes as there is data for: a new page is not empty.
   const minutes = Math.max(1, Math.ceil((end - (list.length ? list[0].from : end)) / 60));
   const span = Math.min(kWindowSeconds, 60 * minutes);
   const x = (time) => 300 * (1 - (end - time) / span);
@@ -64,7 +64,7 @@ function legendLine(colour, label, numbers) {
   return line;
 }
 
-// What the trace of context switches says; nothing unless it was asked for.
+// The context-switch trace; empty if it is off.
 function exactTime(gpu) {
   const exact = gpu.exact_time;
   if (!exact) return '';

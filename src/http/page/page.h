@@ -5,7 +5,7 @@
 
 namespace gpuledger::http {
 
-// The page for people at /, as it lies in this folder: made part of the program when it is built.
+// The page at /, from the files in this folder, compiled into the program.
 std::string_view page_html();  // with kLinksMark where the links go
 std::string_view page_css();
 std::string_view page_js();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lists, and what makes it move: api/v1/snapshot is read every two seconds.
+// The lists and the updates: api/v1/snapshot is read every two seconds.
 
 function listLine(mark, className, text) {
   const line = make('li');

@@ -27,7 +27,7 @@ net::Peer peer_of(const ApiServerOptions& options) {
   return {"", std::move(host), options.port, net::TlsTrust{options.account.ca_file, false}};
 }
 
-// A version is whatever the server says; most of all it must not become another parameter.
+// A version is any text from the server. It must not become another parameter.
 std::string percent_encoded(std::string_view text) {
   static const char digits[] = "0123456789ABCDEF";
   std::string out;
@@ -44,13 +44,13 @@ std::string percent_encoded(std::string_view text) {
   return out;
 }
 
-// Anything else could turn the selector into one for other pods.
+// Other characters could make the selector match other pods.
 bool is_node_name(std::string_view name) {
   const auto allowed = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.'; };
   return !name.empty() && name.size() <= 253 && std::all_of(name.begin(), name.end(), allowed);
 }
 
-// Seconds; the date that HTTP also allows is not used by API servers.
+// In seconds. API servers do not use the date that HTTP also allows.
 std::optional<Duration> retry_after(const std::string& text) {
   int64_t seconds = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
@@ -60,7 +60,7 @@ std::optional<Duration> retry_after(const std::string& text) {
 
 }  // namespace
 
-// What the thread does: one request after the other, each telling how long to wait before the next.
+// The thread's work: one request after the other. Each returns the wait before the next.
 class ApiServerPods::Session {
  public:
   Session(ApiServerPods& owner, const std::stop_token& stop)
@@ -101,7 +101,7 @@ class ApiServerPods::Session {
     return failed(code_name(error.code),
                   error.message + (away ? "; may this program reach it? see network policies and firewalls" : ""));
   }
-  // The next request is a list. The old view stays until it is there.
+  // The next request is a list. The old view stays until then.
   Duration start_over() {
     version_.clear();
     return Clock::now() - listed_at_ < options_.relist_gap ? back_off() : kAtOnce;
@@ -118,12 +118,12 @@ class ApiServerPods::Session {
   std::minstd_rand random_{std::random_device{}()};
 
   std::string token_;    // of the last request
-  std::string version_;  // where the watch goes on; empty: list first
+  std::string version_;  // where the watch resumes; empty: list first
   bool list_from_cache_ = true;
   bool waited_for_version_ = false;
   Clock::time_point listed_at_;
   Clock::time_point published_at_;
-  // Of the watch at work.
+  // Of the current watch.
   uint64_t events_ = 0;
   bool dirty_ = false;
   std::optional<ApiStatus> error_;
@@ -131,7 +131,7 @@ class ApiServerPods::Session {
 
 Duration ApiServerPods::Session::list() {
   net::HttpRequest request;
-  // Version 0: whatever the server has in memory. Without it, old servers read all pods of the cluster from etcd.
+  // Version 0: the server's cache. Without it, old servers read all pods of the cluster from etcd.
   if (list_from_cache_) request.target = "&resourceVersion=0&resourceVersionMatch=NotOlderThan";
   request.accept_gzip = true;
   request.connect_within = request.head_within = request.longest_silence = options_.answer_within;
@@ -170,7 +170,7 @@ Duration ApiServerPods::Session::watch() {
   request.target = "&watch=1&allowWatchBookmarks=true&resourceVersion=" + percent_encoded(version_) +
                    "&timeoutSeconds=" + std::to_string(std::max<int64_t>(seconds.count(), 1));
   request.connect_within = request.head_within = options_.answer_within;
-  // A watch is silent while nothing happens: only its own end and TCP's keepalive tell whether it is still there.
+  // A watch is silent without events: only its own timeout and TCP keepalive show that it still works.
   request.longest_silence = request.whole_within = seconds + options_.watch_grace;
   request.pause = options_.publish_gap;
   request.largest_body = UINT64_MAX;
@@ -186,7 +186,7 @@ Duration ApiServerPods::Session::watch() {
     const uint64_t skipped = stream.skipped();
     fed = stream.feed(bytes);
     if (stream.skipped() > skipped) owner_.health_.counts("event_too_large");
-    // A storm of events makes one view per gap; the last of them is there once it is quiet.
+    // A burst of events makes one view per gap; the last one is published once it is quiet.
     if (dirty_ && (bytes.empty() || Clock::now() - published_at_ >= options_.publish_gap)) publish();
     return fed.ok() && !error_;
   });
@@ -194,11 +194,11 @@ Duration ApiServerPods::Session::watch() {
   if (interrupt_.raised()) return kAtOnce;
   if (error_) return refused(*error_, nullptr);
   if (!fed) {
-    version_.clear();  // events may have been lost in what cannot be read
+    version_.clear();  // unreadable bytes may have hidden events
     return failed(fed.error());
   }
   if (!reply && accepted) {
-    // It had worked until something cut it: no reason to call the source down before the next try fails.
+    // The watch worked until it was cut: the source is not down before the next try fails.
     owner_.health_.counts(code_name(reply.error().code));
     return back_off();
   }
@@ -224,11 +224,11 @@ void ApiServerPods::Session::take(std::string_view text) {
   ++events_;
   waited_for_version_ = false;
   if (!event.version.empty()) version_ = std::move(event.version);
-  // Bookmarks come once a minute: then those that were deleted five minutes ago go.
+  // Bookmarks come once a minute: then pods deleted five minutes ago are dropped.
   dirty_ = true;
   if (event.kind == Kind::kBookmark) return;
   const std::string uid = event.pod->uid;
-  // What a pod was last seen as is also told when it is deleted, with containers that no earlier event had.
+  // The delete event also has the last state, with containers that no earlier event had.
   const bool ours = event.node == options_.node_name;
   if (ours && !owner_.store_.put(std::move(*event.pod))) owner_.health_.counts("pods_left_out");
   if (event.kind == Kind::kDeleted) owner_.store_.remove(uid, Clock::now());
@@ -257,7 +257,7 @@ Duration ApiServerPods::Session::refused(const ApiStatus& status, const net::Htt
     failed(code, "it redirects, which is not followed; is KUBERNETES_SERVICE_HOST the API server?");
     return options_.after_refusal;
   }
-  // A version that it cannot read, say: asking for the same again would never end.
+  // An unreadable version, for example: the same request would fail forever.
   if (status.code >= 400 && status.code < 500 && status.code != 429) version_.clear();
   const Duration wait = failed(code, "answers " + std::to_string(status.code) + said);
   if (reply == nullptr) return wait;
@@ -300,10 +300,10 @@ Result<ApiServerOptions> read_cluster_environment() {
 
 Result<std::unique_ptr<ApiServerPods>> ApiServerPods::start(ApiServerOptions options) {
   if (options.node_name.empty())
-    return Error{Code::kMalformed,
-                 "the API server is not asked without --node-name or NODE_NAME: that would be for "
-                 "the pods of all nodes; set it from spec.nodeName"};
-  if (!is_node_name(options.node_name)) return Error{Code::kMalformed, "the node's name is not one of Kubernetes"};
+    return Error{
+        Code::kMalformed,
+        "the API server needs --node-name or NODE_NAME, to list only this node's pods; set it from spec.nodeName"};
+  if (!is_node_name(options.node_name)) return Error{Code::kMalformed, "the node's name is not valid in Kubernetes"};
   if (options.host.empty()) return Error{Code::kMalformed, "the API server's host is not known"};
   return std::unique_ptr<ApiServerPods>(new ApiServerPods(std::move(options)));
 }

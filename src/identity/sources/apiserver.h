@@ -21,31 +21,31 @@ struct ApiServerOptions {
   std::string host;  // IPv6 with or without brackets
   uint16_t port = 443;
   ServiceAccount account;
-  std::string node_name;  // the only node whose pods are ever asked for
+  std::string node_name;  // only this node's pods are requested
   PodLabelList labels;
 
-  // At most; each node draws its own, so that a rollout does not ask for all nodes at once.
+  // Maximum; each node draws its own, so that a rollout does not list all nodes at once.
   Duration start_delay = std::chrono::seconds(0);
   net::Backoff::Pace backoff;
-  Duration after_refusal = std::chrono::seconds(60);      // 403: somebody has to change the rights first
-  Duration too_new_wait = std::chrono::seconds(1);        // this server has not seen that version yet
-  Duration relist_gap = std::chrono::seconds(10);         // two lists in less: back off
-  Duration short_watch = std::chrono::seconds(1);         // a watch that ends sooner and empty: back off
-  Duration publish_gap = std::chrono::milliseconds(200);  // a storm of events makes one view
+  Duration after_refusal = std::chrono::seconds(60);      // 403: an admin must change the rights first
+  Duration too_new_wait = std::chrono::seconds(1);        // the server has not seen that version yet
+  Duration relist_gap = std::chrono::seconds(10);         // two lists within: back off
+  Duration short_watch = std::chrono::seconds(1);         // an empty watch shorter than this: back off
+  Duration publish_gap = std::chrono::milliseconds(200);  // a burst of events makes one view
   Duration watch_shortest = std::chrono::seconds(300);
   Duration watch_longest = std::chrono::seconds(600);
-  Duration watch_grace = std::chrono::seconds(30);  // past that time the connection is given up
+  Duration watch_grace = std::chrono::seconds(30);  // after it the connection is closed
   Duration answer_within = std::chrono::seconds(30);
   Duration list_within = std::chrono::seconds(60);
 };
 
-// KUBERNETES_SERVICE_HOST and _PORT, as every pod has them. An error outside of a cluster.
+// KUBERNETES_SERVICE_HOST and _PORT, set in every pod. An error outside a cluster.
 Result<ApiServerOptions> read_cluster_environment();
 
 // List and watch of this node's pods. Needs `list` and `watch` on pods.
 class ApiServerPods final : public PodSource {
  public:
-  // Refuses to start without a node's name: it would be a request for every pod of the cluster.
+  // Fails without a node name: it would request every pod of the cluster.
   static Result<std::unique_ptr<ApiServerPods>> start(ApiServerOptions options);
 
   std::shared_ptr<const PodView> view() const override { return store_.view(); }

@@ -20,7 +20,7 @@ CriPods::CriPods(Options options)
       backoff_({.longest = options_.period}),
       thread_([this](const std::stop_token& stop) { return look(stop); }) {}
 
-// A socket being there is not enough: beside docker, containerd's often has no CRI. So a failure moves on to the next.
+// A socket alone is not enough: beside docker, containerd's often has no CRI. So a failure selects the next socket.
 void CriPods::choose_socket() {
   std::string chosen = options_.socket;
   const auto& usual = options_.usual_sockets;
@@ -49,7 +49,7 @@ task::PollThread::Next CriPods::look(const std::stop_token& stop) {
         "no container runtime's socket is in one of the usual places: mount its folder or give its path";
     if (client_) reason = failure_reason(outcome, client_->socket());
     if (client_ && outcome.code == "unimplemented") {
-      reason = client_->socket() + " does not speak CRI runtime.v1: give the path of the runtime's that does";
+      reason = client_->socket() + " does not support CRI runtime.v1: give the path of a socket that does";
     }
     health_.fails(outcome.code, std::move(reason));
     client_.reset();

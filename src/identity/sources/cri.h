@@ -16,12 +16,12 @@
 
 namespace gpuledger::identity {
 
-// The container runtime's own list (CRI, runtime.v1). Its socket is as good as root on the node, so this source is
-// for those who choose it.
+// The container runtime's own list (CRI, runtime.v1). Its socket gives root on the node, so this source must be chosen
+// explicitly.
 class CriPods final : public PodSource {
  public:
   struct Options {
-    std::string socket;  // empty: the first of the usual ones that is there and answers
+    std::string socket;  // empty: the first usual one that exists and answers
     PodLabelList labels;
     std::chrono::milliseconds period = std::chrono::seconds(10);
     std::chrono::milliseconds deadline = std::chrono::seconds(5);

@@ -33,7 +33,7 @@ Pod pod_of(const wire::Sandbox& sandbox, const PodLabelList& wanted) {
     const std::string value = text_at(sandbox.labels(), name);
     if (!value.empty()) pod.labels[name] = bounded_name(value);
   }
-  // The kubelet hands a pod's annotations on to its sandbox.
+  // The kubelet copies a pod's annotations to its sandbox.
   pod.manifest_hash = bounded_name(text_at(sandbox.annotations(), "kubernetes.io/config.hash"));
   pod.hami_devices = text_at(sandbox.annotations(), "hami.io/vgpu-devices-allocated").substr(0, kLongestAnnotation);
   return pod;
@@ -42,8 +42,8 @@ Pod pod_of(const wire::Sandbox& sandbox, const PodLabelList& wanted) {
 }  // namespace
 
 void CriList::add(const wire::Sandbox& sandbox) {
-  // One that is not ready is what an ended pod left behind. The store keeps its name for a while, below that of a new
-  // pod of the same name.
+  // A sandbox that is not ready belongs to an ended pod. The store keeps its name for a while; a new pod of the same
+  // name comes first.
   if (sandbox.state() != kReady) return;
   Pod pod = pod_of(sandbox, labels_);
   if (pod.uid.empty() || pod.name.empty()) {
@@ -60,7 +60,7 @@ void CriList::add(const wire::Sandbox& sandbox) {
 }
 
 void CriList::add(const wire::Container& container) {
-  // Those that ended as well: their processes' last samples need names.
+  // Ended containers too: the last samples still need names.
   const auto known = by_sandbox_.find(container.pod_sandbox_id());
   if (known == by_sandbox_.end() || container.id().empty() || containers_ >= kMostContainers) return;
   ++containers_;

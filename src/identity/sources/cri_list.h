@@ -15,7 +15,7 @@ class Sandbox;
 
 namespace gpuledger::identity {
 
-// Pods out of what a container runtime lists: first its sandboxes, then its containers.
+// Makes pods from a container runtime's lists: first sandboxes, then containers.
 class CriList {
  public:
   static constexpr size_t kMostContainers = 20'000;
@@ -27,7 +27,7 @@ class CriList {
 
   // Sandboxes without a name.
   uint64_t malformed() const { return malformed_; }
-  // Pods that are more than a node has.
+  // Pods beyond the limit for one node.
   uint64_t left_out() const { return left_out_; }
   std::vector<Pod> take() { return std::move(pods_); }
 

@@ -21,7 +21,7 @@ constexpr uint64_t kLargestList = 16 << 20;
 constexpr size_t kMostContainers = 10'000;
 constexpr size_t kLongestId = 128;
 
-// A linked container is also listed by the names others call it: "/web/db" beside "/db". Its own has one slash.
+// A linked container is also listed by its aliases: "/web/db" beside "/db". Its own name has one slash.
 std::string own_name(const Json& container) {
   const auto names = container.find("Names");
   if (names == container.end() || !names->is_array()) return "";
@@ -75,7 +75,7 @@ task::PollThread::Next DockerNames::look(const std::stop_token& stop) {
     return task::PollThread::Next{options_.period};
   };
   net::HttpRequest request;
-  // Without a version the daemon speaks its own; ids and names have been the same in all of them.
+  // Without a version the daemon uses its own; ids and names are the same in all versions.
   request.target = "/containers/json?all=1";
   request.connect_within = request.head_within = request.longest_silence = request.whole_within =
       options_.answer_within;
@@ -97,7 +97,7 @@ task::PollThread::Next DockerNames::look(const std::stop_token& stop) {
     return {options_.period};
   }
   if (!fed) return failed(fed.error());
-  if (!list.complete()) return failed({Code::kMalformed, "a list without its end"});
+  if (!list.complete()) return failed({Code::kMalformed, "a truncated list"});
   for (uint64_t i = 0; i < list.skipped(); ++i) health_.counts("malformed");
   publish(now, reply->peer_user);
   health_.works();

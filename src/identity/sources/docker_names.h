@@ -20,11 +20,11 @@ struct DockerOptions {
 
   std::chrono::nanoseconds period = std::chrono::seconds(15);
   std::chrono::nanoseconds answer_within = std::chrono::seconds(10);
-  std::chrono::nanoseconds keep_gone = std::chrono::minutes(5);  // their last samples still need a name
+  std::chrono::nanoseconds keep_gone = std::chrono::minutes(5);  // the last samples still need a name
 
   static DockerOptions docker() { return {}; }
-  // Asked less often: by default systemd starts podman's service anew for every look. Containers that turn up make us
-  // look at once anyway.
+  // Polled less often: by default systemd starts podman's service anew for every request. Unknown containers cause a
+  // request at once.
   static DockerOptions podman() {
     DockerOptions options;
     options.runtime = "podman";
@@ -34,8 +34,7 @@ struct DockerOptions {
   }
 };
 
-// Whether somebody runs this daemon here. True also where the socket is there but out of reach: then the source says
-// so.
+// Whether such a daemon exists here. Also true if the socket exists but cannot be opened: the source then reports it.
 bool container_socket_exists(const std::string& path);
 
 // Names of containers from docker's API, which podman speaks too.

@@ -28,14 +28,14 @@ constexpr size_t kRoomBesideMessage = 4 << 20;  // for the connection itself
 void start_grpc_once() {
   static std::once_flag once;
   std::call_once(once, [] {
-    // It writes to stderr in a form of its own otherwise.
+    // Otherwise it writes to stderr in its own format.
     gpr_set_log_function([](gpr_log_func_args* args) { log_debug("grpc", {{"text", args->message}}); });
-    // For good: when its last user goes, gRPC may wait ten seconds for a poller of its own.
+    // Never shut down: gRPC may wait ten seconds for its own poller then.
     grpc_init();
   });
 }
 
-// Which socket lies at a path. A server that starts anew makes a new one.
+// Identifies the socket at a path. A restarted server makes a new one.
 using SocketFile = std::pair<ino_t, int64_t>;
 SocketFile read_socket_file(const std::string& path) {
   struct stat found {};
@@ -49,13 +49,13 @@ std::string bytes_of(grpc::ByteBuffer& buffer) {
   return {reinterpret_cast<const char*>(whole.begin()), whole.size()};
 }
 
-// The one request there is: a message with no field set has no bytes.
+// The only request: a message with no field set has no bytes.
 grpc::ByteBuffer empty_message() {
   const grpc::Slice nothing;
   return {&nothing, 1};
 }
 
-// On the monotonic clock: a deadline must not move when somebody sets the time.
+// On the monotonic clock: a deadline must not move when the time is set.
 gpr_timespec after(std::chrono::milliseconds wait) {
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(wait.count(), GPR_TIMESPAN));
 }
@@ -89,7 +89,7 @@ class OpenStream final : public GrpcClient::Stream {
   ~OpenStream() override {
     context_.TryCancel();
     if (!ended_) {
-      wait();  // for the read in flight, which fails now
+      wait();  // for the pending read, which fails now
       end();
     }
     queue_.Shutdown();
@@ -158,21 +158,21 @@ bool GrpcClient::refresh() {
   if (connection_ && connection_->file == file) return false;
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(static_cast<int>(largest_message_));
-  // The limit above counts once a message is there as a whole. This one ends a call that takes more while it comes;
-  // twice the size, for what was handed over may not be free yet.
+  // The limit above applies to complete messages. This one ends a call that exceeds it while receiving; twice the size,
+  // because memory of earlier messages may not be freed yet.
   grpc::ResourceQuota quota;
   quota.Resize(2 * largest_message_ + kRoomBesideMessage);
   arguments.SetResourceQuota(quota);
-  // Nor may a small message unpack to a large one: we do not ask for packed ones, and do not unpack them.
+  // A small message must not decompress to a large one: compression is neither requested nor accepted.
   arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   // Newer versions would send the path of the socket, percent-encoded, which Go's servers refuse.
   arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  // Also how long a server may take to greet us.
+  // Also the timeout of the server's handshake.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectMilliseconds);
-  // The pool of the whole process would hand us the old connection, still waiting out its back-off.
+  // The process-wide pool would return the old connection, still in its back-off.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   auto channel = grpc::CreateCustomChannel("unix:" + socket_, grpc::InsecureChannelCredentials(), arguments);
   connection_ = std::make_shared<Connection>(Connection{file, std::make_shared<grpc::GenericStub>(std::move(channel))});
@@ -203,7 +203,7 @@ GrpcOutcome GrpcClient::list(const std::string& method, google::protobuf::Messag
     return {"malformed", method + ": the answer cannot be read"};
   }
   GrpcOutcome outcome = read_outcome(status.error_code(), status.error_message(), socket_);
-  // A connection that failed waits before it tries again; a new one does not.
+  // A failed connection waits before it tries again; a new one does not.
   static const std::set<std::string> of_the_connection = {"unavailable", "no_socket", "no_permission",
                                                           "deadline_exceeded", "internal"};
   if (of_the_connection.contains(outcome.code)) connection_.reset();
@@ -219,9 +219,9 @@ std::unique_ptr<GrpcClient::Stream> GrpcClient::open(const std::string& method, 
 }  // namespace gpuledger::identity
 
 #ifdef __SANITIZE_THREAD__
-// gRPC and Abseil are not built with the sanitizer, which therefore does not see how their threads keep out of each
-// other's way. But for the log function none of our code runs on those threads. The first two lines alone would not do;
-// without them every megabyte that arrives takes a second to be suppressed.
+// gRPC and Abseil are not built with the sanitizer, so it does not see how their threads synchronize. Only our log
+// function runs on those threads. The first two lines alone do not suffice; without them every received megabyte takes
+// a second to be suppressed.
 extern "C" const char* __tsan_default_suppressions() {
   return "called_from_lib:libgrpc_unsecure.so\n"
          "called_from_lib:libgpr.so\n"

@@ -16,8 +16,8 @@ class MessageLite;
 
 namespace gpuledger::identity {
 
-// Calls without arguments to a server on a unix socket, in cleartext: the kubelet and the container runtimes offer
-// nothing else. One thread at a time.
+// Calls without arguments to a server on a unix socket, in cleartext: kubelet and container runtimes offer nothing
+// else. For one thread at a time.
 class GrpcClient {
  public:
   class Stream;
@@ -26,16 +26,16 @@ class GrpcClient {
   ~GrpcClient();
 
   const std::string& socket() const { return socket_; }
-  // True: begins a new connection, because there is none or the socket was made anew. What a server could not do may be
-  // there after its restart.
+  // True: a new connection was begun, because there is none or the socket was recreated. A restarted server may have
+  // new features.
   bool refresh();
 
-  // Waits for the answer, at most until the deadline, and not once stop is asked for. Every list we read has its items
-  // in field 1: they are put into `item` one after the other, for the whole list at once would be several times the
-  // size of what is kept of it. When the outcome is not ok, what `each` has seen may be a part.
+  // Waits for the answer until the deadline or until stop is requested. Every list we read has its items in field 1.
+  // They are parsed into `item` one by one: the whole list would need several times the memory of what is kept. If the
+  // outcome is not ok, `each` may have seen only a part.
   GrpcOutcome list(const std::string& method, google::protobuf::MessageLite& item, const std::function<void()>& each,
                    std::chrono::milliseconds deadline, std::stop_token stop);
-  // A call with many answers, over a connection of its own. Ends by itself once stop is asked for.
+  // A call with many answers, over its own connection. Ends once stop is requested.
   std::unique_ptr<Stream> open(const std::string& method, std::stop_token stop);
 
  private:
@@ -51,7 +51,7 @@ class GrpcClient::Stream {
   enum class Got { kMessage, kNothingYet, kEnd };
 
   virtual ~Stream() = default;  // ends the call
-  // kMessage: bytes holds it. kEnd: the outcome is known, and nothing will follow.
+  // kMessage: it is in bytes. kEnd: the outcome is known and nothing follows.
   virtual Got next(std::string& bytes, std::chrono::milliseconds wait) = 0;
   virtual const GrpcOutcome& outcome() const = 0;
 };

@@ -17,14 +17,14 @@ namespace {
 
 constexpr size_t kLongestMessage = 300;
 
-// By gRPC's numbers.
+// By status code.
 constexpr std::array kStatusNames = {
     "ok",        "cancelled",      "unknown",           "invalid_argument",   "deadline_exceeded",
     "not_found", "already_exists", "permission_denied", "resource_exhausted", "failed_precondition",
     "aborted",   "out_of_range",   "unimplemented",     "internal",           "unavailable",
     "data_loss", "unauthenticated"};
 
-// 0 when somebody listens there.
+// 0 if a server listens there.
 int connect_errno(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -44,9 +44,9 @@ GrpcOutcome read_outcome(int status, const std::string& message, const std::stri
   for (char& c : outcome.message) {
     if (c < 0x20 || c > 0x7e) c = ' ';
   }
-  // gRPC uses one code for "asked too often", which the server says, and "answer too big", which our side says.
+  // gRPC has one code for "rate limited" (from the server) and "answer too large" (from our side).
   if (outcome.code == "resource_exhausted") {
-    // The second is what it says when the quota of the connection is used up in the middle of a message.
+    // The second text: the connection's quota was used up in the middle of a message.
     const bool too_big = outcome.message.find("larger than max") != std::string::npos ||
                          outcome.message.find("Buffers full") != std::string::npos;
     outcome.code = too_big ? "too_large" : "rate_limited";
@@ -63,13 +63,13 @@ std::string failure_reason(const GrpcOutcome& outcome, const std::string& socket
   if (outcome.code == "no_socket") return socket + " is not there: mount the folder " + folder + ", not the socket";
   if (outcome.code == "no_permission") {
     return socket + " may not be opened by uid " + std::to_string(::geteuid()) +
-           ", so it tells no names: run as uid 0 (runAsUser: 0), which needs no capability";
+           ", so names are missing: run as uid 0 (runAsUser: 0), which needs no capability";
   }
   if (outcome.code == "unavailable") {
     return "nobody answers on " + socket + " (" + outcome.message +
            "); where the socket itself was mounted, mount the folder " + folder + " instead";
   }
-  if (outcome.code == "deadline_exceeded") return socket + " took too long to answer; see the log of who serves it";
+  if (outcome.code == "deadline_exceeded") return socket + " took too long to answer; see the log of its server";
   return outcome.message.empty() ? outcome.code : outcome.code + ": " + outcome.message;
 }
 

@@ -35,7 +35,7 @@ bool JsonStream::complete() const {
 }
 
 Status JsonStream::feed(std::string_view bytes) {
-  size_t begin = 0;  // of the part of bytes that belongs to the object
+  size_t begin = 0;  // start of the object's part of bytes
   for (size_t i = 0; i < bytes.size(); ++i) {
     const char c = bytes[i];
     if (!in_object_ && !in_string_ && opens_object(c)) {
@@ -71,12 +71,12 @@ void JsonStream::end_object() {
   } else {
     sink_(object_);
   }
-  // One that was large must not stay for good.
+  // The memory of a large object is freed.
   if (object_.capacity() > (64 << 10)) std::string().swap(object_);
   object_.clear();
 }
 
-// What lies around the objects.
+// Bytes outside the objects.
 Status JsonStream::outside(char c) {
   if (shape_ == Shape::kObjects) return is_space(c) ? ok_status() : unexpected("a row of objects");
   if (shape_ == Shape::kArray) {

@@ -10,8 +10,8 @@
 
 namespace gpuledger::identity {
 
-// Cuts JSON that comes in pieces, anywhere cut, into the objects it is made of, so that a list of 500 pods is never in
-// memory as a whole. Does not parse them: what it hands on is one object if the input was JSON at all.
+// Splits JSON that arrives in arbitrary pieces into its objects, so that a list of 500 pods is never in memory as a
+// whole. Does not parse them: its output is valid only if the input was valid JSON.
 class JsonStream {
  public:
   enum class Shape {
@@ -26,26 +26,26 @@ class JsonStream {
 
   JsonStream(Shape shape, Sink sink, size_t longest_object = kLongestObject);
 
-  // An error: it is not of that shape, and nothing that follows can be made sense of.
+  // Error: the shape is wrong, and the rest cannot be read.
   Status feed(std::string_view bytes);
-  // Nothing has begun and not ended.
+  // No object or list is still open.
   bool complete() const;
   // Objects left out because they were too long or too deep.
   uint64_t skipped() const { return skipped_; }
-  // kItems: everything around the items, with an empty list in their place. Valid JSON if the input was.
+  // kItems: everything except the items, which are an empty list. Valid JSON if the input was.
   const std::string& envelope() const { return envelope_; }
 
  private:
   bool opens_object(char c) const;
   Status outside(char c);
   Status structure(char c);
-  bool is_text(char c);  // of a byte in a string: no escape, and not its end
+  bool is_text(char c);  // for a byte in a string: neither escape nor end
   void end_object();
 
   const Shape shape_;
   const Sink sink_;
   const size_t longest_;
-  unsigned home_;  // the depth at which the objects lie
+  unsigned home_;  // the depth of the objects
 
   unsigned depth_ = 0;
   bool in_string_ = false;
@@ -56,7 +56,7 @@ class JsonStream {
   bool ended_ = false;
   std::string object_;
   std::string envelope_;
-  std::string last_string_;  // the last one right inside the envelope: in front of a value, its key
+  std::string last_string_;  // the last string at the envelope's top level: the key of a value
   uint64_t skipped_ = 0;
 };
 

@@ -16,8 +16,8 @@ namespace gpuledger::identity {
 struct KubeletOptions {
   std::string host = default_host();
   uint16_t port = 10250;
-  ServiceAccount account;    // its ca_file: the authority that signed the kubelet's certificate
-  bool skip_verify = false;  // many kubelets have signed their certificate themselves
+  ServiceAccount account;    // its ca_file: the CA of the kubelet's certificate
+  bool skip_verify = false;  // many kubelets have self-signed certificates
   PodLabelList labels;
 
   std::chrono::nanoseconds period = std::chrono::seconds(20);
@@ -25,11 +25,11 @@ struct KubeletOptions {
       std::chrono::seconds(60);  // every refused request costs the API server a review
   std::chrono::nanoseconds answer_within = std::chrono::seconds(15);
 
-  // This node's address as the downward API gives it (NODE_IP, HOST_IP), else loopback.
+  // This node's address from the downward API (NODE_IP, HOST_IP), else loopback.
   static std::string default_host();
 };
 
-// GET /pods of this node's kubelet. Needs `get` on nodes/pods; never nodes/proxy, which lets its holder run commands in
+// GET /pods of this node's kubelet. Needs `get` on nodes/pods; never nodes/proxy, which allows running commands in
 // every pod.
 class KubeletPods final : public PodSource {
  public:

@@ -12,7 +12,7 @@ class ZeroCopyInputStream;
 
 namespace gpuledger::identity {
 
-// Every list we read has its items in field 1: they are put into `item` one after the other. False: not such a message;
+// Every list we read has its items in field 1. They are parsed into `item` one by one. False: not such a message;
 // `each` may have seen a part of it.
 bool parse_items(google::protobuf::io::ZeroCopyInputStream& bytes, google::protobuf::MessageLite& item,
                  const std::function<void()>& each);

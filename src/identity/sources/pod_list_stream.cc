@@ -26,8 +26,8 @@ void PodListStream::add(std::string_view item) {
 }
 
 Result<PodList> PodListStream::finish() {
-  if (!stream_.complete()) return Error{Code::kMalformed, "a PodList without its end"};
-  // Around the pods: {"kind":"PodList","metadata":{"resourceVersion":"7"},"items":[]}
+  if (!stream_.complete()) return Error{Code::kMalformed, "a truncated PodList"};
+  // The envelope: {"kind":"PodList","metadata":{"resourceVersion":"7"},"items":[]}
   GL_TRY(around, parse_pod_list(stream_.envelope(), labels_));
   list_.resource_version = std::move(around.resource_version);
   return std::move(list_);

@@ -11,17 +11,17 @@
 
 namespace gpuledger::identity {
 
-// A v1.PodList that is read as it comes: of every pod only what labels need stays in memory.
+// A v1.PodList parsed while it arrives: only the fields that labels need stay in memory.
 class PodListStream {
  public:
-  // only_node: pods that say they run elsewhere are left out; empty: take all.
+  // only_node: pods of other nodes are left out; empty: take all.
   PodListStream(const PodLabelList& labels, std::string only_node);
 
   Status feed(std::string_view bytes) { return stream_.feed(bytes); }
-  // Once everything has been fed.
+  // Call after the last feed.
   Result<PodList> finish();
 
-  // Pods that were left out: too large, no pods, or more than fit. Those of other nodes do not count.
+  // Pods left out: too large, not a pod, or beyond the limit. Pods of other nodes do not count.
   uint64_t left_out() const { return left_out_ + stream_.skipped(); }
 
  private:
@@ -34,7 +34,7 @@ class PodListStream {
   uint64_t left_out_ = 0;
 };
 
-// Where a pod was put; empty: nowhere yet.
+// A pod's node; empty: not scheduled.
 std::string node_of(const nlohmann::json& pod);
 
 }  // namespace gpuledger::identity

@@ -21,7 +21,7 @@ std::string text_at(const Strings& map, const char* key) {
 using Statuses = google::protobuf::RepeatedPtrField<wire::ContainerStatus>;
 void add_containers(const Statuses& statuses, Pod& pod) {
   for (const auto& status : statuses) {
-    // The one before the last restart may still be ending.
+    // The container before the restart may still be ending.
     for (const auto* id : {&status.last_state().terminated().container_id(), &status.container_id()}) {
       std::string bare = bare_container_id(*id);
       if (!bare.empty()) pod.containers.push_back({std::move(bare), bounded_name(status.name())});

@@ -8,7 +8,7 @@
 
 namespace gpuledger::identity {
 
-// A v1.Pod as Kubernetes writes it in protobuf. Empty: not one, or no uid or no name.
+// A v1.Pod in Kubernetes' protobuf. Empty: not a pod, or without uid or name.
 std::optional<Pod> parse_pod_proto(std::string_view bytes, const PodLabelList& labels);
 
 }  // namespace gpuledger::identity

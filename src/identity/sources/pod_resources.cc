@@ -14,7 +14,7 @@ namespace {
 namespace wire = proto::pod_resources;
 
 constexpr size_t kMostGrants = 20'000;
-// The kubelet's limit is shared by all programs of a node: being turned away now and then is nobody's fault.
+// All clients of a node share the kubelet's rate limit: a refusal now and then is no failure.
 constexpr int kLimitedBeforeDown = 4;
 
 }  // namespace
@@ -97,7 +97,7 @@ void PodResources::read_allocatable(const std::stop_token& stop) {
   if (outcome.ok()) {
     allocatable_ = std::move(found);
   } else if (outcome.code == "unimplemented" || outcome.code == "unknown") {
-    // Kubelets before 1.21 do not know it; those that have it switched off answer with an error of no kind.
+    // Kubelets before 1.21 do not have it; if it is switched off, they return an unspecific error.
     no_allocatable_ = true;
     allocatable_.clear();
   } else if (!stop.stop_requested()) {
@@ -109,7 +109,7 @@ task::PollThread::Next PodResources::failed(const GrpcOutcome& outcome) {
   const bool limited = outcome.code == "rate_limited";
   limited_in_a_row_ = limited ? limited_in_a_row_ + 1 : 0;
   std::string reason = failure_reason(outcome, options_.socket);
-  if (limited) reason = "the kubelet is asked too often by the programs of this node: " + outcome.message;
+  if (limited) reason = "this node's programs exceed the kubelet's rate limit: " + outcome.message;
   if (outcome.code == "unimplemented") {
     reason = options_.socket + " has no pod-resources service: is it the kubelet's?";
   }

@@ -16,16 +16,16 @@
 
 namespace gpuledger::identity {
 
-// The kubelet's pod-resources service: which container was given which device. Lists pods that have ended too on
-// kubelets before 1.34; whoever joins it with pods drops those.
+// The kubelet's pod-resources service: which container was given which device. Kubelets before 1.34 also list ended
+// pods; the join with the pods drops those.
 class PodResources final : public AllocationSource {
  public:
   struct Options {
     std::string socket = "/var/lib/kubelet/pod-resources/kubelet.sock";
     std::chrono::milliseconds period = std::chrono::seconds(15);
     std::chrono::milliseconds deadline = std::chrono::seconds(5);
-    size_t largest_answer = 16 << 20;         // what the kubelet itself allows
-    std::vector<std::string> more_resources;  // GPUs under names of the cluster's own, "example.com/gpu"
+    size_t largest_answer = 16 << 20;         // the kubelet's own limit
+    std::vector<std::string> more_resources;  // GPUs under the cluster's own names, "example.com/gpu"
   };
 
   explicit PodResources(Options options);
@@ -47,8 +47,8 @@ class PodResources final : public AllocationSource {
   // The thread's own.
   GrpcClient client_;
   net::Backoff backoff_;
-  bool only_v1alpha1_ = false;   // found out by asking; forgotten with the connection
-  bool no_allocatable_ = false;  // likewise
+  bool only_v1alpha1_ = false;   // found by trying; reset with the connection
+  bool no_allocatable_ = false;  // same
   int limited_in_a_row_ = 0;
   std::vector<std::string> allocatable_;
 

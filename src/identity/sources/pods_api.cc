@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using Got = GrpcClient::Stream::Got;
 
-constexpr auto kForgetEvery = 60s;  // with no event at all, deleted pods must still go some day
+constexpr auto kForgetEvery = 60s;  // deleted pods are dropped even if no event comes
 
 enum EventType { kAdded = 1, kModified = 2, kDeleted = 3, kFirstListComplete = 4 };
 
@@ -63,7 +63,7 @@ class PodsApi::Watch {
     publish_due_ = std::min(publish_due_, Clock::now() + owner_.options_.publish_every);
   }
 
-  // Nothing is shown of a list that is not complete: the pods it did not come to yet would seem deleted.
+  // An incomplete list is not published: pods that have not arrived yet would look deleted.
   void collect(int type, Pod pod) {
     if (type == kDeleted) {
       first_list_.erase(pod.uid);
@@ -112,7 +112,7 @@ void PodsApi::run(const std::stop_token& stop) {
     const GrpcOutcome outcome = Watch(*this, client, stop).run();
     if (stop.stop_requested()) return;
     if (outcome.ok()) {
-      health_.counts("stream_ended");  // what a kubelet does to readers that are too slow; the next one begins anew
+      health_.counts("stream_ended");  // kubelets do this to slow readers; a new stream follows
     } else {
       health_.fails(outcome.code, reason_of(outcome));
     }

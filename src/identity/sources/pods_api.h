@@ -15,16 +15,16 @@
 
 namespace gpuledger::identity {
 
-// The kubelet's own Pods service (on by default from 1.37 on): it pushes every change of a pod, before the API server
-// knows of it and without asking it anything.
+// The kubelet's own Pods service (on by default since 1.37). It pushes every change of a pod, before the API server has
+// it and without any request to it.
 class PodsApi final : public PodSource {
  public:
   struct Options {
     std::string socket = "/var/lib/kubelet/pods-api/pods-api.sock";
     PodLabelList labels;
     std::chrono::milliseconds publish_every = std::chrono::milliseconds(200);  // at most
-    std::chrono::milliseconds first_list = std::chrono::seconds(30);           // may take so long
-    size_t largest_message = 8 << 20;                                          // one pod, of which etcd takes 1.5 MB
+    std::chrono::milliseconds first_list = std::chrono::seconds(30);           // timeout
+    size_t largest_message = 8 << 20;                                          // one pod; etcd's limit is 1.5 MB
     net::Backoff::Pace pace;
   };
 

@@ -22,7 +22,7 @@ Result<std::string> read_token(const std::string& path) {
   const size_t begin = text->find_first_not_of(space);
   if (begin == std::string::npos) return Error{Code::kMalformed, "token: " + path + " is empty"};
   std::string token = text->substr(begin, text->find_last_not_of(space) + 1 - begin);
-  // It becomes a header line; a line break would be two.
+  // It becomes a header line: no line breaks allowed.
   const auto visible = [](char c) { return c > ' ' && c < 0x7f; };
   if (!std::all_of(token.begin(), token.end(), visible))
     return Error{Code::kMalformed, "token: " + path + " holds more than one word"};

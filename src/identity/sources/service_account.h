@@ -7,16 +7,16 @@
 
 namespace gpuledger::identity {
 
-// What Kubernetes puts into a pod for talking to it. Both files change while the program runs.
+// The credentials that Kubernetes mounts into a pod. Both files change while the program runs.
 struct ServiceAccount {
   std::string token_file = "/var/run/secrets/kubernetes.io/serviceaccount/token";
   std::string ca_file = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
 };
 
-// The token without the white space around it. Read for every request, which is seldom: it is replaced hourly.
+// The token without surrounding white space. Read for every request, because it is replaced hourly.
 Result<std::string> read_token(const std::string& path);
 
-// "gpu-ledger/0.2.0 (linux/amd64)": admins find us in audit logs by it.
+// "gpu-ledger/0.2.0 (linux/amd64)": identifies us in audit logs.
 std::string user_agent();
 
 }  // namespace gpuledger::identity

@@ -31,7 +31,7 @@ ApiStatus status_of(const Json& object) {
   status.reason = text(at(object, "reason")).substr(0, kLongestMessage);
   const std::string message = text(at(object, "message"));
   if (!message.empty()) status.message = in_quotes(message.substr(0, kLongestMessage));
-  // Servers before 1.19 give no cause, only the words.
+  // Servers before 1.19 give no cause, just a message.
   status.too_new = message.find("Too large resource version") != std::string::npos;
   const Json& causes = at(at(object, "details"), "causes");
   if (causes.is_array()) {

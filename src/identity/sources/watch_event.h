@@ -9,28 +9,28 @@
 
 namespace gpuledger::identity {
 
-// What the API server says went wrong: the body of a refusal, or an ERROR event in a watch that began well.
+// An error from the API server: the body of a refusal, or an ERROR event in a watch.
 struct ApiStatus {
   unsigned code = 0;
   std::string reason;    // "Expired"
   std::string message;   // in quotes, one line, bounded
-  bool too_new = false;  // our version is one that this server has not seen yet
+  bool too_new = false;  // the server has not seen our version yet
 
   bool expired() const { return code == 410 || reason == "Expired" || reason == "Gone"; }
 };
-// Whatever can be found in it; a text that is no v1.Status gives an empty one.
+// All fields that are found; empty if the text is not a v1.Status.
 ApiStatus parse_api_status(std::string_view json);
 
 // One event of a watch on pods.
 struct WatchEvent {
   enum class Kind { kChanged, kDeleted, kBookmark, kError, kUnknown };
   Kind kind = Kind::kUnknown;
-  std::string version;     // where the next watch may go on; empty: not said
+  std::string version;     // where a watch may resume; empty: not given
   std::optional<Pod> pod;  // kChanged, kDeleted
-  std::string node;        // where it runs
+  std::string node;        // of the pod
   ApiStatus status;        // kError
 };
-// kUnknown: no such event, or a kind that nobody has told us of.
+// kUnknown: not an event, or one of an unknown type.
 WatchEvent parse_watch_event(std::string_view json, const PodLabelList& labels);
 
 }  // namespace gpuledger::identity

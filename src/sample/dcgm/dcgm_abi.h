@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-// Our own declarations of the part of libdcgm we call, so that none of its headers is needed to build. One layout and
-// one set of version words serve every release from 3.0.4 to 4.6.0. Names follow NVIDIA's, so that DCGM's documentation
+// Our own declarations of the libdcgm calls we use, so that none of its headers is needed to build. One layout and one
+// set of version words work for every release from 3.0.4 to 4.6.0. Names follow NVIDIA's, so that DCGM's documentation
 // applies. Sizes and offsets are those of a 64-bit Linux.
 namespace gpuledger::dcgm {
 
@@ -46,7 +46,7 @@ inline constexpr Group kAllGpus = 0x7fffffff;
 inline constexpr int kGroupEmpty = 1;
 inline constexpr int kOrderAscending = 1;
 inline constexpr int kOrderDescending = 2;
-inline constexpr unsigned kLiveValue = 1;  // ask the driver now, not the engine's memory
+inline constexpr unsigned kLiveValue = 1;  // from the driver, not the engine's cache
 inline constexpr int kModeAuto = 1;
 inline constexpr int kSeverityNone = 0;
 inline constexpr int kMostDevices = 32;
@@ -67,12 +67,12 @@ struct ConnectParams {
 inline constexpr unsigned kConnectParamsVersion = struct_version(sizeof(ConnectParams), 2);
 static_assert(kConnectParamsVersion == 0x02000010);
 
-// The first of three: every release takes it.
+// Version 1 of 3: every release accepts it.
 struct EmbeddedParams {
   unsigned version;
   int opMode;
   Handle handle;        // out
-  const char* logFile;  // nullptr is not "none", whatever the header says, but /var/log/nv-hostengine.log
+  const char* logFile;  // nullptr means /var/log/nv-hostengine.log, not "none" as the header says
   int severity;
   unsigned denyListCount;
   unsigned denyList[10];
@@ -136,7 +136,7 @@ struct SummaryInt32 {
 };
 struct ProcessUtilInfo {
   unsigned pid;
-  double smUtil;  // whatever lay on the engine's stack where the process has no sample
+  double smUtil;  // uninitialized stack memory if the process has no sample
   double memUtil;
 };
 struct SystemHealth {
@@ -144,7 +144,7 @@ struct SystemHealth {
   int health;
 };
 
-// Only startTime, endTime and maxGpuMemoryUsed are the process's; the rest is the device's over its life.
+// Only startTime, endTime and maxGpuMemoryUsed are the process's; the rest is the GPU's over its life.
 struct PidSingleInfo {
   unsigned gpuId;
   int64_t energyConsumed;  // millijoules of the whole GPU
@@ -167,7 +167,7 @@ struct PidSingleInfo {
   int numOtherGraphicsPids;
   unsigned otherGraphicsPids[16];
   int64_t maxGpuMemoryUsed;
-  int64_t powerViolationTime;  // nanoseconds, whatever older headers say; so the others
+  int64_t powerViolationTime;  // nanoseconds, despite older headers; the others too
   int64_t thermalViolationTime;
   int64_t reliabilityViolationTime;
   int64_t boardLimitViolationTime;
@@ -192,7 +192,7 @@ struct PidInfo {
   unsigned pid;  // in, and not 0
   unsigned unused;
   int numGpus;
-  PidSingleInfo summary;  // not to be used: its memory is the last GPU's
+  PidSingleInfo summary;  // do not use: its memory is the last GPU's
   PidSingleInfo gpus[kMostDevices];
 };
 inline constexpr unsigned kPidInfoVersion = struct_version(sizeof(PidInfo), 2);
@@ -204,7 +204,7 @@ struct AccountingStats {
   unsigned version;
   unsigned pid;
   unsigned gpuUtilization;     // percent of its life
-  unsigned memoryUtilization;  // likewise
+  unsigned memoryUtilization;  // same
   uint64_t maxMemoryUsage;
   uint64_t startTimestamp;  // microseconds since 1970
   uint64_t activeTimeUsec;  // 0: runs
@@ -212,7 +212,7 @@ struct AccountingStats {
 inline constexpr unsigned kAccountingStatsVersion = struct_version(sizeof(AccountingStats), 1);
 static_assert(kAccountingStatsVersion == 0x01000028 && offsetof(AccountingStats, maxMemoryUsage) == 16);
 
-// The blob of fields 220 and 221, one value for each process.
+// The blob of fields 220 and 221, one value per process.
 struct RunningProcess {
   unsigned version;
   unsigned pid;

@@ -24,7 +24,7 @@ std::string unix_path(const std::string& address) {
   return address.starts_with('/') ? address : std::string();
 }
 
-// Without this an engine that is not there and one whose socket this user may not use give the same answer.
+// Otherwise a missing engine and a socket that this user may not open give the same answer.
 Status check_socket(const std::string& path) {
   if (::access(path.c_str(), W_OK) == 0) return ok_status();
   const bool refused = errno == EACCES;
@@ -35,8 +35,8 @@ Status check_socket(const std::string& path) {
 }
 
 Status check_environment() {
-  // Each would change this whole process behind our back: the first the folder that relative paths start from, the
-  // second which driver the engine loads.
+  // Each would change this whole process: the first the folder that relative paths start from, the second which driver
+  // the engine loads.
   for (const char* name : {"DCGM_HOME_DIR", "NVML_INJECTION_MODE"}) {
     if (std::getenv(name)) {
       return Error{Code::kMalformed, std::string("--dcgm-embedded: unset ") + name + ", which libdcgm acts upon"};
@@ -55,7 +55,7 @@ Result<Handle> start_embedded(const FunctionTable& dcgm) {
   if (const Return result = dcgm.dcgmStartEmbedded_v2(&parameters); result != kOk) {
     return Error{code_of(result), describe("dcgmStartEmbedded_v2", result)};
   }
-  // A second engine in one process is answered with success and this.
+  // A second engine in one process returns success and this.
   if (parameters.handle == 0) return Error{Code::kUnavailable, "an embedded engine runs in this process already"};
   return parameters.handle;
 }
@@ -66,12 +66,12 @@ Result<Handle> connect(const FunctionTable& dcgm, const Where& where) {
   if (!path.empty()) { GL_TRY_STATUS(check_socket(path)); }
   ConnectParams parameters{};
   parameters.version = kConnectParamsVersion;
-  parameters.persistAfterDisconnect = 0;  // nothing of ours stays behind in somebody else's engine
+  parameters.persistAfterDisconnect = 0;  // leave nothing behind in a shared engine
   parameters.timeoutMs = where.timeout_ms;
   parameters.addressIsUnixSocket = path.empty() ? 0 : 1;
   Handle handle = 0;
   const Return result = dcgm.dcgmConnect_v2(path.empty() ? address.c_str() : path.c_str(), &parameters, &handle);
-  // The handle is written also on failure, so only the result counts.
+  // The handle is also written on failure, so only the result counts.
   if (result != kOk) {
     return Error{code_of(result), address + ": " + describe("dcgmConnect_v2", result) + "; is nv-hostengine running?"};
   }
@@ -93,7 +93,7 @@ Result<std::unique_ptr<Connection>> Connection::open(std::shared_ptr<Library> li
   return connection;
 }
 
-// A login that failed may come back as success with a handle that leads nowhere.
+// A failed login may return success with an invalid handle.
 Status Connection::check() {
   VersionInfo info{};
   info.version = kVersionInfoVersion;
@@ -107,7 +107,7 @@ Status Connection::check() {
 }
 
 Connection::~Connection() {
-  // Both also forget every watch and group of this connection; of a dead engine they return at once.
+  // Both also drop every watch and group of this connection; with a dead engine they return at once.
   if (embedded_) {
     GL_CALL(*this, dcgmStopEmbedded);
   } else {
@@ -187,7 +187,7 @@ std::vector<Reading> Connection::read_history(unsigned gpu, FieldId field, int64
 }
 
 Result<FieldGroup> Connection::create_fields(std::span<const FieldId> fields) {
-  // Names must differ within the engine, also from those of another program like this one.
+  // Names must be unique in the engine, also among programs like this one.
   const std::string name = "gpu-ledger-" + std::to_string(::getpid()) + "-" + std::to_string(++names_);
   FieldGroup group = 0;
   const Return result =

@@ -19,18 +19,18 @@ inline constexpr const char* kDefaultAddress = "127.0.0.1:5555";
 
 struct Where {
   std::string address;    // HOST[:PORT], unix:/PATH or /PATH; empty: kDefaultAddress
-  bool embedded = false;  // an engine of our own, in this process
+  bool embedded = false;  // run the engine in this process
   unsigned timeout_ms = 2000;
 };
 
-// Every call into libdcgm is made by one thread, through one of these, which counts its failures and its time.
+// All calls into libdcgm come from one thread, through one of these, which counts failures and times.
 struct CallBook {
   std::map<std::string, uint64_t> errors;
   std::map<std::string, DurationHistogram> durations;
 };
 
-// A live connection to an engine. All calls may take as long as the library likes (60 s), so none is made from the
-// sampler's thread. After the first answer that says so the engine counts as gone.
+// A live connection to an engine. Any call may take long (60 s), so none is made from the sampler's thread. After the
+// first answer that says so the engine counts as gone.
 class Connection {
  public:
   static Result<std::unique_ptr<Connection>> open(std::shared_ptr<Library> library, const Where& where, CallBook& book);
@@ -41,7 +41,7 @@ class Connection {
   bool gone() const { return gone_; }
   const std::string& engine_version() const { return engine_version_; }
 
-  // What is a failure only the caller knows, so failures are counted by hand.
+  // Only the caller knows what is a failure, so the caller counts failures.
   template <typename... Parameters, typename... Arguments>
   Return call(const char* symbol, Return (*function)(Handle, Parameters...), Arguments... arguments) {
     const auto began = std::chrono::steady_clock::now();
@@ -53,15 +53,15 @@ class Connection {
   void count_failure(Return result) { ++book_.errors[code_name(code_of(result))]; }
   void count_failure(const char* kind) { ++book_.errors[kind]; }
 
-  // How a field of an entity is read, from the engine's memory or (live) from the driver. An engine older than the
-  // library does not know the call for it: then each GPU's history is asked for its last value instead, which needs a
-  // watch. Readings point into the connection's own buffer, until the next call.
+  // Reads a field of an entity from the engine's cache or (live) from the driver. If the engine is older than the
+  // library and lacks that call, each GPU's history is read for its last value, which needs a watch. Readings point
+  // into the connection's own buffer and are valid until the next call.
   struct Answer {
     Entity entity;
     Reading reading;
   };
   std::vector<Answer> read_latest(std::vector<Entity> entities, std::vector<FieldId> fields, bool live);
-  // What a GPU's field was in that time, oldest first. An engine whose clock was set back has values of times to come.
+  // A GPU's field in that time, oldest first. If the engine's clock was set back, it has values in the future.
   std::vector<Reading> read_history(unsigned gpu, FieldId field, int64_t since_us, int64_t until_us,
                                     int order = kOrderAscending);
 

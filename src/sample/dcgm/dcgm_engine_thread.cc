@@ -15,7 +15,7 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr Nanoseconds kFirstRetry = std::chrono::seconds(1);
-// An engine that is back is missed for no longer than this. To ask in vain costs a sleeping thread two seconds.
+// The longest wait for an engine that is back. A failed try costs a sleeping thread two seconds.
 constexpr Nanoseconds kLastRetry = std::chrono::seconds(4);
 constexpr Nanoseconds kAnswerLimit = std::chrono::seconds(3);
 constexpr size_t kMostEvents = 4096;
@@ -92,7 +92,7 @@ Result<View> EngineThread::Shared::look(const ReaderOptions& wanted, const std::
     reader = std::make_unique<Reader>(*connection, wanted, clock);
   }
   Result<View> view = reader->read(without);
-  // Also one that answers and has nothing to say: what it was told to watch may be lost, so it begins anew.
+  // Also an engine that answers without data: its watches may be lost, so we connect again.
   if (connection->gone() || !view.ok()) disconnect();
   return view;
 }

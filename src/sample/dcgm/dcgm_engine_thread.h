@@ -12,18 +12,18 @@
 
 namespace gpuledger::dcgm {
 
-// What the engine said lately.
+// The engine's last data.
 struct Findings {
-  std::shared_ptr<const View> view;  // the newest that is not too old; empty: none
+  std::shared_ptr<const View> view;  // the newest, if not stale; empty: none
   std::vector<Life> lives;           // each given once
   std::vector<XidSeen> xids;
   SourceHealth health;
   std::map<std::string, DurationHistogram> durations;  // by call, since start
 };
 
-// The one thread that talks to the engine: connects, with a back-off while nobody answers, reads when it is asked to,
-// and connects anew when the engine died. Whoever asks never waits for it, or only as long as he says. An engine that
-// hangs keeps the thread, and the library, for itself.
+// The only thread that calls the engine: it connects, with a back-off on failure, reads when asked, and connects again
+// when the engine died. Callers never wait for it, or only up to a given time. An engine that hangs keeps the thread
+// and the library.
 class EngineThread {
  public:
   EngineThread(std::shared_ptr<Library> library, Where where, ReaderOptions options, const Clock& clock);
@@ -31,17 +31,17 @@ class EngineThread {
   EngineThread(const EngineThread&) = delete;
   EngineThread& operator=(const EngineThread&) = delete;
 
-  // Starts one look, unless one is under way.
+  // Starts one read, unless one is running.
   void ask(std::set<GpuUuid> without_activity);
-  // Until the look asked for is done, or cannot be for now.
+  // Waits until the read is done or not possible for now.
   void wait(Nanoseconds patience);
-  // At the start: until the first look succeeded or failed.
+  // At the start: until the first read succeeded or failed.
   void wait_for_first(Nanoseconds patience);
   Findings take();
 
-  // How often looks are asked for from now on; connects anew, so that the engine watches as often.
+  // Sets how often reads are requested; reconnects, so that the engine's watches match.
   void change_interval(Nanoseconds interval);
-  // Closes the connection, and with it all that the engine does for us.
+  // Closes the connection, and with it all our watches.
   void release();
   void resume();
 

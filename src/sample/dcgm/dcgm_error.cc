@@ -14,7 +14,7 @@ struct Row {
   const char* text;
 };
 
-// Own words instead of errorString: that one is not there when the library is what failed.
+// Own texts instead of errorString: that one is missing if loading the library failed.
 constexpr Row kRows[] = {
     {kOk, Code::kInternal, "success"},
     {kBadParameter, Code::kInternal, "bad parameter"},
@@ -44,7 +44,7 @@ constexpr Row kRows[] = {
 };
 
 const Row& row_of(Return result) {
-  // Newer engines know more numbers; all of them mean that there is no data.
+  // Newer engines have more codes; all of them mean that there is no data.
   static constexpr Row kOther = {kOk, Code::kInternal, "an error this program has no name for"};
   const Row* row = std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& r) { return r.value == result; });
   return row == std::end(kRows) ? kOther : *row;

@@ -13,10 +13,10 @@ Code code_of(Return result);
 // "dcgmWatchFields: not watched (DCGM -16)"
 std::string describe(const char* symbol, Return result);
 
-// The engine is gone, or was never there: only a new connection helps.
+// The engine is gone or was never there: only a new connection helps.
 bool means_engine_gone(Return result);
 
-// Not a failure: this engine or GPU never does it.
+// No failure: this engine or GPU lacks it.
 bool means_unsupported(Return result);
 
 }  // namespace gpuledger::dcgm

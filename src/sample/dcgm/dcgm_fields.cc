@@ -8,7 +8,7 @@ namespace gpuledger::dcgm {
 
 namespace {
 
-constexpr double kHottest = 200;  // degrees; more is a sensor that is not there
+constexpr double kHottest = 200;  // degrees; more means a missing sensor
 
 std::optional<Ratio> percent(const Reading& reading) {
   const auto value = reading.number();
@@ -62,7 +62,7 @@ const Row<DeviceDescription> kDescription[] = {
     {57, [](const Reading& r, DeviceDescription& out) { out.pci_bus_id = r.text().value_or(out.pci_bus_id); }},
     {67,
      [](const Reading& r, DeviceDescription& out) {
-       // Also of a GPU that has no MIG the engine says that it is off: which of the two it is nobody knows.
+       // The engine reports MIG as off also on a GPU without MIG: the two cannot be told apart.
        out.mig_known = r.count().value_or(0) != 0;
        if (out.mig_known) out.mig_enabled = true;
      }},
@@ -95,7 +95,7 @@ struct VitalRow {
   FieldId field;
   Vital vital;
 };
-// Violation times are the driver's nanoseconds, passed on as they are, whatever unit older headers name.
+// Violation times are the driver's nanoseconds, passed through, despite the unit in older headers.
 constexpr VitalRow kVitals[] = {
     {101, Vital::kMemoryClock},
     {112, Vital::kThrottleReasons},
@@ -145,7 +145,7 @@ void store_traffic(const Reading& reading, Activity& out) {
   if (bytes && *bytes >= 0) out.traffic.*kMember = bytes;
 }
 
-// The order is that of fewer_profiling_fields() first.
+// Begins with the fields of fewer_profiling_fields().
 const Row<Activity> kProfiling[] = {
     {1001, [](const Reading& r, Activity& out) { out.graphics = ratio(r); }},
     {1002, store_part<Activity::kSm>},
@@ -190,7 +190,7 @@ void add_to_device(const Reading& reading, DeviceSample& out) {
   for (const VitalRow& row : kVitals) {
     if (row.field != reading.field) continue;
     const auto value = reading.count();
-    // The engine does not look whether the driver had this one, and says 0 where it had none.
+    // The engine does not check whether the driver had this value; it gives 0 if not.
     const bool no_sensor = value && (*value == 0 || static_cast<double>(*value) > kHottest);
     if (row.vital == Vital::kMemoryTemperature && no_sensor) return;
     out.vitals[row.vital] = value;

@@ -17,19 +17,19 @@ inline constexpr FieldId kFieldGraphicsPids = 220;
 inline constexpr FieldId kFieldComputePids = 221;
 inline constexpr FieldId kFieldXid = 230;
 
-// What a GPU is.
+// Static data.
 std::span<const FieldId> description_fields();
 void add_to_description(const Reading& reading, DeviceDescription& out);
 
-// How it is doing.
+// Readings.
 std::span<const FieldId> device_fields();
 void add_to_device(const Reading& reading, DeviceSample& out);
 
-// What its performance monitors say, through the engine's profiling module. The first list is what we would like, the
-// second what every GPU that has such monitors can count in one pass.
+// Performance monitors, through the engine's profiling module. The first list is what we want, the second what every
+// GPU with such monitors can count in one pass.
 std::span<const FieldId> profiling_fields();
 std::span<const FieldId> fewer_profiling_fields();
-// False: nothing of it was a number.
+// False: it had no number.
 bool add_to_activity(const Reading& reading, Activity& out);
 
 }  // namespace gpuledger::dcgm

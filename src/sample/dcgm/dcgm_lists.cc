@@ -10,19 +10,19 @@ namespace gpuledger::dcgm {
 namespace {
 
 constexpr FieldId kLists[] = {kFieldComputePids, kFieldGraphicsPids};
-// As often as NVML's lists are looked at.
+// As often as NVML's lists are read.
 constexpr Nanoseconds kPeriod = std::chrono::milliseconds(100);
 constexpr int64_t kBetweenEntriesUs = 1;  // of one list
 constexpr int64_t kAheadUs = 100000;      // a list may be read after the counter
-// An empty list leaves no value: nobody is there when the newest is older than the engine is ever late.
+// An empty list leaves no value: a GPU has no process if the newest value is older than this.
 constexpr int64_t kLateUs = 500000;
-constexpr int64_t kFurthestBackUs = 10'000'000;  // of a look that comes late
+constexpr int64_t kFurthestBackUs = 10'000'000;  // if a read comes late
 
 int64_t micros(Nanoseconds time) {
   return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
 }
 
-// When a list is no longer of now.
+// When a list counts as stale.
 int64_t stale_after_us(Nanoseconds interval) {
   return kLateUs + micros(ProcessLists::period(interval));
 }
@@ -37,8 +37,8 @@ std::span<const FieldId> ProcessLists::fields() {
   return kLists;
 }
 
-// Every process of a list is a value of its own, and the engine keeps no two values of one time: each of them is 1 us
-// after the one before. Where the clock was set back the engine holds lists of times to come, which are not looked at.
+// Each process of a list is its own value, and the engine keeps only one value per time: each is 1 us after the one
+// before. If the clock was set back, the engine has lists in the future, which are ignored.
 void ProcessLists::read_list(Connection& engine, unsigned gpu, size_t list, int64_t since_us, int64_t until_us,
                              Gpu& known) {
   std::optional<int64_t> next_us;
@@ -67,7 +67,7 @@ std::vector<ProcessSample> ProcessLists::read(Connection& engine, unsigned gpu, 
                                               Nanoseconds interval) {
   Gpu& known = gpus_[gpu];
   const auto ahead = [&](int64_t us) { return us > engine_us + kAheadUs; };
-  // The clock was set back: what was read is of times to come.
+  // The clock was set back: earlier reads are in the future.
   if (std::any_of(known.until_us.begin(), known.until_us.end(), ahead)) known = Gpu();
   const bool first = !std::exchange(known.looked, true);
   const int64_t furthest_us = engine_us - (first ? stale_after_us(interval) : kFurthestBackUs);
@@ -92,7 +92,7 @@ std::vector<ProcessSample> ProcessLists::tell(Gpu& known, bool first, int64_t en
     }
     ProcessSample& process = processes.emplace_back(seen.process);
     process.listed = listed;
-    // Whoever was there at the first look may have come at any time.
+    // A process in the first read may have started at any time.
     if (!std::exchange(seen.told, true) && !first) process.came = steady(seen.first_us);
     if (!listed) {
       const int64_t last_us = *std::max_element(seen.last_us.begin(), seen.last_us.end());

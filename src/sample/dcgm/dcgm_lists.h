@@ -11,15 +11,15 @@
 
 namespace gpuledger::dcgm {
 
-// Who is on a GPU, from the lists in the engine's memory: those who are there now, and once more those who have left
-// since the last look, with the times of coming and leaving as fine as the engine looks.
+// The processes on a GPU, from the lists in the engine's cache: those that run now, and once more those that left since
+// the last read. Start and end times are as fine as the engine's period.
 class ProcessLists {
  public:
-  // How often the engine should look, where a look of ours is every interval.
+  // How often the engine should read if we read every interval.
   static Nanoseconds period(Nanoseconds interval);
   static std::span<const FieldId> fields();
 
-  // engine_us: the engine's time of this look, which is `at` of our steady clock. By pid.
+  // engine_us: the engine's time of this read, which is `at` on our steady clock. By pid.
   std::vector<ProcessSample> read(Connection& engine, unsigned gpu, int64_t engine_us, Nanoseconds at,
                                   Nanoseconds interval);
 
@@ -29,12 +29,12 @@ class ProcessLists {
     ProcessSample process;
     int64_t first_us = 0;
     std::array<int64_t, kFields> last_us{};  // by list
-    bool told = false;                       // of its coming
+    bool told = false;                       // came reported
   };
   struct Gpu {
     std::map<Pid, Seen> seen;
     std::array<int64_t, kFields> newest_us{};  // where the newest list begins
-    std::array<int64_t, kFields> until_us{};   // what has been read of each
+    std::array<int64_t, kFields> until_us{};   // each was read up to here
     bool looked = false;
   };
 

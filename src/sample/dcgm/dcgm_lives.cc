@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kKeepSeconds = 300;
 constexpr size_t kMostTold = 8192;           // the driver keeps 4000
-constexpr int64_t kAgreeWithinUs = 1000000;  // the two answers come from one record
+constexpr int64_t kAgreeWithinUs = 1000000;  // both answers come from one record
 
 }  // namespace
 
@@ -25,7 +25,7 @@ Return LifeReader::watch(Connection& engine, Nanoseconds every) {
   return result;
 }
 
-// The watch succeeds also where the driver cannot do accounting (MIG, vGPU hosts); the field itself then says so.
+// The watch succeeds even if the driver has no accounting (MIG, vGPU hosts); the field itself then says so.
 std::set<unsigned> LifeReader::without_accounting(Connection& engine, const std::map<unsigned, GpuUuid>& gpus) {
   std::vector<Entity> entities;
   for (const auto& [gpu, uuid] : gpus) entities.push_back({kEntityGpu, gpu});

@@ -12,7 +12,7 @@
 
 namespace gpuledger::dcgm {
 
-// A process that is over, as the driver's accounting tells it through the engine.
+// An exited process, from the driver's accounting through the engine.
 struct Life {
   GpuUuid gpu;
   Pid pid = 0;
@@ -22,15 +22,15 @@ struct Life {
   std::optional<Bytes> memory;
 };
 
-// Processes that ended since the last read. Two of the engine's answers must agree on each: the accounting records in
-// its memory (field 205), which name who there was, and what it says of that pid. The second alone would not do: where
-// the driver has no accounting it claims that every pid there is, and some that are not, ran on every GPU.
+// Processes that exited since the last read. Two answers of the engine must agree on each: the accounting records in
+// its cache (field 205), which list the processes, and its answer for that pid. The second alone is not reliable:
+// without accounting in the driver it claims that any pid, even a nonexistent one, ran on every GPU.
 class LifeReader {
  public:
-  // Who ended before this moment is somebody else's concern.
+  // Processes that exited before this moment are ignored.
   explicit LifeReader(Nanoseconds since_1970);
 
-  // Asks for the records to be kept. If accounting is off, an engine that is root switches it on.
+  // Starts the records. If accounting is off, an engine that runs as root enables it.
   Return watch(Connection& engine, Nanoseconds every);
 
   std::vector<Life> read(Connection& engine, const std::map<unsigned, GpuUuid>& gpus, Nanoseconds now_1970);
@@ -42,7 +42,7 @@ class LifeReader {
   Nanoseconds since_;
   bool watched_ = false;
   std::map<unsigned, int64_t> read_until_us_;                    // by GPU
-  std::map<unsigned, std::map<Pid, uint64_t>> told_;             // by GPU: the start of the last life told
+  std::map<unsigned, std::map<Pid, uint64_t>> told_;             // by GPU: start of the last one reported
   std::unique_ptr<PidInfo> info_ = std::make_unique<PidInfo>();  // 17 KiB
 };
 

@@ -39,7 +39,7 @@ Status Reader::find_gpus() {
     engine_.count_failure(result);
     return Error{code_of(result), describe("dcgmGetAllDevices", result)};
   }
-  // An engine that could not load the driver starts all the same.
+  // An engine that could not load the driver starts anyway.
   if (count <= 0) return Error{Code::kNotFound, "the engine has no GPU: does nvidia-smi work where it runs?"};
   if (!watching_) watch_devices();
   describe_gpus({ids, ids + std::min(count, kMostDevices)});
@@ -67,7 +67,7 @@ void Reader::describe_gpus(const std::vector<unsigned>& ids) {
   for (const auto& [entity, reading] : engine_.read_latest({{kEntityNone, 0}}, {kFieldDriver}, true)) {
     driver = reading.text().value_or("");
   }
-  // A GPU without a UUID is none: an engine without a driver answers with success and nothing.
+  // A GPU without a UUID is no GPU: an engine without a driver returns success without data.
   std::erase_if(fresh, [&](const auto& entry) {
     const DeviceDescription& description = entry.second.description;
     return description.uuid.text.empty() ||
@@ -91,8 +91,8 @@ void Reader::find_instances() {
   }
 }
 
-// Each list of fields is a group of its own. A watch that fails takes back every field of its group, also where another
-// watch had asked for it: in one group with them, a profiling field that this engine cannot do would stop the energy.
+// Each list of fields is its own group. A watch that fails removes every field of its group, even those of another
+// watch: in one group, an unsupported profiling field would stop the energy.
 void Reader::watch_devices() {
   watching_ = true;
   const auto watch = [&](std::span<const FieldId> fields, Nanoseconds every, double keep_seconds = kKeepSeconds) {
@@ -110,7 +110,7 @@ void Reader::watch_devices() {
   const Return result = lives_.watch(engine_, options_.interval);
   if (result == kOk) return;
   engine_.count_failure(result);
-  log_warn("DCGM tells nothing of processes that ended", {{"reason", describe("dcgmWatchPidFields", result)}});
+  log_warn("DCGM has no records of exited processes", {{"reason", describe("dcgmWatchPidFields", result)}});
 }
 
 void Reader::watch_activity(const std::set<GpuUuid>& wanted) {
@@ -161,7 +161,7 @@ void Reader::read_devices(View& view) {
     add_to_device(reading, sample->second);
     if (reading.field == kFieldEnergy && sample->second.energy_counter) newest_us = std::max(newest_us, reading.at_us);
   }
-  // Where the engine's memory was asked, the joules are of when it looked, not of now.
+  // Values from the engine's cache have the time of its read, not of now.
   int64_t age_us = newest_us > 0 ? micros(view.at.wall) - newest_us : 0;
   if (age_us < 0 || age_us > micros(kMostAge + 3 * options_.interval)) age_us = 0;  // the clock was set in between
   if (newest_us == 0) newest_us = micros(view.at.wall);
@@ -169,11 +169,11 @@ void Reader::read_devices(View& view) {
   view.at.wall -= std::chrono::microseconds(age_us);
   for (auto& [id, sample] : samples) {
     DeviceDescription& description = gpus_.at(id).description;
-    if (sample.energy_counter) counting_.insert(id);  // and goes on doing so, though it may miss a reading
+    if (sample.energy_counter) counting_.insert(id);  // stays set, even if a reading is missed later
     description.energy_source = counting_.contains(id) ? EnergySource::kCounter : EnergySource::kPowerIntegral;
     sample.description = std::make_shared<const DeviceDescription>(description);
     sample.up = sample.energy_counter || sample.power;
-    // Which process works is nothing the engine tells in a way that could be believed.
+    // The engine's per-process utilization is not reliable.
     sample.utilization = UtilizationState::kUnsupported;
     if (sample.up) sample.processes = lists_.read(engine_, id, newest_us, view.at.steady, options_.interval);
     view.devices.push_back(std::move(sample));
@@ -186,7 +186,7 @@ void Reader::read_activity(View& view) {
   if (profiling_.fields.empty()) return;
   const int64_t now_us = micros(clock_.now().wall);
   const int64_t oldest_us = now_us - micros(3 * options_.interval) - 1000000;
-  const int64_t newest_us = now_us + 1000000;  // later ones are of before the clock was set back
+  const int64_t newest_us = now_us + 1000000;  // later ones are older than a clock set back
   const auto place = [&](const Entity& entity) -> Activity* {
     for (const auto& [id, known] : gpus_) {
       const GpuUuid& uuid = known.description.uuid;

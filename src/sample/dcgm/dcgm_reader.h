@@ -16,7 +16,7 @@
 namespace gpuledger::dcgm {
 
 struct ReaderOptions {
-  bool whole = false;                    // the GPUs' own readings too: nobody else can tell them
+  bool whole = false;                    // read the GPUs' own values too: no NVML
   std::vector<std::string> gpu_devices;  // indexes or UUIDs; empty: all
   Nanoseconds interval = std::chrono::seconds(1);
 };
@@ -31,23 +31,23 @@ struct XidSeen {
   uint64_t xid = 0;
 };
 
-// One look through the engine.
+// One read of the engine.
 struct View {
   Timestamp at;
   std::vector<DeviceSample> devices;  // by index; empty unless ReaderOptions::whole
   std::map<GpuUuid, GpuActivity> activity;
-  std::vector<Life> lives;  // since the last look, so the other one
+  std::vector<Life> lives;  // both since the last read
   std::vector<XidSeen> xids;
 };
 
-// What we want from one connection: sets up the watches and reads them. Dies with the connection, and with it go the
+// What we need from one connection: sets up the watches and reads them. Lives as long as the connection and its
 // watches. For one thread.
 class Reader {
  public:
   Reader(Connection& engine, ReaderOptions options, const Clock& clock);
 
-  // without_activity: the GPUs whose performance monitors nobody else reads.
-  // An error: nothing could be read, and why. The engine may be gone, or have no GPU.
+  // without_activity: GPUs whose performance monitors NVML does not read. Error: nothing could be read, and why. The
+  // engine may be gone or have no GPU.
   Result<View> read(const std::set<GpuUuid>& without_activity);
 
  private:

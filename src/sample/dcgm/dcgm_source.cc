@@ -12,7 +12,7 @@ namespace {
 
 constexpr Nanoseconds kBetweenLooks = std::chrono::milliseconds(50);
 constexpr Nanoseconds kLongestWait = std::chrono::milliseconds(250);
-// The driver's own monitors say nothing at the first look either.
+// The driver's own monitors start with the second batch too.
 constexpr int kBatchesWithout = 3;
 constexpr Nanoseconds kRememberSeen = std::chrono::minutes(10);
 
@@ -58,7 +58,7 @@ SampleBatch DcgmSource::sample(bool scan_processes) {
   for (const auto& [uuid, batches] : without_activity_) {
     if (batches >= kBatchesWithout) lacking.insert(uuid);
   }
-  engine_->ask(std::move(lacking));  // works while NVML is asked, and is not waited for
+  engine_->ask(std::move(lacking));  // works in parallel to NVML and is not waited for
   SampleBatch batch = nvml_->sample(scan_processes);
   for (const DeviceSample& device : batch.devices) {
     if (!device.up) continue;
@@ -75,8 +75,8 @@ SampleBatch DcgmSource::sample(bool scan_processes) {
   return batch;
 }
 
-// The newest finished look, with its own time: its joules and its processes are of that moment. A look that is not
-// finished in time is in the next batch.
+// The newest finished read, with its own time: its energy and processes are of that moment. An unfinished read is in
+// the next batch.
 SampleBatch DcgmSource::sample_alone() {
   engine_->ask({});
   engine_->wait(std::min(kLongestWait, interval_ / 2));
@@ -98,7 +98,7 @@ SampleBatch DcgmSource::sample_alone() {
   for (const auto& known : known_) {
     const auto is_it = [&](const DeviceSample& device) { return device.description->uuid == known->uuid; };
     if (std::any_of(batch.devices.begin(), batch.devices.end(), is_it)) continue;
-    batch.devices.emplace_back().description = known;  // not there now: down
+    batch.devices.emplace_back().description = known;  // missing now: down
   }
   for (const XidSeen& seen : found.xids) {
     for (DeviceSample& device : batch.devices) {
@@ -114,7 +114,7 @@ SampleBatch DcgmSource::sample_alone() {
   return batch;
 }
 
-// Never over NVML's own: that is of this very step, and the engine's of about the last second.
+// NVML's own activity has priority: it is of this step, the engine's of about the last second.
 void DcgmSource::add_activity(const View& view, SampleBatch& batch) const {
   for (DeviceSample& device : batch.devices) {
     const auto found = view.activity.find(device.description->uuid);
@@ -137,8 +137,8 @@ void DcgmSource::note_seen(const SampleBatch& batch) {
   std::erase_if(seen_, [&](const auto& entry) { return batch.at.wall - entry.second > kRememberSeen; });
 }
 
-// Whoever a batch named while it lived has been booked that way. Where NVML reads the driver's accounting itself it has
-// told of this life already, or will.
+// A process that was in a batch while it ran is already booked. If NVML reads the driver's accounting itself, it has
+// reported this process or will.
 void DcgmSource::add_lives(const std::vector<Life>& lives, SampleBatch& batch) {
   const Nanoseconds step =
       last_at_ && batch.at.steady > last_at_->steady ? batch.at.steady - last_at_->steady : interval_;

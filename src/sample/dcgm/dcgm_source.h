@@ -20,19 +20,19 @@ struct DcgmSourceOptions {
   Nanoseconds sample_interval = std::chrono::seconds(1);
 };
 
-// Hardware through NVML and DCGM together. What NVML says goes first; DCGM adds what NVML cannot say on this GPU: the
-// performance monitors of GPUs before Hopper and of their MIG instances, and processes that came and went between two
-// looks. Without NVML, which is decided once at the start, everything comes from DCGM; then nobody can say which of
-// several processes works. It is never changed in between: the two read the same energy counter at different moments,
-// so a change would look like a counter that fell.
+// Hardware through NVML and DCGM together. NVML has priority; DCGM adds what NVML lacks on this GPU: the performance
+// monitors of GPUs before Hopper and of their MIG instances, and processes that started and exited between two samples.
+// Without NVML, which is decided once at the start, everything comes from DCGM, and the utilization of single processes
+// is unknown. The choice never changes: the two read the same energy counter at different times, so a change would look
+// like a counter that fell.
 class DcgmSource final : public GpuSource {
  public:
-  // nvml: empty where the driver's library cannot be used here. The error is the library's, in one line; an engine that
-  // does not answer is none.
+  // nvml: empty if the driver's library cannot be used here. The error is the library's, in one line; an engine that is
+  // down is no error.
   static Result<std::unique_ptr<DcgmSource>> open(const DcgmSourceOptions& options, std::unique_ptr<GpuSource> nvml,
                                                   const Clock& clock);
 
-  // The GPUs that the engine has, for the start without NVML; waits for them up to that long.
+  // The engine's GPUs, for the start without NVML; waits for them up to that long.
   Result<std::vector<DeviceDescription>> wait_for_gpus(Nanoseconds patience);
 
   SampleBatch sample(bool scan_processes) override;
@@ -57,8 +57,8 @@ class DcgmSource final : public GpuSource {
   const std::vector<std::string> gpu_devices_;
   std::optional<Timestamp> last_at_;
   std::map<GpuUuid, int> without_activity_;                      // for how many batches in a row
-  std::vector<std::shared_ptr<const DeviceDescription>> known_;  // without NVML: every GPU ever seen
-  std::map<std::pair<GpuUuid, Pid>, Nanoseconds> seen_;          // when a batch named it last, since 1970
+  std::vector<std::shared_ptr<const DeviceDescription>> known_;  // without NVML: all GPUs ever seen
+  std::map<std::pair<GpuUuid, Pid>, Nanoseconds> seen_;          // when a batch last had it, since 1970
 };
 
 }  // namespace gpuledger::dcgm

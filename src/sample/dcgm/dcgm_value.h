@@ -9,18 +9,18 @@
 
 namespace gpuledger::dcgm {
 
-// What stands for "no number", by kind of reason; everything from here on is one, so they are compared with >=.
+// The values for "no number", by reason; all values from here on are blank, so they are compared with >=.
 inline constexpr int64_t kBlank64 = 0x7ffffffffffffff0;
 inline constexpr double kBlankDouble = 140737488355328.0;
 
 inline bool is_blank(int64_t value) {
   return value >= kBlank64;
 }
-// False for a number that is none as well: an engine may hand out what lay on its stack.
+// Also false for nonsense: an engine may return uninitialized memory.
 bool is_number(double value);
 bool is_blank(const std::string& text);
 
-// One value of one field, whichever call gave it.
+// One value of one field, from any call.
 struct Reading {
   FieldId field = 0;
   char type = 0;
@@ -28,13 +28,13 @@ struct Reading {
   int64_t at_us = 0;
   const Content* content = nullptr;
 
-  // The status comes first: a library of version 3 leaves a 0 beside "no data". Then the type, then the blank.
+  // Checks the status first: libraries of version 3 give 0 with "no data". Then the type, then the blank.
   std::optional<int64_t> integer() const;
   std::optional<uint64_t> count() const;  // an integer that is not negative
   std::optional<double> number() const;
   std::optional<std::string> text() const;
 
-  // Empty unless it carries this structure in this version.
+  // Empty unless it has this structure in this version.
   template <typename T>
   std::optional<T> blob(unsigned version) const {
     if (status != kOk || type != 'b') return std::nullopt;

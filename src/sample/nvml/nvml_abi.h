@@ -3,9 +3,9 @@
 
 #include <cstddef>
 
-// Our own declarations of the part of NVML we call (x86-64 and arm64 Linux), so that no NVIDIA header is
-// needed to build. Sizes, offsets and version words are asserted here and, where a real nvml.h is found,
-// compared with it by tests/abi. Names follow NVIDIA's, so that the driver's documentation applies.
+// Our own declarations of the NVML calls we use (x86-64 and arm64 Linux), so that no NVIDIA header is needed to build.
+// Sizes, offsets and version words are asserted here and, if a real nvml.h is found, compared with it by tests/abi.
+// Names follow NVIDIA's, so that the driver's documentation applies.
 namespace gpuledger::nvml {
 
 extern "C" {
@@ -23,7 +23,7 @@ enum Return : int {
   kInvalidArgument = 2,
   kNotSupported = 3,
   kNoPermission = 4,
-  kNotFound = 6,  // of utilisation: nobody was active, not a failure
+  kNotFound = 6,  // for utilization: no active process, no failure
   kInsufficientSize = 7,
   kDriverNotLoaded = 9,
   kTimeout = 10,
@@ -91,7 +91,7 @@ static_assert(sizeof(Memory_v2) == 40 && offsetof(Memory_v2, total) == 8 && offs
 inline constexpr unsigned kMemoryVersion2 = struct_version(sizeof(Memory_v2), 2);
 static_assert(kMemoryVersion2 == 0x02000028);
 
-// nvmlDeviceGetComputeRunningProcesses, the first of its name.
+// nvmlDeviceGetComputeRunningProcesses, the first version.
 struct ProcessInfo_v1 {
   unsigned pid;
   unsigned long long usedGpuMemory;
@@ -119,7 +119,7 @@ struct ProcessUtilizationSample {
 static_assert(sizeof(ProcessUtilizationSample) == 32 && offsetof(ProcessUtilizationSample, timeStamp) == 8 &&
               offsetof(ProcessUtilizationSample, smUtil) == 16 && offsetof(ProcessUtilizationSample, decUtil) == 28);
 
-// The newer call's entry: not the older one's field order.
+// The newer call's entry, with another field order.
 struct ProcessUtilizationInfo {
   unsigned long long timeStamp;
   unsigned pid;
@@ -171,12 +171,12 @@ struct FieldValue {
   long long timestamp;
   long long latencyUsec;
   ValueType valueType;
-  Return nvmlReturn;  // of this field alone
+  Return nvmlReturn;  // for this field only
   Value value;
 };
 static_assert(sizeof(FieldValue) == 40 && offsetof(FieldValue, valueType) == 24 &&
               offsetof(FieldValue, nvmlReturn) == 28 && offsetof(FieldValue, value) == 32);
-inline constexpr unsigned kScopeAllLinks = 0xFFFFFFFFu;  // of the NVLink throughput fields
+inline constexpr unsigned kScopeAllLinks = 0xFFFFFFFFu;  // for NVLink throughput fields
 
 enum FieldId : unsigned {
   kFieldEccCorrectedVolatile = 3,
@@ -229,7 +229,7 @@ static_assert(sizeof(DeviceAttributes) == 40 && offsetof(DeviceAttributes, gpuIn
               offsetof(DeviceAttributes, memorySizeMB) == 32);
 
 struct AccountingStats {
-  unsigned gpuUtilization;  // percent, mean over the process's life
+  unsigned gpuUtilization;  // percent, mean over its life
   unsigned memoryUtilization;
   unsigned long long maxMemoryUsage;
   unsigned long long time;       // ms; 0 while it runs
@@ -257,8 +257,8 @@ struct GpmMetric {
 };
 static_assert(sizeof(GpmMetric) == 40 && offsetof(GpmMetric, value) == 8);
 
-// The array's declared length grew from release to release (98, 210, 333) under one version number, so the
-// driver touches no more than numMetrics entries. Ours is the first release's: every driver copes with it.
+// The array's declared length grew (98, 210, 333) under one version number, so the driver touches only numMetrics
+// entries. Ours is the first release's: every driver accepts it.
 inline constexpr unsigned kMostGpmMetrics = 98;
 struct GpmMetricsGet {
   unsigned version;
@@ -270,7 +270,7 @@ struct GpmMetricsGet {
 static_assert(offsetof(GpmMetricsGet, sample1) == 8 && offsetof(GpmMetricsGet, metrics) == 24);
 inline constexpr unsigned kGpmMetricsGetVersion = 1;
 
-// In percent, the traffic in MiB per second.
+// In percent; traffic in MiB per second.
 enum GpmMetricId : unsigned {
   kGpmGraphics = 1,
   kGpmSm = 2,

@@ -13,7 +13,7 @@ constexpr unsigned kMostPids = 1u << 14;  // the driver keeps 4000
 
 }  // namespace
 
-// Empty: not this time.
+// Empty: failed now.
 std::optional<std::vector<unsigned>> AccountingReader::read_pids(Session& session, Device device) {
   unsigned capacity = kFirstCapacity;
   Return result = kInsufficientSize;
@@ -47,7 +47,7 @@ std::vector<ShortLife> AccountingReader::read(Session& session, Device device) {
     AccountingStats stats{};
     const Return result = session.call(session.fn.nvmlDeviceGetAccountingStats, device, pid, &stats);
     if (result != kSuccess) {
-      if (result != kNotFound) session.call.count_failure(result);  // not found: it left between the two calls
+      if (result != kNotFound) session.call.count_failure(result);  // not found: dropped between the two calls
       starts[pid] = 0;
       continue;
     }
@@ -55,8 +55,8 @@ std::vector<ShortLife> AccountingReader::read(Session& session, Device device) {
     const auto before = starts_.find(pid);
     const bool known = before != starts_.end() && (before->second == stats.startTime || before->second == 0);
     if (!read_at_ || known || stats.isRunning || stats.gpuUtilization == 0 || stats.gpuUtilization > 100) continue;
-    // Of a pid used twice the driver tells the dead life first, so a life that was hidden behind an older one may
-    // show up late. One that began before the last read does not fit between the two.
+    // For a reused pid the driver returns the exited process first, so a process hidden behind it may appear late. One
+    // that started before the last read does not fit between the two.
     const double lived_seconds = static_cast<double>(stats.time) / 1000;
     if (lived_seconds > std::chrono::duration<double>(now - *read_at_).count()) continue;
     ShortLife life;

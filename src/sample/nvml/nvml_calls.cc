@@ -17,7 +17,7 @@ void Calls::absorb(Calls& other) {
   }
   if (driver_gone_.empty()) driver_gone_ = other.driver_gone_;
   other.errors_.clear();
-  // Emptied, not removed: the same calls come again in the next cycle.
+  // Cleared, not removed: the next cycle makes the same calls.
   for (auto& [symbol, histogram] : other.durations_) histogram = DurationHistogram{};
   other.driver_gone_.clear();
 }

@@ -11,9 +11,8 @@
 
 namespace gpuledger::nvml {
 
-// Every driver call goes through here: how long it took, whether it said that the driver itself is gone.
-// For one thread: every GPU's has its own, and the source takes over what they booked. Lives as long as the source,
-// over reopens of the library.
+// All driver calls go through here: counts their time and notes when the driver is lost. For one thread: every GPU's
+// thread has one, and the source merges their counts. Lives as long as the source, across reopens of the library.
 class Calls {
  public:
   explicit Calls(const Clock& clock) : clock_(clock) {}
@@ -29,18 +28,18 @@ class Calls {
 
   Timestamp now() const { return clock_.now(); }
 
-  // What is a failure only the caller knows (NOT_FOUND may mean idle), so failures are counted by hand.
+  // Only the caller knows what is a failure (NOT_FOUND may mean idle), so the caller counts failures.
   void count_failure(Return result) { ++errors_[code_name(code_of(result))]; }
   void count_failure(const char* kind) { ++errors_[kind]; }
   const std::map<std::string, uint64_t>& errors() const { return errors_; }
   const std::map<std::string, DurationHistogram>& durations() const { return durations_; }
 
-  // Set by the first call that says so, until forgotten.
+  // Set by the first call that says so, until reset.
   bool driver_gone() const { return !driver_gone_.empty(); }
   const std::string& driver_gone_reason() const { return driver_gone_; }
   void forget_driver_gone() { driver_gone_.clear(); }
 
-  // Takes over all that the other booked since the last time.
+  // Moves all counts from the other one.
   void absorb(Calls& other);
 
  private:
@@ -52,7 +51,7 @@ class Calls {
   std::string driver_gone_;
 };
 
-// An initialised driver, as the readers below the source see it.
+// An initialized driver, for the readers below the source.
 struct Session {
   const FunctionTable& fn;
   Calls& call;

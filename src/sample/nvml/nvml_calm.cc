@@ -6,11 +6,11 @@
 namespace gpuledger::nvml {
 namespace {
 
-// Half of how long the driver is sure to remember who worked, and the usual time between two looks at idleness.
+// Half of the driver's guaranteed utilization history, and the default idle interval.
 constexpr Nanoseconds kLongest = std::chrono::seconds(5);
-constexpr double kNothing = 0.005;  // the monitors' own grain
-// The gauge is steady within a few percent. The counter moves every 100 ms, so over a second it may be a tenth off at
-// either end.
+constexpr double kNothing = 0.005;  // monitors' resolution
+// The gauge is steady within a few percent. The counter moves every 100 ms, so over a second each end may be off by a
+// tenth.
 constexpr double kSteadyGauge = 1.05;
 constexpr double kSteadyCounter = 1.25;
 
@@ -25,7 +25,7 @@ bool above(Power power, Power usual, double factor) {
   return static_cast<double>(power.milliwatts()) > factor * static_cast<double>(usual.milliwatts());
 }
 
-// Nothing of the GPU was seen to move. Copies over the bus show as memory alone.
+// No activity was seen. Copies over the bus show only as memory activity.
 bool still(const Activity& activity) {
   const auto rests = [](const std::optional<Ratio>& part) { return !part || part->value < kNothing; };
   return activity.graphics && rests(activity.graphics) &&

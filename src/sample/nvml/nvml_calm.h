@@ -8,20 +8,20 @@
 
 namespace gpuledger::nvml {
 
-// Says when a GPU need not be asked who works. Utilisation of processes and the performance monitors are more than
-// half of what sampling costs, and on a GPU on which nobody works they say the same every time; what costs nothing to
-// read (power, utilisation of the whole, memory) or is read anyhow (energy) shows when that ends. Nothing is lost when
-// it ends unseen: the driver keeps its samples for longer than they are left there.
+// Decides when a GPU's per-process readings can be skipped. Utilization of processes and the performance monitors are
+// more than half of the sampling cost, and on an idle GPU they never change. Power, utilization of the whole GPU and
+// memory, which cost nothing, and energy, which is read anyway, show when that ends. Nothing is lost if the end is
+// missed: the driver keeps its samples for longer than they are skipped.
 class CalmWatch {
  public:
-  // After everything was read.
+  // Call after a full read.
   void note_full(const DeviceSample& sample, Nanoseconds now);
-  // After the gauges were read: nothing has changed since everything was, and that was not long ago.
+  // Call after the gauges were read. True: no change since the last full read, which is recent.
   bool holds(const DeviceSample& gauges, Nanoseconds now) const;
   void note_skipped(Nanoseconds now) { skipped_at_ = now; }
-  // What the monitors said then: that nothing moved.
+  // The monitors' values of that read: no activity.
   const std::optional<Activity>& activity() const { return activity_; }
-  // The monitors' next answer is a mean since their last one. All of it belongs to the time since the last look.
+  // The monitors' next answer is a mean since their last one. All of it belongs to the last step.
   void leave_out_calm(Activity& activity, Nanoseconds now) const;
   void reset() { *this = CalmWatch(); }
 
@@ -30,7 +30,7 @@ class CalmWatch {
   Nanoseconds at_{0};
   std::optional<Nanoseconds> skipped_at_;
   std::optional<Energy> counter_;
-  std::optional<Power> mean_;  // by the counter, over the time before at_
+  std::optional<Power> mean_;  // by the counter, for the time before at_
   std::optional<Power> power_;
   std::optional<Bytes> memory_;
   std::optional<Activity> activity_;

@@ -9,7 +9,7 @@ namespace gpuledger::nvml {
 
 namespace {
 
-// A kilowatt for thirty years. More is no reading, and would not fit the microjoules either.
+// A kilowatt for thirty years. More is no valid reading, and would overflow the microjoules.
 constexpr unsigned long long kMostMillijoules = 1'000'000'000'000'000;
 
 }  // namespace
@@ -57,7 +57,7 @@ void NvmlDevice::forget_capabilities(const FunctionTable& functions) {
   gpm_.close(functions);
 }
 
-// False: no value. Once the GPU said that it is lost, it is left alone for the rest of the cycle.
+// False: no value. A GPU that reported that it is lost is not called again in this cycle.
 template <typename Signature, typename... Arguments>
 bool NvmlDevice::read(Session& session, const Function<Signature>& function, Arguments... arguments) {
   if (lost_ || !can(function)) return false;
@@ -77,7 +77,7 @@ bool NvmlDevice::read(Session& session, const Function<Signature>& function, Arg
 void NvmlDevice::read_memory(Session& session, DeviceSample& out) {
   Memory_v2 memory{};
   memory.version = kMemoryVersion2;
-  // Version 2 does not count what the driver reserves for itself as used, version 1 does.
+  // Version 1 counts the driver's reserved memory as used, version 2 does not.
   if (read(session, session.fn.nvmlDeviceGetMemoryInfo_v2, &memory)) {
     out.memory_used = Bytes{memory.used};
     out.memory_total = Bytes{memory.total};
@@ -94,8 +94,8 @@ void NvmlDevice::read_memory(Session& session, DeviceSample& out) {
   }
 }
 
-// Energy first, and its time with it. A call that takes long waits for the driver's locks and reads then, so the time
-// is that of its return.
+// Energy first, with its time. A slow call waits for the driver's locks and reads after that, so the time is that of
+// its return.
 void NvmlDevice::read_gauges(Session& session, DeviceSample& out) {
   const FunctionTable& fn = session.fn;
   unsigned long long millijoules = 0;
@@ -125,7 +125,7 @@ void NvmlDevice::read_gauges(Session& session, DeviceSample& out) {
     set_energy_source(EnergySource::kCounter);
   } else if (!can(fn.nvmlDeviceGetTotalEnergyConsumption)) {
     set_energy_source(EnergySource::kPowerIntegral);
-  }  // else it failed this time only
+  }  // else it failed only this time
 }
 
 void NvmlDevice::set_energy_source(EnergySource source) {
@@ -135,7 +135,7 @@ void NvmlDevice::set_energy_source(EnergySource source) {
   description_ = std::move(description);
 }
 
-// What fails to be read this time is taken to be as it was; what the GPU does not have is absent.
+// Values that fail this time stay as they were; values that the GPU does not have are absent.
 std::vector<MigDevice> NvmlDevice::describe_state(Session& session, const DeviceSample& out) {
   const FunctionTable& fn = session.fn;
   auto description = std::make_shared<DeviceDescription>(*description_);
@@ -188,7 +188,7 @@ void NvmlDevice::read_processes(Session& session, const std::vector<MigDevice>& 
     never_listed_.clear();
     read_lists(session, migs);
   }
-  // Somebody new works: the lists tell what it is, and it may be gone before the next scan.
+  // A new process works: the lists have its data, and it may exit before the next scan.
   const auto is_new = [&](const auto& use) { return !knows(use.first) && !never_listed_.contains(use.first); };
   if (!scan && std::any_of(reply.uses.begin(), reply.uses.end(), is_new)) read_lists(session, migs);
   out.processes = listed_;
@@ -227,7 +227,7 @@ void NvmlDevice::repeat_calm(Timestamp now, DeviceSample& out) {
   calm_.note_skipped(now.steady);
 }
 
-// A life may have ended at any time since the last scan; it is booked with this batch, as far as that has room.
+// A process may have exited at any time since the last scan; it is booked in this batch, as far as it fits.
 void NvmlDevice::add_short_lives(Session& session, Nanoseconds since_last, DeviceSample& out) {
   for (const ShortLife& life : accounting_.read(session, handle_)) {
     ProcessSample process;
@@ -240,7 +240,7 @@ void NvmlDevice::add_short_lives(Session& session, Nanoseconds since_last, Devic
   }
 }
 
-// In MIG mode processes cannot be told apart within a step anyway, and a GPU that failed is left to the next sample.
+// In MIG mode processes cannot be told apart within a step, and a GPU that failed waits for the next sample.
 std::vector<Pid> NvmlDevice::glance(Session& session) {
   if (!answering_ || !handle_ || description_->mig_enabled.value_or(false)) return {};
   read_lists(session, {});
@@ -253,14 +253,14 @@ std::vector<Pid> NvmlDevice::glance(Session& session) {
 void NvmlDevice::note_glance(Session& session) {
   const Nanoseconds now = session.call.now().steady;
   glances_.note_lists(listed_, now);
-  // One process alone is told by one reading a step.
+  // A single process needs one reading per step.
   const bool shared = listed_.size() > 1;
   const bool just_shared = shared && !shared_;
   shared_ = shared;
   if (!shared) return;
   DeviceSample seen;
   (void)gpm_.read(session, handle_, {}, seen);
-  if (!seen.activity || just_shared) return;  // the first reaches back to before it was shared
+  if (!seen.activity || just_shared) return;  // the first includes time before sharing
   unsigned mhz = 0;
   const FunctionTable& fn = session.fn;
   const bool clock =
@@ -286,14 +286,14 @@ DeviceSample NvmlDevice::sample(Session& session, bool scan, Nanoseconds sample_
   const Nanoseconds now = session.call.now().steady;
   if (description_->accounting_enabled.value_or(false)) {
     for (const ProcessSample& process : out.processes) accounting_.note_seen(process.pid);
-    // Utilisation that failed may name them the next time, so they wait for it.
+    // If utilization failed, it may name them next time, so they wait.
     const bool others_named = out.utilization == UtilizationState::kKnown;
     if (scan && others_named) add_short_lives(session, sampled_at_ ? now - *sampled_at_ : sample_interval, out);
   } else {
     accounting_.reset();
   }
   sampled_at_ = now;
-  // Last: the slow ones among them must not come between the energy and who spent it.
+  // Last: slow readings must not come between energy and processes.
   if (!lost_) read_vitals(session, wanted, scan, out);
   answering_ = !lost_ && !session.call.driver_gone() && (succeeded_ || !failed_);
   if (!answering_) {

@@ -19,8 +19,8 @@
 
 namespace gpuledger::nvml {
 
-// One GPU, known by its UUID: it outlives its handle, so that a lost GPU or a reloaded driver finds its
-// description and place again.
+// One GPU, identified by its UUID: it outlives its handle, so a lost GPU or a reloaded driver keeps description and
+// position.
 class NvmlDevice {
  public:
   explicit NvmlDevice(GpuUuid uuid);
@@ -31,16 +31,16 @@ class NvmlDevice {
   bool answering() const { return answering_; }
   const std::string& trouble() const { return trouble_; }  // why it does not answer
 
-  // A handle of this driver session: what an earlier driver could or could not do is forgotten.
+  // A new handle of this driver session: earlier findings of unsupported calls are dropped.
   void attach(Session& session, Device handle, unsigned index, const std::string& driver);
-  // Before the library goes.
+  // Before unloading.
   void detach(const FunctionTable& functions, const std::string& why);
 
-  // scan: also read what changes seldom, and the process lists.
+  // scan: also read rarely changing values and process lists.
   DeviceSample sample(Session& session, bool scan, Nanoseconds sample_interval, const Readings& wanted);
-  // A short look between two samples; the next sample hands on what was seen. Who is there.
+  // A glance between two samples; the next sample contains the readings. Returns the pids.
   std::vector<Pid> glance(Session& session);
-  // What is left to say of a GPU that cannot be asked.
+  // The sample of a GPU that cannot be read.
   DeviceSample absent() const;
 
  private:
@@ -69,11 +69,11 @@ class NvmlDevice {
   std::shared_ptr<const DeviceDescription> description_;
   Device handle_ = nullptr;
   bool answering_ = false;
-  bool lost_ = false;       // this cycle: said so itself
-  bool succeeded_ = false;  // this cycle: some reading
-  bool failed_ = false;     // this cycle: some reading
+  bool lost_ = false;       // this cycle: GPU said so
+  bool succeeded_ = false;  // this cycle: any reading
+  bool failed_ = false;     // this cycle: any reading
   std::string trouble_;
-  std::set<std::string> unsupported_;  // calls this GPU never answers
+  std::set<std::string> unsupported_;  // calls that this GPU lacks
   UtilizationReader utilization_;
   GpmReader gpm_;
   AccountingReader accounting_;
@@ -83,7 +83,7 @@ class NvmlDevice {
   bool shared_ = false;                    // at the last glance
   std::optional<Nanoseconds> sampled_at_;  // steady
   std::vector<ProcessSample> listed_;      // as last read, by pid
-  std::set<Pid> never_listed_;             // worked, but a scan did not find them; not worth another before the next
+  std::set<Pid> never_listed_;             // active, but not found by a scan; not searched again before the next
 };
 
 }  // namespace gpuledger::nvml

@@ -7,7 +7,7 @@
 
 namespace gpuledger::nvml {
 
-// While the worker is busy its own, else the source's.
+// The worker's while it is busy, else the source's.
 struct DeviceThread::Shared {
   Shared(GpuUuid uuid, const Clock& given) : clock(given), calls(clock), device(std::move(uuid)) {}
 
@@ -45,7 +45,7 @@ void DeviceThread::detach(const FunctionTable& functions, const std::string& why
   if (worker_.idle()) {
     shared_->device.detach(functions, why);
   } else if (auto driver = driver_.lock()) {
-    // When the call returns, everything is given back to the driver it was made to, which goes last.
+    // When the call returns, all handles are released to their driver, which is closed last.
     worker_.post([shared = shared_, driver] { shared->device.detach(driver->library.functions, ""); });
   }
 }
@@ -53,14 +53,14 @@ void DeviceThread::detach(const FunctionTable& functions, const std::string& why
 void DeviceThread::settle(Calls& calls) {
   if (!hanging_ || !worker_.idle()) return;
   hanging_ = false;
-  // If the driver is gone the next call says so too; this one may have been of an earlier driver.
+  // If the driver is lost, the next call says so too; this call may be from an earlier driver.
   shared_->calls.forget_driver_gone();
   calls.absorb(shared_->calls);
   description_ = shared_->device.absent().description;
 }
 
-// The worker lets the driver go before it is idle: until then the source holds the driver too, so that it is the source
-// that shuts the driver down, at a time of its choice.
+// The worker releases the driver before it is idle: until then the source holds the driver too, so that the source
+// shuts the driver down, at its own time.
 void DeviceThread::post(std::shared_ptr<Driver> driver, Look look) {
   asked_ = true;
   driver_ = driver;

@@ -13,13 +13,13 @@
 
 namespace gpuledger::nvml {
 
-// One GPU and the thread that asks it, so that GPUs are sampled side by side and one that hangs in the driver holds
-// up nobody. All functions are for the source's thread, and none of them waits for the GPU but answer(). What they
-// tell of a hanging GPU is what was known before.
+// One GPU and its thread, so that GPUs are sampled in parallel and one that hangs in the driver blocks no other. All
+// functions are for the source's thread; only answer() waits for the GPU. For a hanging GPU they return the last known
+// data.
 class DeviceThread {
  public:
   DeviceThread(GpuUuid uuid, const Clock& clock);
-  // A thread that hangs in the driver is left to itself.
+  // A thread that hangs in the driver is left behind.
   ~DeviceThread();
   DeviceThread(const DeviceThread&) = delete;
   DeviceThread& operator=(const DeviceThread&) = delete;
@@ -28,7 +28,7 @@ class DeviceThread {
   uint32_t index() const { return description_->index; }
   Device handle() const { return handle_; }
   bool answering() const { return answering_; }
-  bool hanging() const { return hanging_; }  // until settle() finds its call returned
+  bool hanging() const { return hanging_; }  // until settle() sees its call return
   const std::string& trouble() const { return trouble_; }
   DeviceSample absent() const;
 
@@ -36,14 +36,14 @@ class DeviceThread {
   void attach(Session& session, Device handle, unsigned index, const std::string& driver);
   void detach(const FunctionTable& functions, const std::string& why);
 
-  // Notices that a call which hung has returned. Its answer is old by now and dropped; the GPU may be asked again.
+  // Checks whether a hanging call has returned. Its answer is stale and dropped; the GPU may be read again.
   void settle(Calls& calls);
-  // Starts one look at the GPU. Not while it hangs.
+  // Starts one read of the GPU. Not while it hangs.
   void ask(std::shared_ptr<Driver> driver, bool scan, Nanoseconds sample_interval, const Readings& wanted);
-  // Starts a glance; wait_for_glance() ends it and tells who is there. Not while it hangs.
+  // Starts a glance; wait_for_glance() ends it and returns the pids. Not while it hangs.
   void ask_glance(std::shared_ptr<Driver> driver);
   std::vector<Pid> wait_for_glance(std::chrono::steady_clock::time_point deadline, Calls& calls);
-  // The answer to ask(), or absent() when there is none until the deadline or nothing was asked.
+  // The answer to ask(), or absent() if none came until the deadline or nothing was asked.
   DeviceSample answer(std::chrono::steady_clock::time_point deadline, Calls& calls);
 
  private:
@@ -59,7 +59,7 @@ class DeviceThread {
   bool asked_ = false;
   bool hanging_ = false;
   std::string trouble_;
-  std::weak_ptr<Driver> driver_;  // the one asked last
+  std::weak_ptr<Driver> driver_;  // the last one used
   task::Worker worker_;
 };
 

@@ -8,10 +8,9 @@
 
 namespace gpuledger::nvml {
 
-// An initialised driver: shut down and unloaded with the last who holds it. The source holds it, and so does the
-// thread of a GPU as long as a call of its own is under way: the library must not be unloaded, nor even shut down,
-// under a running call. A call that never returns keeps the library for the rest of the program's life, which is
-// better than a crash.
+// An initialized driver: shut down and unloaded by its last holder. The source holds it, and so does a GPU's thread
+// while it is in a call: the library must not be unloaded or shut down during a call. A call that never returns keeps
+// the library until the program exits, which is better than a crash.
 struct Driver {
   Driver() = default;
   Driver(const Driver&) = delete;

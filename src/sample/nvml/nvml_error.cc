@@ -15,7 +15,7 @@ struct Row {
   const char* advice;
 };
 
-// Own words instead of nvmlErrorString: that one is not there when the library is what failed.
+// Own texts instead of nvmlErrorString: that one is missing if loading the library failed.
 constexpr Row kRows[] = {
     {kSuccess, Code::kInternal, "success", ""},
     {kUninitialized, Code::kUnavailable, "not initialised", ""},

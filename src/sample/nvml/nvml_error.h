@@ -13,16 +13,16 @@ Code code_of(Return result);
 // "nvmlInit_v2: driver not loaded (NVML 9)"
 std::string describe(const char* symbol, Return result);
 
-// What a person can do about a failing start; empty where nothing better than the description is known.
+// What to do if the start fails; empty if there is nothing to add to the description.
 std::string advice_for(Return result);
 
-// The library lost its kernel module (unloaded, reloaded, upgraded): only loading it anew helps.
+// The kernel module is gone (unloaded, reloaded, upgraded): the library must be loaded again.
 bool means_driver_gone(Return result);
 
-// This one GPU answers nothing any more.
+// This GPU is lost.
 bool means_gpu_gone(Return result);
 
-// Not a failure: this GPU or driver never does it.
+// No failure: this GPU or driver lacks it.
 bool means_unsupported(Return result);
 
 }  // namespace gpuledger::nvml

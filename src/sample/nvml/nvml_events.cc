@@ -5,7 +5,7 @@ namespace gpuledger::nvml {
 
 namespace {
 
-// A GPU in an Xid storm must not hold the sampler; what is left comes next cycle.
+// A GPU with many Xids must not block the sampler; the rest comes next cycle.
 constexpr int kMostEventsPerCycle = 64;
 
 }  // namespace

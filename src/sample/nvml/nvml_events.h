@@ -9,7 +9,7 @@
 
 namespace gpuledger::nvml {
 
-// Xid errors as the driver reports them. A driver without events just never has any.
+// Xid errors from the driver. A driver without events never reports any.
 class XidEvents {
  public:
   void open(Session& session);

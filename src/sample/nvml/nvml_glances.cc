@@ -15,7 +15,7 @@ int64_t microseconds(Nanoseconds time) {
   return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
 }
 
-// The mean over the readings: what one reading over the whole step would have said.
+// The mean of the readings: what one reading over the whole step would give.
 Activity mean_of(const std::vector<ActivityReading>& readings) {
   const auto mean = [&](auto field) -> std::optional<Ratio> {
     double sum = 0, count = 0;
@@ -42,7 +42,7 @@ void Glances::note_lists(const std::vector<ProcessSample>& listed, Nanoseconds n
   any_ = true;
   std::unordered_set<Pid> here;
   for (const ProcessSample& process : listed) here.insert(process.pid);
-  std::unordered_map<Pid, size_t> present;  // in stays_
+  std::unordered_map<Pid, size_t> present;  // stays_
   for (size_t i = 0; i < stays_.size(); ++i) {
     Stay& stay = stays_[i];
     if (!stay.left && !here.contains(stay.process.pid)) stay.left = now;
@@ -95,8 +95,8 @@ void Glances::add_stay(const Stay& stay, DeviceSample& out) {
   if (!at->listed) at->left = stay.left;
 }
 
-// The driver's stamps are its own clock's. The newest sample is at most a period old, so the least difference to our
-// clock that was ever seen is the offset.
+// The driver's stamps use its own clock. The newest sample is at most a period old, so the smallest difference to our
+// clock is the offset.
 void Glances::read_power(Session& session, Device device, DeviceSample& out) {
   if (!session.fn.nvmlDeviceGetSamples) return;
   std::vector<Sample> samples(kMostPowerSamples);
@@ -107,7 +107,7 @@ void Glances::read_power(Session& session, Device device, DeviceSample& out) {
   samples.resize(result == kSuccess ? std::min(count, kMostPowerSamples) : 0);
   std::erase_if(samples, [&](const Sample& sample) { return sample.timeStamp <= power_seen_; });
   if (samples.empty()) {
-    // A clock that was set back: what is new looks older than what was seen. Its time is learned anew.
+    // The clock was set back: new samples look older than seen ones. The offset is learned again.
     power_seen_ = 0;
     power_offset_.reset();
     return;

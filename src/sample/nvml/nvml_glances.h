@@ -9,15 +9,15 @@
 
 namespace gpuledger::nvml {
 
-// What was seen of one GPU between two batches, ten times a second: who was there, and how busy its parts were. The
-// calls are cheap (lists 0.03 ms, monitors 0.05 ms on an H200).
+// Readings of one GPU between two batches, ten times a second: its processes, and how busy its parts were. The calls
+// are cheap (lists 0.03 ms, monitors 0.05 ms on an H200).
 class Glances {
  public:
   void note_lists(const std::vector<ProcessSample>& listed, Nanoseconds now);
   void note_activity(const Activity& activity, std::optional<double> sm_clock_mhz, Nanoseconds now);
 
-  // Hands on what was seen since the last batch: readings, when each process came or left, and who is gone again.
-  // listed: as it is now. Nothing where nobody glanced.
+  // Adds what was seen since the last batch: readings, when each process came or left, and exited processes. listed:
+  // the current list. Nothing without glances.
   void hand_on(Session& session, Device device, const std::vector<ProcessSample>& listed, DeviceSample& out);
   void reset();
 
@@ -35,7 +35,7 @@ class Glances {
   std::vector<Stay> stays_;
   std::vector<ActivityReading> readings_;
   uint64_t power_seen_ = 0;              // the driver's stamp of the last sample, us
-  std::optional<int64_t> power_offset_;  // our clock less the driver's, us: the least that was seen
+  std::optional<int64_t> power_offset_;  // our clock less the driver's, us: the smallest seen
 };
 
 }  // namespace gpuledger::nvml

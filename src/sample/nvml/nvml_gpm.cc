@@ -10,9 +10,9 @@ namespace gpuledger::nvml {
 
 namespace {
 
-// The monitors are read out every 100 ms; two samples closer than that give 0 for graphics and NaN for the rest.
+// The monitors update every 100 ms; two samples closer than that give 0 for graphics and NaN for the rest.
 constexpr Nanoseconds kRefresh = std::chrono::milliseconds(100);
-// Who asks every 100 ms is at times a little early: whether that was too early, the answer itself tells.
+// A read every 100 ms is sometimes a little early; the answer itself shows whether it was too early.
 constexpr Nanoseconds kShortest = kRefresh * 9 / 10;
 
 struct Wanted {
@@ -113,8 +113,8 @@ Return GpmReader::read_scope(Session& session, Device device, uint32_t scope, st
   Activity activity;
   Return compared = kSuccess;
   if (older_at) compared = read_metrics(session, pair.older, pair.newer, activity);
-  // Our clock and the monitors' are not in step: samples a little more than a refresh apart may still be too close.
-  // Further apart, NaN is the GPU's own answer, and waiting on would only blur the next one.
+  // Our clock and the monitors' are not in step: samples a little more than an update apart may still be too close.
+  // Further apart, NaN is the GPU's answer, and waiting longer would only blur the next one.
   const bool too_close =
       older_at && compared == kSuccess && !activity.parts[Activity::kSm] && now - *older_at < 2 * kRefresh;
   if (too_close) return kSuccess;
@@ -139,7 +139,7 @@ void GpmReader::drop_gone_instances(const FunctionTable& functions, const std::v
 Return GpmReader::read(Session& session, Device device, const std::vector<MigInstance>& instances, DeviceSample& out) {
   if (!supported(session, device)) return kSuccess;
   drop_gone_instances(session.fn, instances);
-  // A GPU in MIG mode may refuse to speak for itself as a whole; its instances do.
+  // A GPU in MIG mode may refuse values of the whole GPU; its instances give them.
   Return result = read_scope(session, device, kNoInstance, out.activity);
   std::set<uint32_t> scopes;
   for (const MigInstance& instance : instances) scopes.insert(instance.id.gpu_instance);
@@ -152,7 +152,7 @@ Return GpmReader::read(Session& session, Device device, const std::vector<MigIns
   return means_gpu_gone(result) ? result : kSuccess;
 }
 
-// Not through Calls: a free is no driver call worth timing, and the last one may come when nobody books it.
+// Not through Calls: a free needs no timing, and the last one may come when nothing is counted any more.
 void GpmReader::release(const FunctionTable& functions, Pair& pair) {
   for (GpmSample sample : {pair.older, pair.newer}) {
     if (sample) functions.nvmlGpmSampleFree.pointer(sample);

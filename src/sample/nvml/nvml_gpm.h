@@ -10,26 +10,26 @@
 
 namespace gpuledger::nvml {
 
-// How busy the parts of one GPU, or of each of its MIG instances, were between two reads: the GPU's own performance
-// monitors (GPM), which Hopper and newer have. The driver compares two samples that the caller keeps.
+// How busy the parts of one GPU, or of each of its MIG instances, were between two reads: the GPU's performance
+// monitors (GPM) of Hopper and newer. The driver compares two samples that the caller keeps.
 class GpmReader {
  public:
-  // Fills activity or instance_activity from the second read on. instances: while MIG is on, what the GPU is cut
-  // into. Returns kGpuIsLost and the like where the GPU said so, else kSuccess.
+  // Fills activity or instance_activity from the second read on. instances: the GPU's instances while MIG is on.
+  // Returns kGpuIsLost and the like if the GPU reported it, else kSuccess.
   Return read(Session& session, Device device, const std::vector<MigInstance>& instances, DeviceSample& out);
 
-  // Whether the GPU has monitors, as far as it was asked.
+  // Whether the GPU has monitors, as far as known.
   bool works() const { return supported_.value_or(false); }
 
-  // Gives the samples back and forgets what the GPU can do. The library must still be loaded.
+  // Frees the samples and resets what the GPU supports. The library must still be loaded.
   void close(const FunctionTable& functions);
 
  private:
-  // The older sample stands until a newer one is far enough from it.
+  // The older sample stays until a newer one is far enough from it.
   struct Pair {
     GpmSample older = nullptr;
     GpmSample newer = nullptr;
-    std::optional<Nanoseconds> older_at;  // steady; empty: not yet taken
+    std::optional<Nanoseconds> older_at;  // steady; empty: not taken yet
     bool unsupported = false;
   };
 

@@ -11,7 +11,7 @@
 
 namespace gpuledger::nvml {
 
-// A driver function and the name that errors and call times are booked under. nullptr: this driver has none.
+// A driver function and its name for errors and call times. nullptr: the driver lacks it.
 template <typename Signature>
 struct Function {
   const char* name;
@@ -29,16 +29,16 @@ struct FunctionTable {
 };
 
 struct Library {
-  DynLib handle;  // the functions are good while this is open
+  DynLib handle;  // the functions need it open
   FunctionTable functions;
 };
 
-// Tests put a fake driver here.
+// Tests use a fake driver here.
 using LibraryLoader = std::function<Result<Library>()>;
 
 inline constexpr const char* kDefaultLibrary = "libnvidia-ml.so.1";
 
-// path: empty for kDefaultLibrary wherever the dynamic loader finds it. The error says what to do.
+// path: empty for kDefaultLibrary from the dynamic loader. The error says what to do.
 Result<Library> load_library(const std::string& path);
 
 }  // namespace gpuledger::nvml

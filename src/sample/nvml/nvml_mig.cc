@@ -10,9 +10,9 @@ namespace {
 
 constexpr uint64_t kMiB = 1ull << 20;
 constexpr uint64_t kGiB = 1ull << 30;
-constexpr unsigned kMostInstances = 64;  // the hardware has at most 8; a bound for a lying driver
+constexpr unsigned kMostInstances = 64;  // the hardware has at most 8; limits a faulty driver
 
-// The profile's gigabytes are a marketing figure: eighths of the GPU's rounded memory, not the slice's real size.
+// The profile's gigabytes are nominal: eighths of the GPU's rounded memory, not the slice's real size.
 uint64_t profile_gigabytes(uint64_t slice_mib, std::optional<Bytes> gpu_memory) {
   if (!gpu_memory || gpu_memory->count == 0) return (slice_mib + 1023) / 1024;
   const double part = static_cast<double>(slice_mib * kMiB) / static_cast<double>(gpu_memory->count);
@@ -77,7 +77,7 @@ std::vector<MigDevice> read_mig_devices(Session& session, Device gpu, std::optio
   for (unsigned i = 0; i < std::min(count, kMostInstances); ++i) {
     Device handle = nullptr;
     const Return result = session.call(session.fn.nvmlDeviceGetMigDeviceHandleByIndex, gpu, i, &handle);
-    if (result == kNotFound) continue;  // holes are normal: the count is what could be made, not what is
+    if (result == kNotFound) continue;  // holes are normal: the count is the maximum, not the number
     if (result != kSuccess) {
       session.call.count_failure(result);
       continue;

@@ -12,7 +12,7 @@ namespace {
 constexpr int kMostTries = 4;
 constexpr unsigned kFirstCapacity = 64;
 constexpr unsigned kMostEntries = 1u << 16;
-constexpr unsigned kMostPid = 1u << 22;         // the kernel's own limit
+constexpr unsigned kMostPid = 1u << 22;         // the kernel's limit
 constexpr unsigned kMostInstanceNumber = 1024;  // far above any MIG GPU's
 constexpr unsigned long long kMostMemory = 1ull << 50;
 
@@ -33,13 +33,13 @@ bool makes_sense(std::span<const std::byte> buffer, size_t stride, size_t count)
   return true;
 }
 
-// 0: none makes sense.
+// 0: none plausible.
 size_t entry_stride(std::span<const std::byte> buffer, size_t count) {
   const auto last = std::find_if(buffer.rbegin(), buffer.rend(), [](std::byte b) { return b != kPoison; });
   const size_t written = static_cast<size_t>(buffer.rend() - last);
   if (written <= 16 * count) return makes_sense(buffer, 16, count) ? 16 : 0;
   if (written <= 24 * count) return makes_sense(buffer, 24, count) ? 24 : 0;
-  // Beyond 24 bytes an entry: wider entries, or a driver that clears what it does not fill.
+  // More than 24 bytes per entry: wider entries, or a driver that clears the rest.
   if (makes_sense(buffer, 32, count)) return 32;
   return makes_sense(buffer, 24, count) ? 24 : 0;
 }
@@ -56,7 +56,7 @@ struct ListCall {
 Return fill(Session& session, const ListCall& list, Device device, unsigned* count, std::byte* buffer) {
   const unsigned capacity = *count;
   Return result = kFunctionNotFound;
-  // A symbol may be there and still say FUNCTION_NOT_FOUND: a newer library over an older kernel module.
+  // A symbol may exist and still return FUNCTION_NOT_FOUND: a newer library with an older kernel module.
   for (const ListFunction* function : {&list.v3, &list.v2}) {
     result = session.call(*function, device, count, reinterpret_cast<ProcessInfo*>(buffer));
     if (result != kFunctionNotFound) return result;
@@ -68,7 +68,7 @@ Return fill(Session& session, const ListCall& list, Device device, unsigned* cou
 Result<std::vector<ListedProcess>> read_list(Session& session, const ListCall& list, Device device, bool mig) {
   unsigned capacity = kFirstCapacity;
   Return result = kInsufficientSize;
-  // Processes may start between two tries, so the size the driver asks for is already old: take more.
+  // Processes may start between two tries, so the requested size may be outdated: take more.
   for (int attempt = 0; attempt < kMostTries && result == kInsufficientSize; ++attempt) {
     std::vector<std::byte> buffer(capacity * kWidestEntry, kPoison);
     unsigned count = capacity;
@@ -81,7 +81,7 @@ Result<std::vector<ListedProcess>> read_list(Session& session, const ListCall& l
 
 using ProcessMap = std::map<std::pair<Pid, std::optional<MigId>>, ProcessSample>;
 
-// The lists overlap (a process with both kinds of context, an MPS client): the same memory, so not a sum.
+// The lists overlap (a process with both kinds of context, an MPS client): same memory, not a sum.
 ProcessSample& merge(ProcessMap& processes, const ListedProcess& listed) {
   ProcessSample& process = processes[{listed.pid, listed.mig}];
   process.pid = listed.pid;
@@ -134,7 +134,7 @@ Result<std::vector<ListedProcess>> parse_process_entries(std::span<const std::by
     ListedProcess process;
     process.pid = entry.pid;
     if (entry.usedGpuMemory != kValueNotAvailable) process.memory = Bytes{entry.usedGpuMemory};
-    // Graphics contexts on a MIG GPU have no compute instance of their own.
+    // Graphics contexts on a MIG GPU have no compute instance.
     if (mig && entry.gpuInstanceId != kNoInstance) {
       process.mig = MigId{entry.gpuInstanceId, entry.computeInstanceId == kNoInstance ? 0 : entry.computeInstanceId};
     }

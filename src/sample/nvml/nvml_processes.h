@@ -18,19 +18,19 @@ struct ListedProcess {
   std::optional<Bytes> memory;
 };
 
-// The buffer the driver writes a process list into: room for the widest entries it may use, filled with a
-// pattern that shows how far it wrote.
+// The buffer for a process list from the driver: large enough for the widest entries, filled with a pattern that shows
+// how far it wrote.
 inline constexpr size_t kWidestEntry = 32;
 inline constexpr std::byte kPoison{0xA7};
 
-// Early R535 drivers wrote 32-byte entries under names whose entries have 24 bytes, and some vendor's writes
-// 16; which it is, is seen from how far the driver wrote and, if that is not clear, from which reading makes
-// sense. Entries with pid 0 are left out. mig: false takes every instance number as none.
+// Early R535 drivers wrote 32-byte entries under names whose entries have 24 bytes, and one vendor's driver writes 16.
+// The size is found from how far the driver wrote and, if that is unclear, from which one gives plausible entries.
+// Entries with pid 0 are left out. mig: false ignores instance numbers.
 Result<std::vector<ListedProcess>> parse_process_entries(std::span<const std::byte> buffer, size_t count, bool mig);
 
-// Compute, graphics and MPS lists as one: by pid and MIG instance, every entry listed. migs: the GPU's
-// instances while MIG is on; each is asked by its own handle where the GPU's does not say (needs rights).
-// An error (counted already) means that the lists could not be had; the last ones then are the best there is.
+// Compute, graphics and MPS lists as one: by pid and MIG instance, every entry listed. migs: the GPU's instances while
+// MIG is on; each is read by its own handle if the GPU's has no data (needs rights). An error (already counted) means
+// that the lists could not be read; the last ones are then used.
 Result<std::vector<ProcessSample>> read_process_lists(Session& session, Device gpu, bool mig,
                                                       const std::vector<MigDevice>& migs);
 

@@ -43,8 +43,7 @@ Status NvmlSource::open() {
     return library.error();
   }
   calls_.forget_driver_gone();
-  // Library first and then nvmlInit: on failure the library goes out of scope, so the next try loads what is
-  // installed by then.
+  // On failure the library goes out of scope, so that the next try loads the version installed by then.
   if (const Return result = calls_(library->functions.nvmlInit_v2); result != kSuccess) {
     calls_.count_failure(result);
     return failure("nvmlInit_v2", result);
@@ -60,7 +59,7 @@ Status NvmlSource::open() {
   return ok_status();
 }
 
-// Returns at once even if a GPU hangs: its thread then has the driver to itself until the call returns.
+// Returns at once even if a GPU hangs: its thread then keeps the driver until the call returns.
 void NvmlSource::close(const std::string& why) {
   if (!driver_) return;
   for (const auto& device : devices_) device->detach(driver_->library.functions, why);
@@ -97,7 +96,7 @@ bool NvmlSource::hangs_at(unsigned index) const {
                      [&](const auto& device) { return device->hanging() && device->index() == index; });
 }
 
-// Handles by index; the GPUs themselves are told apart by UUID, since the order may be another after a reload.
+// Handles are found by index, GPUs by UUID, because the order may change with a reload.
 Status NvmlSource::find_devices() {
   Session driver = session();
   unsigned count = 0;
@@ -107,13 +106,13 @@ Status NvmlSource::find_devices() {
   }
   std::optional<Error> refused;
   for (unsigned i = 0; i < std::min(count, kMostDevices) && !calls_.driver_gone(); ++i) {
-    if (hangs_at(i)) continue;  // even to ask for its handle may hang, and this thread must not
+    if (hangs_at(i)) continue;  // getting its handle may hang, and this thread must not
     Device handle = nullptr;
     const Return result = driver.call(driver.fn.nvmlDeviceGetHandleByIndex_v2, i, &handle);
     if (result == kSuccess) {
       found_device(i, handle);
     } else {
-      // The count includes GPUs that a container may not use: no failure as long as others answer.
+      // The count includes GPUs that a container may not use: no failure if others answer.
       if (result != kNoPermission) calls_.count_failure(result);
       refused = failure("nvmlDeviceGetHandleByIndex_v2", result);
     }

@@ -36,14 +36,14 @@ struct NvmlProbe {
 };
 
 // Hardware through NVML. Used by one thread; has one of its own per GPU. The driver may be missing, unloaded, reloaded
-// or upgraded at any time: the library is then closed and opened anew, at first every second, later every 30.
+// or upgraded at any time: the library is then closed and opened again, first every second, later every 30.
 class NvmlSource final : public GpuSource {
  public:
   NvmlSource(NvmlSourceOptions options, LibraryLoader loader, const Clock& clock);
   ~NvmlSource() override;
 
-  // Opens the driver now, and leaves it open, to say at start what is wrong: no library, not an NVML library,
-  // driver not loaded, no GPU, none of the GPUs that were asked for. One line each, with what to do.
+  // Opens the driver and leaves it open, to report at the start what is wrong: no library, not an NVML library, driver
+  // not loaded, no GPU, none of the requested GPUs. One line each, with what to do.
   Result<NvmlProbe> probe();
 
   SampleBatch sample(bool scan_processes) override;
@@ -61,7 +61,7 @@ class NvmlSource final : public GpuSource {
   Status find_devices();
   void found_device(unsigned index, Device handle);
   bool hangs_at(unsigned index) const;
-  // True where every GPU's process lists were read anew.
+  // True if every GPU's process lists were read.
   bool sample_devices(bool scan, SampleBatch& batch);
   void add_xids(SampleBatch& batch);
   void fill_absent(SampleBatch& batch);
@@ -72,8 +72,8 @@ class NvmlSource final : public GpuSource {
   Readings readings_;
   Calls calls_;
   const Clock& clock_;
-  std::shared_ptr<Driver> driver_;                      // empty: none at the moment
-  std::vector<std::unique_ptr<DeviceThread>> devices_;  // by index; every GPU ever seen, also while it does not answer
+  std::shared_ptr<Driver> driver_;                      // empty: none now
+  std::vector<std::unique_ptr<DeviceThread>> devices_;  // by index; every GPU seen so far, even if it does not answer
   bool released_ = false;
   std::string trouble_;  // why there is no driver, or no GPU
   Nanoseconds retry_delay_;

@@ -14,11 +14,11 @@ constexpr int kMostTries = 4;
 constexpr unsigned kMostEntries = 1u << 16;
 constexpr unsigned kMostPid = 1u << 22;
 constexpr int64_t kSecond = 1'000'000;  // us
-// The driver keeps 14 s at most: who says nothing for longer than that and still has entries was asked wrongly.
+// The driver keeps at most 14 s. If it names no process for longer, the timestamp may be wrong.
 constexpr Nanoseconds kRecheckIdle = std::chrono::seconds(30);
 constexpr Nanoseconds kHistory = std::chrono::seconds(15);
-constexpr int64_t kAhead = 3 * kSecond;    // of the driver's time: no sample can be
-constexpr int64_t kClockWasSet = kSecond;  // nobody's clock drifts that far between two learnings
+constexpr int64_t kAhead = 3 * kSecond;    // samples further ahead are invalid
+constexpr int64_t kClockWasSet = kSecond;  // no clock drifts so far between two comparisons
 
 int64_t microseconds(Nanoseconds time) {
   return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
@@ -69,7 +69,7 @@ UtilizationReader::Reply UtilizationReader::fetch_older(Session& session, Device
   return reply;
 }
 
-// The newer call first: on some Blackwell drivers the older one answers nothing at all.
+// The newer call first: on some Blackwell drivers the older one returns nothing at all.
 UtilizationReader::Reply UtilizationReader::fetch(Session& session, Device device, int64_t since) {
   if (interface_ == Interface::kUndecided || interface_ == Interface::kNewer) {
     Reply reply = fetch_newer(session, device, since);
@@ -91,7 +91,7 @@ std::vector<UtilizationReader::Entry> UtilizationReader::clean(Session& session,
                                                                int64_t since, int64_t latest) {
   std::map<Pid, Entry> by_pid;
   for (const Entry& e : entries) {
-    // Zombie contexts leave junk: percentages in the millions, timestamps long ago or to come, pids that cannot be.
+    // Zombie contexts leave garbage: percentages in the millions, timestamps far off, impossible pids.
     if (e.pid > kMostPid || e.timestamp > latest ||
         std::max({e.sm, e.memory, e.encoder, e.decoder, e.jpeg, e.ofa}) > 100) {
       session.call.count_failure("garbage");
@@ -115,15 +115,15 @@ int64_t UtilizationReader::clock_step(Timestamp now) const {
   return std::abs(step) > kClockWasSet ? step : 0;
 }
 
-// The latest a sample can be. A wall clock that was set forward, or a machine that slept, may have taken the driver's
-// clock along.
+// Latest possible time of a sample. If the wall clock was set forward or the machine slept, the driver's may have moved
+// too.
 int64_t UtilizationReader::latest_possible(Timestamp now) const {
   if (!offset_) return std::numeric_limits<int64_t>::max();
   return driver_now(now) + std::max<int64_t>(0, clock_step(now)) + kAhead;
 }
 
-// The newest sample is up to a sampling period old, so the largest difference is the truest; it may shrink a
-// little, since the two clocks need not run at one speed.
+// The newest sample is up to a period old, so the largest difference is the best; it may shrink slowly, because the two
+// clocks may run at different speeds.
 void UtilizationReader::learn_offset(Timestamp now, int64_t newest) {
   int64_t offset = newest - microseconds(now.steady);
   if (offset_ && clock_step(now) == 0)
@@ -132,9 +132,9 @@ void UtilizationReader::learn_offset(Timestamp now, int64_t newest) {
   learned_ = now;
 }
 
-// The wall clock was set back. A driver whose clock goes with it has a history of two times that cannot be told
-// apart, and what is new looks older than what we have seen; a driver with a clock of its own goes on as before.
-// Nobody named says nothing until it shows which of the two it is, or until the history is all new.
+// The wall clock was set back. If the driver's clock follows it, its history has two times that cannot be told apart,
+// and new samples look older than seen ones; a driver with its own clock is not affected. An empty reply means nothing
+// until the driver shows which case it is, or until its history is all new.
 bool UtilizationReader::history_is_torn(Timestamp now, bool anybody) {
   if (clock_step(now) >= 0 || anybody) {
     torn_since_.reset();
@@ -144,8 +144,8 @@ bool UtilizationReader::history_is_torn(Timestamp now, bool anybody) {
   return true;
 }
 
-// Nobody was active. The next reply must not be a mean over this idle time too, so the timestamp moves on
-// although no sample gave one; it stays a second behind for samples that the driver hands out late.
+// No process was active. The next reply must not be a mean over this idle time too, so the timestamp moves on without a
+// sample; it stays a second behind for samples that the driver delivers late.
 void UtilizationReader::note_idle(Timestamp now) {
   if (!idle_since_ || now.steady - *idle_since_ > kRecheckIdle) idle_since_ = now.steady;
   if (!offset_) return;
@@ -157,8 +157,8 @@ void UtilizationReader::note_calm(Timestamp now) {
   if (idle_until_) idle_until_ = driver_now(now);
 }
 
-// The second that note_idle stays behind is known to be idle: the mean is spread over it, so put it back.
-// One sample names one process, so all of them together are never busy more than all the time.
+// The second that note_idle stays behind was idle, and the mean includes it: scale the mean up. One sample names one
+// process, so that all together are never busy for more than 100 %.
 double UtilizationReader::idle_scale(Timestamp now, int64_t since, const std::vector<Entry>& entries) const {
   if (!idle_until_ || since >= *idle_until_) return 1;
   const int64_t fresh = driver_now(now) - *idle_until_;
@@ -173,12 +173,12 @@ double UtilizationReader::idle_scale(Timestamp now, int64_t since, const std::ve
   return most == 0 ? 1 : std::max(1.0, std::min(scale, 100.0 / most));
 }
 
-// All of the driver's history: good for learning its clock, then it is asked again for our own part of it.
+// Reads all of the driver's history to learn its clock; then it is read again for our own part.
 UtilizationReader::Reply UtilizationReader::fetch_first(Session& session, Device device, Timestamp now,
                                                         Nanoseconds interval) {
   const Reply history = fetch(session, device, 0);
   if (history.result != kSuccess) return history;
-  // A driver counts since 1970 or since boot, so what is later than our own clock is junk, unless all of it is.
+  // Drivers count since 1970 or since boot, so samples later than our clock are garbage, unless all are.
   int64_t newest = 0, newest_of_all = 0;
   for (const Entry& e : clean(session, history.entries, 0, std::numeric_limits<int64_t>::max())) {
     newest_of_all = std::max(newest_of_all, e.timestamp);
@@ -203,7 +203,7 @@ UtilizationReply UtilizationReader::read(Session& session, Device device, Nanose
   const Timestamp now = session.call.now();
   const Nanoseconds interval =
       previous_read_ ? std::min(now.steady - *previous_read_, sample_interval) : sample_interval;
-  // A driver's clock that was set may leave last_seen_ in the future, where nobody is ever found.
+  // If the driver's clock was set, last_seen_ may be in the future, where no process is found.
   const bool recheck = idle_since_ && now.steady - *idle_since_ > kRecheckIdle;
   const bool all_new = torn_since_ && now.steady - *torn_since_ >= kHistory;
   const bool first = recheck || all_new || last_seen_ == 0;

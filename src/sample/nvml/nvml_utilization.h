@@ -14,22 +14,22 @@ namespace gpuledger::nvml {
 struct UtilizationReply {
   UtilizationState state = UtilizationState::kFailed;
   Return result = kSuccess;
-  std::vector<std::pair<Pid, EngineUse>> uses;  // by pid; who is not in it was not caught working
+  std::vector<std::pair<Pid, EngineUse>> uses;  // by pid; processes not seen active are left out
 };
 
-// Which process one GPU was busy for since the last read. The driver samples five times a second and answers
-// with means over all samples newer than a timestamp, so the reader must hand back the right timestamp: too
-// old a one dilutes the means, too new a one loses samples.
+// The processes that kept one GPU busy since the last read. The driver samples five times a second and returns means
+// over all samples newer than a timestamp, so the reader must pass the right timestamp: an old one dilutes the means, a
+// new one loses samples.
 class UtilizationReader {
  public:
-  // sample_interval: how much of the driver's history (14 s) the first reply may speak for.
+  // sample_interval: how much of the driver's history (14 s) the first reply may cover.
   UtilizationReply read(Session& session, Device device, Nanoseconds sample_interval);
 
-  // Not read, because the GPU shows that nobody works. Samples are still there for the next read; if it names
-  // somebody, that was not in this time.
+  // Not read, because the GPU is idle. The samples are kept for the next read; if it names a process, that was active
+  // later than this.
   void note_calm(Timestamp now);
 
-  // Forgets all: another driver, another MIG mode.
+  // Resets all: another driver, another MIG mode.
   void reset() { *this = UtilizationReader(); }
 
  private:
@@ -49,11 +49,11 @@ class UtilizationReader {
   Reply fetch_newer(Session& session, Device device, int64_t since);
   Reply fetch_older(Session& session, Device device, int64_t since);
   Reply fetch_first(Session& session, Device device, Timestamp now, Nanoseconds interval);
-  // Without what the driver should not have said. latest: a sample can be.
+  // Without invalid entries. latest: upper limit of the time.
   static std::vector<Entry> clean(Session& session, const std::vector<Entry>& entries, int64_t since, int64_t latest);
 
   int64_t driver_now(Timestamp now) const;
-  // By how much the wall clock was set since the offset was learned, us; 0: it was not.
+  // How far the wall clock was set since the offset was learned, us; 0: it was not.
   int64_t clock_step(Timestamp now) const;
   int64_t latest_possible(Timestamp now) const;
   bool history_is_torn(Timestamp now, bool anybody);
@@ -65,12 +65,12 @@ class UtilizationReader {
   unsigned capacity_ = 128;
   int64_t last_seen_ = 0;  // the driver's clock, us; 0: nothing seen yet
   // The driver's clock minus our steady one, us. It counts since 1970 on most machines, since boot on some; whether it
-  // follows a wall clock that is set depends on the driver.
+  // follows a wall clock change depends on the driver.
   std::optional<int64_t> offset_;
-  Timestamp learned_;                      // when the offset was
-  std::optional<Nanoseconds> torn_since_;  // steady; the wall clock was set back, and nobody was named since
-  std::optional<Nanoseconds> idle_since_;  // steady; nobody named since then
-  std::optional<int64_t> idle_until_;      // the driver's clock; the last reply named nobody up to here
+  Timestamp learned_;                      // when offset_ was
+  std::optional<Nanoseconds> torn_since_;  // steady; the wall clock was set back, and no process named since
+  std::optional<Nanoseconds> idle_since_;  // steady; no process named since
+  std::optional<int64_t> idle_until_;      // the driver's clock; the last reply was idle up to here
   std::optional<Nanoseconds> previous_read_;
 };
 

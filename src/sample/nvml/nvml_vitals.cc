@@ -15,8 +15,8 @@ struct Field {
   unsigned scope = 0;
 };
 
-// The thermal counter takes a millisecond on an H200 and the PCIe replays 0.4 ms, everything else together 0.03 ms.
-// What changes once in a GPU's life is not worth even that every second.
+// The thermal counter takes 1 ms on an H200 and the PCIe replays 0.4 ms, everything else together 0.03 ms. Values that
+// hardly ever change are not read every second.
 constexpr Field kFields[] = {
     {kFieldMemoryTemperature, Vital::kMemoryTemperature, false},
     {kFieldPowerViolation, Vital::kPowerViolation, false},
@@ -46,7 +46,7 @@ constexpr Field kFields[] = {
     {kFieldNvlinkReceived, Vital::kNvlinkReceived, true, kScopeAllLinks},
 };
 
-constexpr unsigned kHottest = 200;  // what a sensor says beyond that is no temperature
+constexpr unsigned kHottest = 200;  // higher sensor values are not temperatures
 
 std::optional<uint64_t> not_negative(long long value) {
   return value >= 0 ? std::optional(static_cast<uint64_t>(value)) : std::nullopt;
@@ -70,7 +70,7 @@ std::optional<uint64_t> whole_number(const FieldValue& field) {
 
 std::optional<uint64_t> reading_of(const Field& known, const FieldValue& field) {
   if (known.id == kFieldMemoryTemperature) {
-    // R545 says that this is a number of another type than it is.
+    // R545 reports a wrong type for this number.
     return field.value.uiVal <= kHottest ? std::optional<uint64_t>(field.value.uiVal) : std::nullopt;
   }
   const auto value = whole_number(field);
@@ -112,7 +112,7 @@ void VitalsReader::read_gauges(Session& session, Device device, Vitals& out) {
 
 void VitalsReader::read_fan(Session& session, Device device) {
   unsigned percent = 0;
-  // A fan may turn faster than its nominal speed.
+  // A fan may exceed its nominal speed.
   constexpr unsigned kFastest = 200;
   if (call(session, session.fn.nvmlDeviceGetFanSpeed, device, &percent) && percent <= kFastest) {
     slow_[Vital::kFan] = percent;
@@ -135,7 +135,7 @@ void VitalsReader::read_fields(Session& session, Device device, bool slow, Vital
     if (result == kSuccess) {
       out[asked[i]->vital] = reading_of(*asked[i], values[i]);
     } else if (means_unsupported(result) || result == kInvalidArgument) {
-      unsupported_fields_.insert(asked[i]->id);  // an older driver calls a field it does not know an argument
+      unsupported_fields_.insert(asked[i]->id);  // older drivers report an unknown field as a bad argument
     } else {
       session.call.count_failure(result);
       if (means_gpu_gone(result)) lost_ = result;
@@ -143,8 +143,8 @@ void VitalsReader::read_fields(Session& session, Device device, bool slow, Vital
   }
 }
 
-// Each call measures for 20 ms. The byte counters among the fields (197, 198) are no way out: they have 32 bits, and
-// a busy bus fills those in a tenth of a second.
+// Each call measures for 20 ms. The byte counters among the fields (197, 198) do not help: they have 32 bits, and a
+// busy bus overflows them in a tenth of a second.
 void VitalsReader::read_pcie_traffic(Session& session, Device device) {
   unsigned kilobytes = 0;
   if (call(session, session.fn.nvmlDeviceGetPcieThroughput, device, kPcieSent, &kilobytes)) {
@@ -170,7 +170,7 @@ void VitalsReader::step_nvlink_traffic(Nanoseconds now) {
   nvlink_ = {now, *sent, *received};
 }
 
-// The monitors know of no link that is not there and say 0.
+// The monitors report 0 for missing links.
 Traffic VitalsReader::traffic(const std::optional<Activity>& activity) const {
   Traffic traffic = activity ? activity->traffic : Traffic();
   if (!traffic.pcie_sent) traffic.pcie_sent = slow_traffic_.pcie_sent;

@@ -10,15 +10,15 @@
 
 namespace gpuledger::nvml {
 
-// How one GPU is doing: clocks, temperatures, errors, throttling, traffic. What costs next to nothing is read with
-// every sample, the rest at scans and kept until the next. What the GPU does not have is asked for once.
+// State of one GPU: clocks, temperatures, errors, throttling, traffic. Cheap values are read with every sample, the
+// rest at scans and kept until the next. Unsupported values are tried once.
 class VitalsReader {
  public:
-  // Fills vitals and traffic; after the activity, which tells the traffic for free. monitored: it does, or will the
-  // next time. Returns kGpuIsLost and the like where the GPU said so, else kSuccess.
+  // Fills vitals and traffic; call it after the activity, which has the traffic. monitored: it does, or will the next
+  // time. Returns kGpuIsLost and the like if the GPU reported it, else kSuccess.
   Return read(Session& session, Device device, const Readings& wanted, bool scan, bool monitored, DeviceSample& out);
 
-  // Forgets what the GPU can do, and what it said.
+  // Resets what the GPU supports, and its values.
   void reset() { *this = VitalsReader(); }
 
  private:
@@ -41,7 +41,7 @@ class VitalsReader {
   std::set<unsigned> unsupported_fields_;
   Return lost_ = kSuccess;  // this time
   Vitals slow_;             // as of the last scan
-  Traffic slow_traffic_;    // likewise
+  Traffic slow_traffic_;    // same
   std::optional<NvlinkCount> nvlink_;
 };
 

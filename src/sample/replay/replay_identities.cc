@@ -23,7 +23,7 @@ ProcessIdentity ReplayIdentities::identity_of(Pid pid, const Life& life) {
   constexpr auto kTick = std::chrono::milliseconds(10);
   ProcessIdentity identity;
   identity.name = "pid-" + std::to_string(pid);
-  // 0 is for those of whom only the pid is known.
+  // 0 means that only the pid is known.
   identity.key = {pid, 1 + static_cast<uint64_t>(std::max<int64_t>(0, life.first_seen / kTick))};
   return identity;
 }
@@ -33,7 +33,7 @@ std::shared_ptr<const IdentityMap> ReplayIdentities::resolve(const SampleBatch& 
   for (const DeviceSample& device : batch.devices) {
     for (const ProcessSample& process : device.processes) {
       Life& life = lives_[process.pid];
-      // Caught working before the next list shows it: /proc would have had it already.
+      // Active before the next list shows it: /proc would have had it already.
       if (process.listed || life.last_listed >= batch.at.steady) {
         life.known = true;
         map->by_pid[process.pid] = identity_of(process.pid, life);

@@ -8,8 +8,8 @@
 
 namespace gpuledger::replay {
 
-// Who the pids of a recording are: it has no /proc, so the times at which they were seen stand for it. Behaves as the
-// live resolver: who has left has no entry, unless it was never in a batch before. All belong to the host.
+// Identities of a recording's pids: it has no /proc, so the times at which they were seen are used. Works like the live
+// resolver: an exited process has no entry, unless it was in no batch before. All belong to the host.
 class ReplayIdentities final : public IdentitySource {
  public:
   explicit ReplayIdentities(const Trace& trace);
@@ -19,8 +19,8 @@ class ReplayIdentities final : public IdentitySource {
  private:
   struct Life {
     Nanoseconds first_seen{0};
-    Nanoseconds last_listed = Nanoseconds::min();  // never: only a utilisation sample names it
-    bool known = false;                            // was alive in an earlier batch
+    Nanoseconds last_listed = Nanoseconds::min();  // never: only in a utilization sample
+    bool known = false;                            // ran in an earlier batch
   };
   static ProcessIdentity identity_of(Pid pid, const Life& life);
 

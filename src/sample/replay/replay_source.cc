@@ -9,11 +9,11 @@
 namespace gpuledger::replay {
 namespace {
 
-// The driver takes a sample every 200 ms, and one that found nobody is in its means but not in the recording.
+// The driver samples every 200 ms; an idle sample counts in its means but is not in the recording.
 constexpr Nanoseconds kTicketPeriod = std::chrono::milliseconds(200);
-// A performance monitor's line speaks for the time since the line before; the first, and one after a gap, for this.
+// A performance monitor's line covers the time since the line before; the first, and one after a gap, this time.
 constexpr Nanoseconds kActivityPeriod = std::chrono::milliseconds(100);
-// The trace of context switches is complete up to this long ago: what the live reader waits for as well.
+// The trace is complete up to this long ago, as for the live reader.
 constexpr Nanoseconds kResidencyDelay = std::chrono::milliseconds(120);
 constexpr uint32_t kMostPercent = 100;
 
@@ -50,7 +50,7 @@ std::optional<Ratio> ratio_of(const std::optional<uint32_t>& percent) {
   return Ratio{*percent / 100.0};
 }
 
-// What the live source drops as well: zombie contexts leave percentages in the millions.
+// As in the live source: zombie contexts leave percentages in the millions.
 bool is_garbage(const Trace::Ticket& ticket) {
   return ticket.pid == 0 || std::max({ticket.sm, ticket.memory, ticket.encoder, ticket.decoder}) > kMostPercent;
 }
@@ -71,7 +71,7 @@ Timestamp ReplaySource::now() const {
   return {t, t};
 }
 
-// The reading nearest to when the batch is due, and a later one than the last.
+// The reading nearest to the batch's due time, and after the last one.
 size_t ReplaySource::next_reading() const {
   const auto& readings = trace_.counters;
   size_t next = std::min(at_ + 1, readings.size() - 1);
@@ -89,7 +89,7 @@ SampleBatch ReplaySource::sample(bool) {
     due_ = trace_.counters.front().t;
   }
   const Trace::Counter& counter = trace_.counters[at_];
-  // On by one step, and after a gap in the recording by as many as are past.
+  // One step further; after a gap in the recording, as many as have passed.
   if (const Nanoseconds past = counter.t + step_ / 2 - due_; past >= Nanoseconds(0)) due_ += (past / step_ + 1) * step_;
 
   DeviceSample device;
@@ -118,7 +118,7 @@ SampleBatch ReplaySource::sample(bool) {
   return batch;
 }
 
-// Gauges as they were last read; the clock as the mean of the window, since power follows it.
+// Gauges: the last reading. The clock: the mean over the window, since power follows it.
 void ReplaySource::add_state(const Window& window, DeviceSample& device) const {
   const auto so_far = within(trace_.states, Nanoseconds::min(), window.to);
   if (so_far.empty()) return;
@@ -134,8 +134,8 @@ void ReplaySource::add_state(const Window& window, DeviceSample& device) const {
   device.sm_clock_mhz = clock.value();
 }
 
-// A line is read a few milliseconds after the counter and speaks for the time before it, so it belongs to the step
-// that holds the middle of that time.
+// A line is read a few milliseconds after the counter and covers the time before it, so it belongs to the step with the
+// middle of that time.
 void ReplaySource::add_activity(const Window& window, DeviceSample& device) const {
   Mean graphics;
   std::array<Mean, Activity::kParts> parts;
@@ -156,7 +156,7 @@ void ReplaySource::add_activity(const Window& window, DeviceSample& device) cons
   if (any) device.activity = mean;
 }
 
-// What the live source reads ten times a second.
+// The glances of the live source.
 void ReplaySource::add_fine_readings(const Window& window, DeviceSample& device) const {
   const auto states = within(trace_.states, Nanoseconds::min(), window.to);
   for (const Trace::Busy& busy : within(trace_.activities, window.from, window.to)) {
@@ -172,7 +172,7 @@ void ReplaySource::add_fine_readings(const Window& window, DeviceSample& device)
   }
 }
 
-// The lists as they were read last, and who was in one of the others of this step.
+// The last lists, and processes that were in an earlier list of this step.
 ReplaySource::Processes ReplaySource::listed_in(const Window& window) const {
   Processes processes;
   const auto so_far = within(trace_.listings, Nanoseconds::min(), window.to);
@@ -214,8 +214,8 @@ void ReplaySource::take_listing(const Trace::Listing& listing, Processes& proces
   add(listing.mps, &ProcessSample::mps_client);
 }
 
-// The driver's own mean: over all samples of the window, those that found nobody included. Who is named is in the
-// batch although it has left, but not as listed.
+// The driver's own mean: over all samples of the window, including idle ones. A process named in one is in the batch
+// even if it has exited, but not as listed.
 void ReplaySource::add_tickets(const Window& window, Processes& processes) const {
   const auto tickets = within(trace_.tickets, window.from, window.to);
   std::set<Nanoseconds> samples;

@@ -11,14 +11,14 @@
 
 namespace gpuledger::replay {
 
-// A recorded GPU in virtual time: every sample() is one step later and says what the live source would have said
-// then. A batch lies on a reading of the energy counter and has its time, so that no joule is cut in two; the last
-// one lies on the last reading, however short the step. Also the clock of the replay: the last batch's time.
+// A recorded GPU in virtual time: every sample() is one step later and returns what the live source would have
+// returned. A batch lies on a reading of the energy counter and has its time, so that no joule is split; the last one
+// lies on the last reading, however short the step. Also the clock of the replay: the last batch's time.
 class ReplaySource final : public GpuSource, public Clock {
  public:
   ReplaySource(Trace trace, Nanoseconds step);
 
-  // The last reading was handed out; sample() would say it again.
+  // The last reading was returned; sample() would repeat it.
   bool done() const { return at_ + 1 >= trace_.counters.size() && started_; }
 
   SampleBatch sample(bool scan_processes) override;
@@ -27,7 +27,7 @@ class ReplaySource final : public GpuSource, public Clock {
   Timestamp now() const override;
 
  private:
-  // What lies in (from, to].
+  // The lines in (from, to].
   struct Window {
     Nanoseconds from{0};
     Nanoseconds to{0};
@@ -48,7 +48,7 @@ class ReplaySource final : public GpuSource, public Clock {
   std::shared_ptr<const DeviceDescription> description_;
   bool started_ = false;
   size_t at_ = 0;       // the reading of the last batch
-  Nanoseconds due_{0};  // when the next batch should be
+  Nanoseconds due_{0};  // when the next batch is due
 };
 
 }  // namespace gpuledger::replay

@@ -87,7 +87,7 @@ void parse_line(Line& line, const std::string& kind, Trace& trace) {
   }
 }
 
-// Empty: all is well.
+// Empty: valid.
 std::string add_line(std::string_view text, Trace& trace) {
   Line line(text);
   const std::string kind = line.text("k");
@@ -141,7 +141,7 @@ Result<Trace> read_trace(const std::string& path) {
   const char* said = gzerror(file, &code);
   const std::string why = code == Z_ERRNO ? std::strerror(errno) : said;
   gzclose(file);
-  // A gzip file that was cut off ends with Z_BUF_ERROR and not with a failed read.
+  // A truncated gzip file ends with Z_BUF_ERROR, not with a failed read.
   if (got < 0 || code == Z_BUF_ERROR) return Error{Code::kMalformed, path + ": cannot be unpacked: " + why};
   if (text.size() > kMostBytes) return Error{Code::kMalformed, path + ": is larger than 512 MiB unpacked"};
   return parse_trace(text, path);

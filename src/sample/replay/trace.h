@@ -15,17 +15,17 @@
 
 namespace gpuledger::replay {
 
-// What one GPU's driver said while it was recorded, each kind sorted by time. Times count from the start of the
-// recording. What the driver could not say is empty.
+// A recording of one GPU's driver data, each kind sorted by time. Times count from the start of the recording. Values
+// that the driver did not give are empty.
 struct Trace {
   struct Counter {
     Nanoseconds t{0};
     uint64_t millijoules = 0;
     std::optional<uint32_t> milliwatts;
   };
-  // One utilisation sample of the driver and the one process it names, in percent.
+  // One utilization sample of the driver and the process it names, in percent.
   struct Ticket {
-    Nanoseconds t{0};  // when the driver took it, not when it was read
+    Nanoseconds t{0};  // when the driver took it
     Pid pid = 0;
     uint32_t sm = 0, memory = 0, encoder = 0, decoder = 0;
   };
@@ -52,7 +52,7 @@ struct Trace {
   };
   struct Resident {
     Nanoseconds t{0};  // the bin's end
-    ResidencyBin bin;  // with ends that count from the start of the recording, as t does
+    ResidencyBin bin;  // its times count from the start of the recording, as t does
   };
 
   std::string name, uuid, driver;
@@ -65,10 +65,10 @@ struct Trace {
   std::vector<State> states;
   std::vector<Busy> activities;
   std::vector<Watts> power;
-  std::vector<Resident> residency;  // empty: recorded without the trace of context switches
+  std::vector<Resident> residency;  // empty: recorded without the trace
 };
 
-// The error is one line: source, line, what is wrong. Lines of a kind we do not know are passed over.
+// The error is one line: source, line, problem. Lines of unknown kinds are ignored.
 Result<Trace> parse_trace(std::string_view text, const std::string& source);
 // Plain or gzipped.
 Result<Trace> read_trace(const std::string& path);

@@ -16,14 +16,13 @@
 namespace gpuledger::replay {
 
 using Json = nlohmann::json;
-inline constexpr double kLongestSeconds = 1e8;  // three years, far inside what nanoseconds hold
-inline constexpr uint64_t kMostPid = 1u << 22;  // the kernel's own limit
+inline constexpr double kLongestSeconds = 1e8;  // three years, no overflow in nanoseconds
+inline constexpr uint64_t kMostPid = 1u << 22;  // the kernel's limit
 inline constexpr double kWidestBinSeconds = 10;
 inline constexpr uint64_t kMost32 = UINT32_MAX;
 inline constexpr uint64_t kMost64 = UINT64_MAX;
 
-// One line's fields. The first that is wrong is remembered and the line is refused as a whole, so that whoever reads
-// them needs no branches of its own.
+// One line's fields. The first invalid one is remembered and the whole line is refused, so that callers need no checks.
 class Line {
  public:
   explicit Line(std::string_view text) : json_(Json::parse(text, nullptr, false)) {
@@ -89,8 +88,8 @@ class Line {
     return watts;
   }
 
-  // "p" and "c" hold milliseconds per process and bin, "known" a 1 for each bin that is known. Without "known" a bin
-  // with nobody in it may be either, so it is taken as unknown.
+  // "p" and "c" hold milliseconds per process and bin, "known" a 1 for each known bin. Without "known" an empty bin is
+  // ambiguous and taken as unknown.
   std::vector<Trace::Resident> residency(Nanoseconds t) {
     const Json* width_given = find("w");
     const double seconds = width_given != nullptr && width_given->is_number() ? width_given->get<double>() : 0;
@@ -162,7 +161,7 @@ class Line {
   }
   Nanoseconds seconds_of(const Json& value, const char* key) {
     const double number = value.is_number() ? value.get<double>() : kLongestSeconds * 2;
-    // A little before 0 is right: what the driver had sampled when the recording began.
+    // Slightly negative is valid: samples that the driver had when the recording began.
     if (std::isfinite(number) && std::abs(number) <= kLongestSeconds) return Nanoseconds(std::llround(number * 1e9));
     wrong(std::string("'") + key + "' is not a time in seconds");
     return Nanoseconds(0);
@@ -186,7 +185,7 @@ class Line {
 
   const Json json_;
   std::string problem_;
-  size_t bins_ = 0;  // of a residency line; 0: not known yet
+  size_t bins_ = 0;  // of a residency line; 0: unknown yet
 };
 
 }  // namespace gpuledger::replay

@@ -29,7 +29,7 @@ Result<TraceFile> TraceFile::create(const std::string& path) {
     ::unlink(temporary.c_str());
     return errno_error("cannot write", path, ENOMEM);
   }
-  (void)fd.release();  // the file's now
+  (void)fd.release();  // file owns it
   return TraceFile(path, std::move(temporary), file);
 }
 

@@ -11,8 +11,8 @@ struct gzFile_s;
 
 namespace gpuledger::replay {
 
-// A trace that grows hidden beside its place (".NAME.XXXXXX") and gets its name when it is whole; without commit()
-// nothing is left of it. Gzipped when the name ends in .gz.
+// A recording written to a hidden file beside its path (".NAME.XXXXXX") and renamed when complete; without commit()
+// nothing remains. Gzipped if the name ends in .gz.
 class TraceFile {
  public:
   static Result<TraceFile> create(const std::string& path);
@@ -28,7 +28,7 @@ class TraceFile {
 
   std::string path_;
   std::string temporary_;
-  gzFile_s* file_;  // nullptr: nothing left to do
+  gzFile_s* file_;  // nullptr: closed
 };
 
 }  // namespace gpuledger::replay

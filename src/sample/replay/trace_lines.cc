@@ -63,7 +63,7 @@ void append_holders(std::string& out, const std::vector<Trace::Holder>& holders)
   out += ']';
 }
 
-// Microseconds are as fine as the driver's clock is worth.
+// The driver's clock is accurate to microseconds.
 void append_milliseconds(std::string& out, Nanoseconds time) {
   append_fixed(out, std::chrono::duration<double, std::milli>(time).count(), 3);
 }
@@ -94,7 +94,7 @@ void append_times(std::string& out, const char* key, BinSpan bins, const std::se
   out += ']';
 }
 
-// Nobody in a bin is told from not knowing only where it matters, so that other lines look as they always did.
+// "known" is written only if it matters, so that other lines keep their old form.
 void append_residency(std::string& out, BinSpan bins) {
   std::set<Pid> pids;
   bool contended = false, nobody = false;

@@ -8,7 +8,7 @@
 
 namespace gpuledger::replay {
 
-// Each appends one line of a trace (a listing: one or two), what parse_trace reads back.
+// Each appends one line of a recording (a listing: one or two), as parse_trace reads it.
 void write_device(std::string& out, const Trace& trace);
 void write_counter(std::string& out, const Trace::Counter& counter, Nanoseconds call_time);
 void write_ticket(std::string& out, const Trace::Ticket& ticket, Nanoseconds read_at);

@@ -16,9 +16,9 @@ constexpr uint64_t kPollsPerListing = 2;  // 200 ms
 constexpr uint64_t kPollsPerPower = 10;   // the driver keeps 2.4 s of power samples
 constexpr unsigned kMostTickets = 4096;
 constexpr unsigned kMostPowerSamples = 1024;
-// How long after its time a sample may still be handed out, with room: two of the driver's periods.
+// How late the driver may deliver a sample, with a margin: two of its periods.
 constexpr int64_t kLateMicroseconds = 400'000;
-// Clocks further apart than this do not count from the same moment.
+// Clocks that differ by more have different epochs.
 constexpr int64_t kHourMicroseconds = 3'600'000'000;
 
 int64_t microseconds(Nanoseconds time) {
@@ -61,7 +61,7 @@ Status TraceRecorder::find_device(unsigned index) {
                                           ") has no energy counter, so there is nothing to record"};
   }
   began_ = now_ = calls_.now();
-  // The samples from before the recording come as one mean; from here on each comes alone.
+  // Samples from before the recording come as one mean; later ones come one by one.
   for (const ProcessUtilizationSample& old : fetch_tickets()) (void)trace_time(tickets_, old.timeStamp);
   std::string old_power;
   record_power(old_power);
@@ -95,7 +95,7 @@ std::string TraceRecorder::device_line() const {
   return line;
 }
 
-// Also remembers the newest stamp, so that no sample is asked for twice.
+// Also remembers the newest stamp, so that no sample is read twice.
 Nanoseconds TraceRecorder::trace_time(SampleClock& clock, uint64_t stamp) {
   const int64_t age = microseconds(now_.wall) - static_cast<int64_t>(stamp);
   if (!clock.offset) clock.offset = std::abs(age) < kHourMicroseconds ? 0 : age;
@@ -145,7 +145,7 @@ Status TraceRecorder::record_counter(std::string& out) {
   return ok_status();
 }
 
-// The older call rounds up and shows a process that hardly worked; where it is gone, the newer.
+// The older call rounds up and shows a process that hardly worked; if it is missing, the newer.
 std::vector<ProcessUtilizationSample> TraceRecorder::fetch_tickets() {
   std::vector<ProcessUtilizationSample> tickets(kMostTickets);
   unsigned count = kMostTickets;
@@ -170,14 +170,14 @@ std::vector<ProcessUtilizationSample> TraceRecorder::fetch_tickets_newer() {
   return tickets;
 }
 
-// Asked twice in the driver's period, so that one answer holds one sample and not a mean of several.
+// Read twice per driver period, so that one answer has one sample and not a mean of several.
 void TraceRecorder::record_tickets(std::string& out) {
   const std::vector<ProcessUtilizationSample> tickets = fetch_tickets();
   for (const ProcessUtilizationSample& t : tickets) {
     write_ticket(out, {trace_time(tickets_, t.timeStamp), t.pid, t.smUtil, t.memUtil, t.encUtil, t.decUtil}, t_);
   }
   if (!tickets.empty() || !tickets_.offset) return;
-  // Nobody worked: the next answer must not be a mean over this time too.
+  // Nothing was active: the next mean must not include this time too.
   const int64_t idle_until = microseconds(now_.wall) - *tickets_.offset - kLateMicroseconds;
   tickets_.last_seen = std::max(tickets_.last_seen, static_cast<uint64_t>(std::max<int64_t>(0, idle_until)));
 }
@@ -222,7 +222,7 @@ void TraceRecorder::record_activity(std::string& out) {
   Session driver = session();
   DeviceSample sample;
   (void)gpm_.read(driver, device_, {}, sample);
-  // The answer is from after the other calls, and so is its time.
+  // This was read after the other calls, so it has its own time.
   if (sample.activity) write_busy(out, {calls_.now().steady - began_.steady, *sample.activity});
 }
 

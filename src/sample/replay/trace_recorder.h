@@ -13,27 +13,26 @@
 
 namespace gpuledger::replay {
 
-// Asks the driver about one GPU as often as it has something new to say, and gives the answers as the lines of a
-// trace. Used by one thread.
+// Reads one GPU as often as the driver has new data, and returns the lines of a recording. Used by one thread.
 class TraceRecorder {
  public:
-  // How often poll() wants to be called: the counter's, the monitors' and half the utilisation samples' period.
+  // The period of poll(): that of the counter and the monitors, and half that of the utilization samples.
   static constexpr Nanoseconds kPeriod = std::chrono::milliseconds(100);
 
-  // Initialises the library and shuts it down with the object. index: the GPU's, as the driver counts them.
+  // Initializes the library; the destructor shuts it down. index: the driver's index of the GPU.
   static Result<std::unique_ptr<TraceRecorder>> open(nvml::Library library, unsigned index, const Clock& clock);
   ~TraceRecorder();
   TraceRecorder(const TraceRecorder&) = delete;
   TraceRecorder& operator=(const TraceRecorder&) = delete;
 
-  // The first line, then what is new at each poll. An error: this GPU says nothing (any more) that a ledger could
-  // be kept from. What a call did not give is not in the trace, and neither is a call that failed this time.
+  // The first line, then the new lines of each poll. Error: this GPU gives no data (any more) that a ledger needs.
+  // Values that are missing or fail are not in the recording.
   std::string device_line() const;
   Status poll(std::string& out);
-  // Who was on the engine, as somebody else has read it (bins of the steady clock).
+  // Residency bins, read by another object (on the steady clock).
   void record_residency(std::vector<ResidencyBin> bins, std::string& out) const;
   const std::string& bus_address() const { return bus_address_; }
-  // What the driver has gathered since the last poll that asked for it.
+  // The driver's samples since the last poll that read them.
   void finish(std::string& out);
 
  private:
@@ -62,7 +61,7 @@ class TraceRecorder {
   nvml::Calls calls_;
   nvml::Device device_ = nullptr;
   nvml::GpmReader gpm_;
-  Trace description_;  // only what the device line says
+  Trace description_;  // only the device line's values
   std::string bus_address_;
   Timestamp began_;
   Timestamp now_;  // of this poll

@@ -8,7 +8,7 @@ namespace gpuledger::switch_trace {
 namespace {
 
 constexpr Nanoseconds kAfterMps = std::chrono::minutes(1);
-// Longer than anybody shows a process that has left.
+// Longer than any exited process is shown.
 constexpr Nanoseconds kForgetGone = std::chrono::hours(1);
 
 }  // namespace
@@ -29,7 +29,7 @@ void ExactTimeSource::end_traces() {
 }
 
 SampleBatch ExactTimeSource::sample(bool scan_processes) {
-  // The other source takes milliseconds over its calls; by then the traces are read.
+  // The other source's calls take milliseconds; the traces are read meanwhile.
   for (auto& [uuid, traced] : gpus_) {
     if (traced.tracer) traced.tracer->look_now();
   }
@@ -41,7 +41,7 @@ SampleBatch ExactTimeSource::sample(bool scan_processes) {
 std::string ExactTimeSource::obstacle(Traced& traced, const DeviceSample& device, Nanoseconds now) const {
   if (!traced.disagreement.empty()) return traced.disagreement;
   if (!device.up) return "the GPU does not answer";
-  // Under MPS all clients look like one context, and the trace names the wrong one.
+  // Under MPS all clients share one context, and the trace names the wrong process.
   const bool mps = std::any_of(device.processes.begin(), device.processes.end(),
                                [](const ProcessSample& process) { return process.mps_client; });
   if (mps) traced.mps_seen = now;
@@ -66,7 +66,7 @@ void ExactTimeSource::add_trace(DeviceSample& device, bool scanned, Nanoseconds 
   if (!reason.empty()) {
     traced.tracer.reset();
   } else if (!report.tracing) {
-    reason = report.trouble;  // it tries again by itself, where there is a point in it
+    reason = report.trouble;  // it tries again by itself if that makes sense
     undecided = reason.empty();
     traced.test = SelfTest();
   } else {
@@ -105,7 +105,7 @@ void ExactTimeSource::take_counts(Traced& traced, const TraceReport& report) {
   for (const auto& [pid, count] : report.counts.switches_by_process) told.switches_by_process[pid] += count;
 }
 
-// A pid that was away and is listed again is another process.
+// A pid that was not listed and is again is another process.
 void ExactTimeSource::forget_gone(Traced& traced, const DeviceSample& device, Nanoseconds now) {
   auto& counts = traced.told.switches_by_process;
   for (auto entry = counts.begin(); entry != counts.end();) {
@@ -122,7 +122,7 @@ void ExactTimeSource::forget_gone(Traced& traced, const DeviceSample& device, Na
   }
 }
 
-// Who is on the engine and in no list yet is looked up while it lives, as one that a utilisation sample names is.
+// A process on the engine that is in no list is looked up while it runs, as one in a utilization sample is.
 void ExactTimeSource::add_strangers(DeviceSample& device) {
   for (const ResidencyBin& bin : device.residency) {
     for (const Residency& resident : bin.residents) {

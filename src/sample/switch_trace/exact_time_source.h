@@ -15,11 +15,11 @@ namespace gpuledger::switch_trace {
 
 struct ExactTimeOptions {
   Nanoseconds burst = std::chrono::minutes(1);  // how much of every minute is traced
-  bool insist = false;                          // asked for by name: what is in the way is a warning
+  bool insist = false;                          // set explicitly: an obstacle is a warning
 };
 
-// Adds to another source who was on each GPU's engine, from the driver's trace of context switches. Where the trace
-// cannot be had, or disagrees with the other source, that GPU goes on without it. Used by one thread; has one per GPU.
+// Adds to another source which process was on each GPU's engine, from the context-switch trace. If the trace is not
+// available or disagrees with the other source, that GPU goes on without it. Used by one thread; has one per GPU.
 class ExactTimeSource final : public GpuSource {
  public:
   ExactTimeSource(std::unique_ptr<GpuSource> inner, std::shared_ptr<DriverDoor> door, ExactTimeOptions options,
@@ -31,7 +31,7 @@ class ExactTimeSource final : public GpuSource {
   std::vector<Pid> glance() override { return inner_->glance(); }
   void change_interval(Nanoseconds sample_interval) override { inner_->change_interval(sample_interval); }
   void change_readings(const Readings& wanted) override { inner_->change_readings(wanted); }
-  // Ends the traces and closes every node of the driver before the other source does.
+  // Ends the traces and closes all device nodes before the other source does.
   void release() override;
   void resume() override;
 
@@ -43,17 +43,17 @@ class ExactTimeSource final : public GpuSource {
   struct Traced {
     std::unique_ptr<TracerThread> tracer;  // empty: not traced
     SelfTest test;
-    ExactTime told;                     // counts since start, and how it is
+    ExactTime told;                     // counts since start, and state
     std::string disagreement;           // empty: none; else it stays off until resume()
     Nanoseconds mps_seen{0};            // steady; 0: never
-    std::map<Pid, Presence> presences;  // of who has switches
+    std::map<Pid, Presence> presences;  // with switches only
   };
 
   void end_traces();
   void add_trace(DeviceSample& device, bool scanned, Nanoseconds now);
-  // Why this GPU must not be traced now; empty: nothing is in the way.
+  // Why this GPU must not be traced now; empty: no obstacle.
   std::string obstacle(Traced& traced, const DeviceSample& device, Nanoseconds now) const;
-  // Why the trace must not be believed; empty: nothing speaks against it.
+  // Why the trace must not be trusted; empty: it can be.
   std::string judge(Traced& traced, const DeviceSample& device, const std::vector<ResidencyBin>& bins, bool scanned,
                     Nanoseconds now);
   void take_counts(Traced& traced, const TraceReport& report);

@@ -7,10 +7,10 @@
 namespace gpuledger::switch_trace {
 namespace {
 
-constexpr double kLargestRate = 200e-6;  // clocks of this kind are good to 100 millionths
+constexpr double kLargestRate = 200e-6;  // such clocks are accurate to 100 ppm
 constexpr Nanoseconds kLargestError = std::chrono::milliseconds(20);
 constexpr Nanoseconds kShortestForRate = std::chrono::seconds(2);
-// Far longer than between two comparisons, and far shorter than what would take time and memory to book.
+// Much longer than the time between two comparisons, and short enough to be booked quickly.
 constexpr Nanoseconds kFarthestAhead = std::chrono::minutes(10);
 
 }  // namespace

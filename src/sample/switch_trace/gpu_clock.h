@@ -9,15 +9,15 @@
 
 namespace gpuledger::switch_trace {
 
-// Tells when something happened that the GPU's clock has stamped. That clock runs a few millionths too fast or too slow
-// and is set anew when the machine wakes up, so it is compared with ours from time to time.
+// Converts the GPU's time stamps to ours. The GPU's clock runs a few ppm too fast or too slow and is set when the
+// machine wakes up, so it is compared with ours from time to time.
 class GpuClock {
  public:
-  // False: it was set since the last comparison, and what was stamped before then cannot be placed any more.
+  // False: it was set since the last comparison, and earlier stamps cannot be converted any more.
   bool compare(const ClockPair& pair);
   bool known() const { return last_.has_value(); }
   Nanoseconds to_steady(Nanoseconds gpu) const;
-  // False: stamped so long after the last comparison that it cannot have happened yet.
+  // False: stamped so long after the last comparison that it must be wrong.
   bool has_happened(uint64_t gpu) const;
   Nanoseconds last_compared() const { return last_ ? last_->steady : Nanoseconds::min(); }
 

@@ -34,8 +34,8 @@ void RecordStream::restart() {
   drops_ = 0;
 }
 
-// The sequence counts dropped records too, but only up to 65535; the kernel's count of drops tells how often it went
-// round. Other losses, in the GPU's own buffer, show only here.
+// The sequence also counts dropped records, but only up to 65535; the kernel's count of drops shows how often it
+// wrapped. Other losses, in the GPU's own buffer, show only here.
 void RecordStream::watch_sequence(uint16_t sequence, ResidencyBuilder& builder) {
   if (sequence_) {
     const auto missing = static_cast<uint64_t>(static_cast<uint16_t>(sequence - *sequence_ - 1));
@@ -49,7 +49,7 @@ void RecordStream::watch_sequence(uint16_t sequence, ResidencyBuilder& builder) 
 }
 
 Nanoseconds RecordStream::time_of(const SwitchRecord& record, const GpuClock& clock) {
-  // A record without a time happened after the one before.
+  // A record without a time is from after the one before.
   if (record.timestamp == 0) return last_at_.value_or(clock.last_compared());
   const Nanoseconds at = clock.to_steady(Nanoseconds(static_cast<int64_t>(record.timestamp)));
   if (!last_at_ || at >= *last_at_) return at;

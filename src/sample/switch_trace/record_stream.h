@@ -11,14 +11,14 @@
 
 namespace gpuledger::switch_trace {
 
-// Reads the records of one trace in their order: what is missing, what each means, and when it was.
+// Reads the records of one trace in order: finds losses, decodes each and converts its time.
 class RecordStream {
  public:
-  // A trace began; its first record says where the sequence is.
+  // A trace began; its first record starts the sequence.
   void restart();
-  // An error: a record that cannot be, or that hides its process from us. Nothing more of this trace is to be believed.
+  // Error: an impossible record, or one with a hidden process. The rest of this trace must not be trusted.
   Status take(const SwitchRecord& record, const GpuClock& clock, ResidencyBuilder& builder);
-  // The ring was full, and the kernel has dropped this many records after the last one.
+  // The ring was full; the kernel dropped this many records after the last one.
   void note_drops(uint64_t count) { drops_ = count; }
 
   uint64_t records() const { return records_; }

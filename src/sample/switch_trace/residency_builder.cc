@@ -13,7 +13,7 @@ void ResidencyBuilder::begin(Nanoseconds at) {
   began_ = decided_ = unknown_from_ = std::max(at, decided_);
   engines_.clear();
   bins_.clear();
-  next_bin_ = (began_ + kBin - Nanoseconds(1)) / kBin;  // the first that lies in the traced time as a whole
+  next_bin_ = (began_ + kBin - Nanoseconds(1)) / kBin;  // the first that lies fully in the traced time
 }
 
 void ResidencyBuilder::end(Nanoseconds at) {
@@ -41,7 +41,7 @@ void ResidencyBuilder::book_unknown(Nanoseconds from, Nanoseconds to) {
 }
 
 void ResidencyBuilder::book_resident(Pid pid, Nanoseconds from, Nanoseconds to, bool contended) {
-  // Hidden from us: somebody's, but whose is not known. The kernel's own contexts are nobody's.
+  // A hidden pid is a process that we cannot see. The kernel's own contexts are no process.
   if (pid == kHiddenPid) return book_unknown(from, to);
   if (pid == kKernelPid) return;
   for_each_bin(from, to, [&](OpenBin& bin, Nanoseconds time) {
@@ -58,7 +58,7 @@ void ResidencyBuilder::book_slice(Engine& engine, Nanoseconds until, bool conten
 
 ResidencyBuilder::Engine& ResidencyBuilder::engine_of(const SwitchEvent& event) {
   const auto [found, fresh] = engines_.try_emplace(event.engine);
-  // Of a fresh engine nothing is known for as far back as it still can be said.
+  // For a new engine the time is unknown as far back as it is undecided.
   if (fresh) found->second.since = found->second.booked = std::max(unknown_from_, decided_);
   return found->second;
 }
@@ -71,7 +71,7 @@ void ResidencyBuilder::take(const SwitchEvent& given) {
   const bool late = event.at < decided_ && given.at >= began_;
   if (late) ++counts_.late;
   event.at = std::max({event.at, engine.since, engine.booked});
-  // What was handed on was wrong; from here to the event it is not known either.
+  // Bins already taken were wrong; from there to the event it is unknown too.
   if (late && engine.state == State::kOccupied) engine.state = State::kUnknown;
   if (event.start) {
     start(engine, event);
@@ -105,7 +105,7 @@ void ResidencyBuilder::vacate(Engine& engine, const SwitchEvent& event) {
   if (fits) {
     engine.occupied = engine.since;
   } else {
-    if (engine.state != State::kUnknown) ++counts_.doubtful;  // a start was lost, or another one's end
+    if (engine.state != State::kUnknown) ++counts_.doubtful;  // a start or another end was lost
     book_unknown(engine.booked, event.at);
     engine.booked = engine.occupied = event.at;
   }
@@ -117,13 +117,13 @@ void ResidencyBuilder::vacate(Engine& engine, const SwitchEvent& event) {
 
 void ResidencyBuilder::lose_track() {
   for (auto& [number, engine] : engines_) {
-    // The last slice has ended before the gap; how is not known, so none of it counts as contended.
+    // The last slice ended before the gap, but not known how, so none of it counts as contended.
     if (engine.state == State::kVacated) book_slice(engine, engine.since, false);
     engine.state = State::kUnknown;
   }
 }
 
-// Up to where the engine's time can be decided at this moment, and what of it is certain goes into the bins.
+// Returns up to when the engine's time is decided. Certain time goes into the bins.
 Nanoseconds ResidencyBuilder::settle(Engine& engine, Nanoseconds at) {
   if (engine.state == State::kUnknown) {
     book_unknown(engine.booked, at);
@@ -136,7 +136,7 @@ Nanoseconds ResidencyBuilder::settle(Engine& engine, Nanoseconds at) {
     engine.booked = std::max(engine.booked, at);
     return at;
   }
-  // Whether a slice is contended shows at its end, but one that is too long for it never will be.
+  // Whether a slice is contended shows at its end, but one that is too long never is.
   if (at - engine.since <= kLongestContended) return std::min(at, engine.booked);
   book_slice(engine, at, false);
   return at;

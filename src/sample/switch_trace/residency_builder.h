@@ -18,44 +18,44 @@ struct SwitchEvent {
   Nanoseconds at{0};  // steady
   Pid pid = 0;
   uint32_t context = 0;
-  uint16_t engine = 0;  // MIG instances have engines of their own, and all of them come in one ring
+  uint16_t engine = 0;  // each MIG instance has its own engine, all in one ring
 };
 
-// What happened since it was last asked for.
+// Counts since the last call.
 struct SwitchCounts {
   uint64_t switches = 0;
   std::map<Pid, uint64_t> switches_by_process;
   Nanoseconds switching{0};
   Nanoseconds unknown{0};
   uint64_t doubtful = 0;  // an event did not fit the one before
-  uint64_t late = 0;      // came after its time was handed on
+  uint64_t late = 0;      // came after its time was decided
 };
 
-// Makes bins of switches. Pure: no clock, no driver. What is not certain is unknown and never booked to a process; a
-// bin with anything unknown in it is not handed on.
+// Makes bins from switches. Pure: no clock, no driver. Uncertain time is unknown and never booked to a process; a bin
+// with unknown time in it is not returned.
 class ResidencyBuilder {
  public:
   static constexpr Nanoseconds kBin = std::chrono::milliseconds(20);
-  // A time slice is 2 ms; with preemption and saving it comes to 2.15 to 2.22 ms. Longer ones hold time in which
-  // nobody else wanted the engine.
+  // A time slice is 2 ms; with preemption and saving it takes 2.15 to 2.22 ms. Longer ones contain time in which no
+  // other context waited.
   static constexpr Nanoseconds kLongestContended = std::chrono::microseconds(2250);
-  // From one context to the next takes about 0.1 ms. Much longer means that nobody wanted the engine.
+  // A switch takes about 0.1 ms. A much longer gap means that no context wanted the engine.
   static constexpr Nanoseconds kLongestSwitch = std::chrono::milliseconds(1);
 
-  // Traced from here on. Who is on the engine is unknown until the first event; an event from before counts as of here.
+  // Tracing starts. The occupant is unknown until the first event; an earlier event counts as of now.
   void begin(Nanoseconds at);
-  // Not traced from here on.
+  // Tracing ends.
   void end(Nanoseconds at);
   void take(const SwitchEvent& event);
-  // Something is missing before the next event (records were lost, the engine was reset, the clock was set).
+  // Events before the next one are missing (records lost, engine reset, clock set).
   void lose_track();
-  // No event from before this moment will come any more.
+  // No event before this time will follow.
   void complete_until(Nanoseconds at);
 
   // The bins that became complete since the last call.
   std::vector<ResidencyBin> take_bins();
   SwitchCounts take_counts();
-  // The time up to which everything is decided; an event from before it comes late.
+  // Everything is decided up to this time; an event before it is late.
   Nanoseconds decided_until() const { return decided_; }
 
  private:
@@ -66,8 +66,8 @@ class ResidencyBuilder {
     Pid pid = 0;
     uint32_t context = 0;
     Nanoseconds since{0};     // the event that led to the state
-    Nanoseconds booked{0};    // up to here its time is in the bins
-    Nanoseconds occupied{0};  // kVacated: when the slice that ended had begun
+    Nanoseconds booked{0};    // its time is in the bins up to here
+    Nanoseconds occupied{0};  // kVacated: start of the slice that ended
   };
   struct OpenBin {
     bool unknown = false;
@@ -87,9 +87,9 @@ class ResidencyBuilder {
   bool tracing_ = false;
   Nanoseconds began_{0};
   Nanoseconds decided_{0};
-  Nanoseconds unknown_from_{0};  // while there is no engine yet: up to here that time is in the bins
+  Nanoseconds unknown_from_{0};  // without an engine: time is in the bins up to here
   std::map<uint16_t, Engine> engines_;
-  std::map<int64_t, OpenBin> bins_;  // by number: the time since the steady clock's start, in widths
+  std::map<int64_t, OpenBin> bins_;  // by number: steady time divided by the width
   int64_t next_bin_ = 0;
   std::vector<ResidencyBin> done_;
   SwitchCounts counts_;

@@ -4,14 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 
-// Our own declarations of the part of NVIDIA's kernel interface that the trace of context switches needs (x86-64 and
-// arm64 Linux, drivers 535 to 595). The driver is asked by ioctl on its device nodes, without a library. Everything
-// here only reads: no control that changes a setting is declared, so none can be sent.
+// Our own declarations of the part of NVIDIA's kernel interface that the context-switch trace needs (x86-64 and arm64
+// Linux, drivers 535 to 595). The driver is called by ioctl on its device nodes, without a library. All calls only
+// read: no control that changes a setting is declared, so none can be sent.
 namespace gpuledger::switch_trace {
 
 using Handle = uint32_t;
 
-// Numbers of the ioctls; the size of the argument is part of the request.
+// Numbers of the ioctls; the request includes the argument's size.
 inline constexpr unsigned kIoctlFree = 0x29;
 inline constexpr unsigned kIoctlControl = 0x2A;
 inline constexpr unsigned kIoctlAlloc = 0x2B;
@@ -30,7 +30,7 @@ static_assert(ioctl_request(kIoctlAlloc, 32) == 0xC020462B && ioctl_request(kIoc
 inline constexpr uint32_t kClassClient = 0x41;
 inline constexpr uint32_t kClassDevice = 0x80;
 inline constexpr uint32_t kClassSubdevice = 0x2080;
-inline constexpr uint32_t kClassMemory = 0x90CE;  // of no device, in the host's memory
+inline constexpr uint32_t kClassMemory = 0x90CE;  // in host memory, of no device
 inline constexpr uint32_t kClassEventBuffer = 0x90CD;
 
 inline constexpr uint32_t kControlIdOfGpu = 0x205;
@@ -189,7 +189,7 @@ struct EnableParams {
   uint32_t flags;
 };
 static_assert(sizeof(EnableParams) == 8);
-inline constexpr uint32_t kKeepOldest = 1;  // keeping the newest overwrites what nobody has read, without a count
+inline constexpr uint32_t kKeepOldest = 1;  // keeping the newest overwrites unread records without a count
 
 struct MoveGetParams {
   uint32_t record_get, vardata_get;
@@ -218,7 +218,7 @@ static_assert(sizeof(SwitchRecord) == 32 && offsetof(SwitchRecord, tag) == 8 &&
               offsetof(SwitchRecord, sequence) == 10 && offsetof(SwitchRecord, pid) == 16 &&
               offsetof(SwitchRecord, gpu_instance) == 22 && offsetof(SwitchRecord, timestamp) == 24);
 inline constexpr uint16_t kRecordType = 2;
-inline constexpr uint16_t kRecordTypeOfOlderBind = 134;  // its pid has 64 bits: not what we asked for
+inline constexpr uint16_t kRecordTypeOfOlderBind = 134;  // its pid has 64 bits: not as requested
 
 enum RecordTag : uint8_t {
   kTagSwitchRequested = 1,
@@ -234,7 +234,7 @@ enum RecordTag : uint8_t {
   kTagInvalidTime = 0xff,
 };
 
-inline constexpr uint32_t kHiddenPid = 0;  // another user's, and we have no CAP_SYS_ADMIN
+inline constexpr uint32_t kHiddenPid = 0;  // another user's, without CAP_SYS_ADMIN
 inline constexpr uint32_t kKernelPid = 0xFFFFFFFF;
 
 }  // namespace gpuledger::switch_trace

@@ -132,7 +132,7 @@ Status RmClient::control(const char* what, Handle object, uint32_t command, void
   return send(what, control_, kIoctlControl, request);
 }
 
-// A GPU that is gone refuses; closing the control node then frees the rest.
+// A lost GPU refuses; closing the control node then frees the rest.
 void RmClient::free(Handle parent, Handle object) {
   RmFree request{};
   request.root = client_;
@@ -142,7 +142,7 @@ void RmClient::free(Handle parent, Handle object) {
   std::erase_if(objects_, [&](const Object& known) { return known.handle == object; });
 }
 
-// The kernel wants a control node of its own for every mapping.
+// The kernel needs a separate control node for every mapping.
 Result<const void*> RmClient::map(const char* what, Handle memory, size_t length) {
   GL_TRY(fd, open_node(*door_, kControlNode));
   RmMap request{};

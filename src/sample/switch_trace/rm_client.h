@@ -11,11 +11,11 @@
 
 namespace gpuledger::switch_trace {
 
-// One client of the kernel's resource manager and the calls it is used by. Frees what it was given, in the opposite
-// order, when it goes. Used by one thread.
+// One client of the kernel's resource manager and its calls. The destructor frees all objects in reverse order. Used by
+// one thread.
 class RmClient {
  public:
-  // Opens the control node and asks for the driver's version. The first object to allocate is the client itself.
+  // Opens the control node and reads the driver's version. The first object to allocate is the client itself.
   static Result<std::unique_ptr<RmClient>> open(std::shared_ptr<DriverDoor> door);
   ~RmClient();
   RmClient(const RmClient&) = delete;
@@ -31,7 +31,7 @@ class RmClient {
   Result<Handle> allocate(const char* what, Handle parent, uint32_t object_class, void* params, size_t size);
   Status control(const char* what, Handle object, uint32_t command, void* params, size_t size);
   void free(Handle parent, Handle object);
-  // Memory of ours, to be read. nullptr never.
+  // Our memory, read-only. Never nullptr.
   Result<const void*> map(const char* what, Handle memory, size_t length);
 
  private:
@@ -43,7 +43,7 @@ class RmClient {
   struct Mapping {
     Handle memory = 0;
     int fd = -1;
-    uint64_t linear = 0;  // what the kernel calls it
+    uint64_t linear = 0;  // the kernel's name for it
     const void* address = nullptr;
     size_t length = 0;
   };
@@ -62,7 +62,7 @@ class RmClient {
   std::vector<Object> objects_;
 };
 
-// A status in words, with its number: "the GPU is lost (0x0f)".
+// A status as text with its number: "the GPU is lost (0x0f)".
 std::string describe_status(uint32_t status);
 
 }  // namespace gpuledger::switch_trace

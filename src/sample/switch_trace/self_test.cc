@@ -9,7 +9,7 @@ namespace {
 constexpr Nanoseconds kProbation = std::chrono::seconds(2);
 constexpr Nanoseconds kForgetStranger = std::chrono::minutes(2);
 constexpr unsigned kScansToTell = 2;
-// Activity and bins are not of quite the same time, so a difference must last.
+// Activity and bins cover slightly different times, so a difference must last.
 constexpr unsigned kBatchesToTell = 5;
 constexpr double kActivityMargin = 0.2;
 constexpr unsigned kCaughtToSuspect = 5;
@@ -63,8 +63,8 @@ std::string SelfTest::compare_sums(const std::vector<ResidencyBin>& bins) const 
   return {};
 }
 
-// Who came after the lists were read, or left before, is no stranger: it must have been on the engine before and after
-// a reading that does not have it, twice.
+// A process that came after the lists were read, or left before, is normal. A stranger was on the engine before and
+// after a scan that did not list it, twice.
 std::string SelfTest::compare_lists(const DeviceSample& device, bool scanned, Nanoseconds now) {
   std::erase_if(strangers_, [&](const auto& entry) {
     return is_listed(device, entry.first) || now - entry.second.last_resident > kForgetStranger;
@@ -81,9 +81,9 @@ std::string SelfTest::compare_lists(const DeviceSample& device, bool scanned, Na
   return {};
 }
 
-// Nobody can work without being on the engine. The other way round is no contradiction: a context may rest there. Time
-// between two contexts counts as work to the monitors, up to a fifth of it, so a piece of time with anybody on the
-// engine counts whole.
+// Work needs a process on the engine. The reverse is no contradiction: a context may be on it and idle. The monitors
+// count up to a fifth of the time between two contexts as work, so a bin with any process on the engine counts as a
+// whole.
 std::string SelfTest::compare_activity(const DeviceSample& device, const std::vector<ResidencyBin>& bins) {
   if (bins.size() < kFewestBins || !device.activity || !device.activity->graphics) {
     overfull_ = 0;

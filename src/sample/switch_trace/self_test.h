@@ -11,16 +11,16 @@
 
 namespace gpuledger::switch_trace {
 
-// Compares what the trace says of one GPU with what NVML says of it, batch by batch. Pure.
+// Compares the trace of one GPU with NVML, batch by batch. Pure.
 class SelfTest {
  public:
-  // fresh: the bins of this batch. Empty: they agree, as far as can be seen. Otherwise why not, in words.
+  // fresh: the bins of this batch. Empty: no disagreement seen. Otherwise the reason as text.
   std::string compare(const DeviceSample& device, const std::vector<ResidencyBin>& fresh, bool scanned,
                       Nanoseconds now);
 
-  // It was compared for long enough to be believed.
+  // It was compared for long enough to be trusted.
   bool passed(Nanoseconds now) const;
-  // Somebody works that the trace does not know: perhaps the driver holds records back.
+  // A process works that is not in the trace: maybe the driver holds records back.
   bool suspicious() const { return suspicious_; }
 
  private:
@@ -29,16 +29,16 @@ class SelfTest {
   std::string compare_activity(const DeviceSample& device, const std::vector<ResidencyBin>& bins);
   std::string compare_samples(const DeviceSample& device, const std::vector<ResidencyBin>& bins);
 
-  // Of a pid that the trace names and the driver's lists do not have.
+  // A pid in the trace that the driver's lists do not have.
   struct Stranger {
     Nanoseconds last_resident{0};
-    unsigned scans = 0;  // that did not list it although it was resident before and after
+    unsigned scans = 0;  // without it, although it was resident before and after
     Nanoseconds scanned_at{0};
   };
   std::optional<Nanoseconds> began_;
   std::map<Pid, Stranger> strangers_;
-  std::map<Pid, unsigned> caught_;  // batches in a row in which only NVML saw it work
-  unsigned overfull_ = 0;           // batches in a row in which the GPU worked more than anybody was on it
+  std::map<Pid, unsigned> caught_;  // batches in a row where only NVML saw it active
+  unsigned overfull_ = 0;           // batches in a row in which the GPU worked without a resident process
   bool suspicious_ = false;
 };
 

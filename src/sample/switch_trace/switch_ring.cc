@@ -6,7 +6,7 @@
 
 namespace gpuledger::switch_trace {
 
-// The kernel writes a record and then moves put, so that what lies before it is whole.
+// The kernel writes a record and then moves put, so records before put are complete.
 Result<uint32_t> SwitchRing::put() const {
   const uint32_t put = __atomic_load_n(&header_->record_put, __ATOMIC_ACQUIRE);
   if (put < size_) return put;

@@ -9,23 +9,23 @@
 
 namespace gpuledger::switch_trace {
 
-// The ring that the kernel writes and we read, both in mapped memory. The kernel stops writing when it would reach the
-// records that were not given back, and counts what it drops.
+// The ring that the kernel writes and we read, in mapped memory. The kernel stops before records that were not given
+// back, and counts what it drops.
 class SwitchRing {
  public:
   SwitchRing(const RingHeader* header, const SwitchRecord* records, uint32_t size)
       : header_(header), records_(records), size_(size) {}
 
   uint32_t size() const { return size_; }
-  // Appends what is new. An error: the header is not what it should be, so nothing of it can be trusted.
+  // Appends the new records. Error: the header is invalid, so nothing in it can be trusted.
   Status read(std::vector<SwitchRecord>& out);
-  // Leaves what is there unread.
+  // Skips the unread records.
   Status skip_all();
 
   uint32_t next() const { return next_; }
   uint32_t not_given_back() const { return (next_ + size_ - given_back_) % size_; }
   void note_given_back() { given_back_ = next_; }
-  // Since the last time that records were given back.
+  // Since records were last given back.
   uint64_t drops() const;
 
  private:

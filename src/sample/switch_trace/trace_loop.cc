@@ -13,9 +13,9 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Nanoseconds kPollPeriod = milliseconds(200);  // the ring holds seconds
-constexpr Nanoseconds kGiveBackPeriod = seconds(5);     // the call takes a lock: 33 us, at times 47 ms
+constexpr Nanoseconds kGiveBackPeriod = seconds(5);     // the call takes a lock: 33 us, rarely 47 ms
 constexpr Nanoseconds kComparePeriod = seconds(20);
-constexpr Nanoseconds kLongestCompare = milliseconds(1);  // usually 15 us; a longer one was held up
+constexpr Nanoseconds kLongestCompare = milliseconds(1);  // usually 15 us; a longer one was delayed
 constexpr int kCompareTries = 3;
 constexpr Nanoseconds kBurstPeriod = std::chrono::minutes(1);
 constexpr Nanoseconds kFirstRetry = seconds(1);
@@ -90,7 +90,7 @@ Status TraceLoop::open() {
 
 Status TraceLoop::begin_burst(Nanoseconds now) {
   {
-    // The driver looks at it once, here: without it the processes of other users have no pid.
+    // The driver checks it once, here: without it other users' processes have no pid.
     const RaisedSysAdmin raised;
     GL_TRY_STATUS(session_->start());
   }
@@ -117,7 +117,7 @@ Status TraceLoop::compare_clocks(Nanoseconds now) {
   for (int tries = 1;; ++tries) {
     GL_TRY(pair, session_->read_clocks(clock_));
     if (pair.width > kLongestCompare && tries < kCompareTries) continue;
-    // After a sleep of the machine the sequence starts anew too.
+    // After the machine slept, the sequence starts anew too.
     if (!gpu_clock_.compare(pair)) {
       builder_.lose_track();
       stream_.restart();
@@ -143,10 +143,10 @@ Status TraceLoop::read_records(Nanoseconds now) {
     GL_TRY_STATUS(stream_.take(record, gpu_clock_, builder_));
     const Nanoseconds at = stream_.last_at().value_or(now);
     if (at > now + kFarOff) return Error{Code::kUnavailable, "the trace is ahead of the GPU's clock"};
-    // The kernel's timer may be gone: another reader that fails to start takes it along.
+    // The kernel's timer may have stopped: another reader that fails to start stops it.
     if (now - at > now - last_poll_ + session_->branch().delivery + kFarOff) flush_always_ = true;
   }
-  // The ring was full. What came after its last record is not known, until the next one says how much it was.
+  // The ring was full. The time after its last record is unknown until the next one shows the loss.
   if (const uint64_t drops = session_->ring().drops(); drops > 0) {
     stream_.note_drops(drops);
     builder_.lose_track();

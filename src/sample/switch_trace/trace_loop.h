@@ -15,14 +15,14 @@ namespace gpuledger::switch_trace {
 
 struct TraceOptions {
   std::string bus_address;                      // "00000000:3B:00.0"
-  Nanoseconds burst = std::chrono::minutes(1);  // how much of every minute is traced
+  Nanoseconds burst = std::chrono::minutes(1);  // traced time of every minute
 };
 
-// What was learned since the last report.
+// Results since the last report.
 struct TraceReport {
   bool tracing = false;   // or between two bursts
   std::string trouble;    // why not
-  bool given_up = false;  // and there is no point in trying again
+  bool given_up = false;  // retrying makes no sense
   std::vector<ResidencyBin> bins;
   uint64_t records = 0;
   uint64_t lost = 0;
@@ -31,16 +31,16 @@ struct TraceReport {
   void add(TraceReport&& later);
 };
 
-// Reads the trace of one GPU, one turn after the other: opens it, polls it, mends it, lets it rest between bursts. Has
-// no thread and no sleep of its own. Used by one thread.
+// Reads the trace of one GPU step by step: opens it, polls it, repairs it, pauses between bursts. Has no thread and
+// does not sleep. Used by one thread.
 class TraceLoop {
  public:
   TraceLoop(std::shared_ptr<DriverDoor> door, TraceOptions options, const Clock& clock);
 
-  // One turn; returns when the next is due (steady).
+  // One step; returns when the next is due (steady).
   Nanoseconds step();
   TraceReport take_report();
-  // Somebody shares the GPU, but no switch was seen: the next turn makes sure that none is held back.
+  // The GPU is shared, but no switch was seen: the next step flushes the driver's buffer.
   void suspect_silence() { flush_once_ = true; }
 
  private:
@@ -72,7 +72,7 @@ class TraceLoop {
   Nanoseconds burst_began_{0};
   Nanoseconds last_poll_{0};
   Nanoseconds last_given_back_{0};
-  // As of the last report.
+  // At the last report.
   uint64_t reported_records_ = 0;
   uint64_t reported_lost_ = 0;
 };

@@ -7,8 +7,8 @@ namespace gpuledger::switch_trace {
 namespace {
 
 constexpr size_t kPage = 4096;
-// The kernel wants this memory in one piece, so less will do where that much is not to be had. The first holds 4.8 s
-// of the most that was seen on an H200, 3,400 records a second.
+// The kernel needs this memory in one piece, so smaller sizes are tried too. The first holds 4.8 s of the highest rate
+// seen on an H200, 3,400 records a second.
 constexpr uint32_t kRecordCounts[] = {16384, 8192, 4096};
 
 constexpr size_t whole_pages(size_t size) {
@@ -110,7 +110,7 @@ Status TraceSession::make_event_buffer() {
   EventBufferParams params{};
   params.record_size = sizeof(SwitchRecord);
   params.record_count = ring_->size();
-  params.subdevice = subdevice_;  // without it the kernel follows a null pointer
+  params.subdevice = subdevice_;  // or the kernel uses a null pointer
   params.header_memory = header_memory_;
   params.record_memory = record_memory_;
   GL_TRY(buffer, client_->allocate("an event buffer", client_->handle(), kClassEventBuffer, &params, sizeof params));
@@ -133,7 +133,7 @@ Status TraceSession::start() {
   if (event_buffer_ != 0) return ok_status();
   Status done = make_event_buffer();
   if (done.ok()) done = bind();
-  // What another trace left in the memory is none of ours.
+  // Skips records that another trace left in the memory.
   if (done.ok()) done = ring_->skip_all();
   if (done.ok()) {
     EnableParams params{};
@@ -141,13 +141,13 @@ Status TraceSession::start() {
     params.flags = kKeepOldest;
     done = client_->control("the trace's start", event_buffer_, kControlEnable, &params, sizeof params);
   }
-  // A ring that was used before still counts what was in it as unread.
+  // A used ring still counts its old records as unread.
   if (done.ok() && ring_->next() != 0) done = give_back_records();
   if (!done.ok()) stop();
   return done;
 }
 
-// There is no control to unbind: freeing the event buffer does it, and ends what the trace costs.
+// There is no control to unbind: freeing the event buffer does it and ends the trace's cost.
 void TraceSession::stop() {
   if (event_buffer_ == 0) return;
   EnableParams params{};
@@ -174,7 +174,7 @@ Status TraceSession::give_back_records() {
 }
 
 Status TraceSession::flush() {
-  return client_->control("what the GPU holds back", event_buffer_, kControlFlush, nullptr, 0);
+  return client_->control("the GPU's buffered records", event_buffer_, kControlFlush, nullptr, 0);
 }
 
 }  // namespace gpuledger::switch_trace

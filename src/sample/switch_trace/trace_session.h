@@ -12,7 +12,7 @@
 
 namespace gpuledger::switch_trace {
 
-// Where a GPU is on the bus: "00000000:3B:00.0" as NVML says it. Compared by number.
+// A GPU's PCI address: "00000000:3B:00.0" as NVML prints it. Compared by number.
 struct BusAddress {
   uint32_t domain = 0;
   uint32_t bus = 0;
@@ -21,30 +21,30 @@ struct BusAddress {
 };
 Result<BusAddress> parse_bus_address(const std::string& text);
 
-// The GPU's clock and ours, read at one moment.
+// The GPU's clock and ours at one moment.
 struct ClockPair {
   Nanoseconds gpu{0};
   Nanoseconds steady{0};
-  Nanoseconds width{0};  // how long the call took: half of it is the error
+  Nanoseconds width{0};  // duration of the call: half of it is the error
 };
 
-// The trace of one GPU: everything that must be opened for it, and nothing left of it afterwards. Between stop() and
-// start() the GPU is not traced and costs its processes nothing. Used by one thread.
+// The trace of one GPU: opens everything for it and leaves nothing behind. Between stop() and start() the GPU is not
+// traced and its processes have no cost. Used by one thread.
 class TraceSession {
  public:
   static Result<std::unique_ptr<TraceSession>> open(std::shared_ptr<DriverDoor> door, const BusAddress& address);
   ~TraceSession();
 
-  // Binds and switches the trace on. The one call that needs CAP_SYS_ADMIN to see the processes of other users.
+  // Binds and starts the trace. The only call that needs CAP_SYS_ADMIN to see the processes of other users.
   Status start();
   void stop();
 
   const DriverBranch& branch() const { return branch_; }
   SwitchRing& ring() { return *ring_; }
   Result<ClockPair> read_clocks(const Clock& clock);
-  // The kernel may write over what was read.
+  // The kernel may overwrite read records.
   Status give_back_records();
-  // Moves what the GPU holds back into the ring. Takes locks that other programs wait for: not in a fast loop.
+  // Moves the GPU's buffer into the ring. Takes locks that other programs wait for: not in a fast loop.
   Status flush();
 
  private:

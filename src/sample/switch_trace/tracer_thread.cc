@@ -14,9 +14,9 @@
 namespace gpuledger::switch_trace {
 namespace {
 
-constexpr auto kPatience = std::chrono::milliseconds(700);  // SIGTERM promises two seconds for everything
+constexpr auto kPatience = std::chrono::milliseconds(700);  // SIGTERM may take two seconds in all
 constexpr Nanoseconds kLongestSleep = std::chrono::hours(1);
-constexpr size_t kMostBins = 15'000;  // five minutes: nobody has asked for so long
+constexpr size_t kMostBins = 15'000;  // five minutes without a report
 
 }  // namespace
 

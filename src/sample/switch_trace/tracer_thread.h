@@ -8,19 +8,19 @@
 
 namespace gpuledger::switch_trace {
 
-// A TraceLoop on a thread of its own: its calls may wait for the driver's locks, and the sampler must not. Used by one
+// A TraceLoop on its own thread: its calls may wait for the driver's locks, and the sampler must not. Used by one
 // thread.
 class TracerThread {
  public:
   TracerThread(std::shared_ptr<DriverDoor> door, TraceOptions options, const Clock& clock);
-  // Waits until the GPU is let go. A driver that hangs is left to itself after a while, and lets it go when it returns.
+  // Waits until the GPU is released. A driver that hangs is left behind after a while; it is released when it returns.
   ~TracerThread();
   TracerThread(const TracerThread&) = delete;
   TracerThread& operator=(const TracerThread&) = delete;
 
-  // Tells it to end, without waiting: many can then be waited for at once.
+  // Requests the end without waiting: many can then be awaited at once.
   void ask_to_end();
-  // Reads the ring now and not at the next turn, so that the next report is as fresh as can be. Does not wait.
+  // Reads the ring now and not at the next step, so that the next report is fresh. Does not wait.
   void look_now();
   void suspect_silence();
   TraceReport take_report();
