@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <mutex>
-
 #include "base/clock.h"
+#include "base/mutex.h"
 
 namespace gpuledger {
 
@@ -13,17 +12,17 @@ class BorrowedClock final : public Clock {
  public:
   explicit BorrowedClock(const Clock& clock) : clock_(&clock) {}
   Timestamp now() const override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return clock_ ? clock_->now() : Timestamp{};
   }
   void give_back() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     clock_ = nullptr;
   }
 
  private:
-  mutable std::mutex mutex_;
-  const Clock* clock_;
+  mutable Mutex mutex_;
+  const Clock* clock_ GL_GUARDED_BY(mutex_);
 };
 
 }  // namespace gpuledger

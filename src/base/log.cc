@@ -152,7 +152,7 @@ void log_line(LogLevel level, std::string_view message, LogFields fields) {
 
 bool StateLog::update(const std::string& name, std::string_view state, std::string_view message, LogLevel level) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     auto [entry, fresh] = states_.try_emplace(name);
     if (!fresh && entry->second == state) return false;
     entry->second = state;

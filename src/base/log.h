@@ -4,11 +4,11 @@
 #include <concepts>
 #include <initializer_list>
 #include <map>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <type_traits>
 
+#include "base/mutex.h"
 #include "base/result.h"
 
 namespace gpuledger {
@@ -65,8 +65,8 @@ class StateLog {
               LogLevel level = LogLevel::kInfo);
 
  private:
-  std::mutex mutex_;
-  std::map<std::string, std::string> states_;
+  Mutex mutex_;
+  std::map<std::string, std::string> states_ GL_GUARDED_BY(mutex_);
 };
 
 }  // namespace gpuledger

@@ -3,9 +3,9 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <mutex>
 #include <utility>
 
+#include "base/mutex.h"
 #include "http/fair_queue.h"
 #include "http/thread_setup.h"
 
@@ -24,10 +24,10 @@ struct Job {
 struct BackgroundWorker::Shared {
   Shared(size_t max_queue, size_t max_per_peer) : queue(max_queue, max_per_peer) {}
 
-  std::mutex mutex;
-  std::condition_variable wake;
-  FairQueue<Job> queue;
-  bool stopping = false;
+  Mutex mutex;
+  std::condition_variable_any wake;
+  FairQueue<Job> queue GL_GUARDED_BY(mutex);
+  bool stopping GL_GUARDED_BY(mutex) = false;
 };
 
 BackgroundWorker::BackgroundWorker(Nanoseconds interval, std::function<void()> tick, size_t max_queue,
@@ -43,14 +43,14 @@ BackgroundWorker::~BackgroundWorker() {
 }
 
 bool BackgroundWorker::submit(const std::string& peer, std::function<bool()> work, std::function<void(bool)> done) {
-  std::lock_guard lock(shared_->mutex);
+  MutexLock lock(shared_->mutex);
   if (shared_->stopping || !shared_->queue.push(peer, {std::move(work), std::move(done)})) return false;
   shared_->wake.notify_one();
   return true;
 }
 
 void BackgroundWorker::stop() {
-  std::unique_lock lock(shared_->mutex);
+  MutexLock lock(shared_->mutex);
   shared_->stopping = true;
   shared_->queue.clear();
   shared_->wake.notify_one();
@@ -62,8 +62,8 @@ void BackgroundWorker::stop() {
 void BackgroundWorker::run(Shared& shared, Nanoseconds interval, const std::function<void()>& tick) {
   const auto period = std::chrono::duration_cast<std::chrono::steady_clock::duration>(interval);
   auto next_tick = std::chrono::steady_clock::now() + period;
-  const auto due = [&] { return shared.stopping || !shared.queue.empty(); };
-  std::unique_lock lock(shared.mutex);
+  const auto due = [&]() GL_REQUIRES(shared.mutex) { return shared.stopping || !shared.queue.empty(); };
+  MutexLock lock(shared.mutex);
   while (!shared.stopping) {
     if (period.count() > 0)
       shared.wake.wait_until(lock, next_tick, due);

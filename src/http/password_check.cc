@@ -37,6 +37,14 @@ bool bcrypt_matches(const std::string& password, const std::string& hash) {
   return result.size() == hash.size() && CRYPTO_memcmp(result.data(), hash.data(), hash.size()) == 0;
 }
 
+// Without randomness it stays zero: the digests are then plain SHA-256 in our own memory, no worse than the passwords
+// that pass through it.
+std::string random_key() {
+  std::string key(32, '\0');
+  if (RAND_bytes(reinterpret_cast<unsigned char*>(key.data()), static_cast<int>(key.size())) != 1) key.assign(32, '\0');
+  return key;
+}
+
 }  // namespace
 
 std::optional<Credentials> parse_basic_auth(std::string_view header) {
@@ -54,26 +62,24 @@ std::optional<Credentials> parse_basic_auth(std::string_view header) {
 }
 
 PasswordCheck::PasswordCheck(std::map<std::string, std::string> users, const PasswordCheck* earlier)
-    : users_(std::move(users)), key_(32, '\0') {
-  if (earlier != nullptr) {
-    key_ = earlier->key_;
-    std::lock_guard lock(earlier->mutex_);
-    for (const auto& [user, mark] : earlier->good_) {
-      const auto now = users_.find(user), before = earlier->users_.find(user);
-      if (now != users_.end() && now->second == before->second) good_.emplace(user, mark);
-    }
-    return;
+    : users_(std::move(users)), key_(earlier ? earlier->key_ : random_key()) {
+  if (earlier) good_ = earlier->good_among(users_);
+}
+
+std::map<std::string, std::string> PasswordCheck::good_among(const std::map<std::string, std::string>& users) const {
+  std::map<std::string, std::string> good;
+  const MutexLock lock(mutex_);
+  for (const auto& [user, mark] : good_) {
+    const auto now = users.find(user), before = users_.find(user);
+    if (now != users.end() && now->second == before->second) good.emplace(user, mark);
   }
-  // Without randomness the key stays zero: the digests are then plain SHA-256 in our own memory, no worse
-  // than the passwords that pass through it.
-  if (RAND_bytes(reinterpret_cast<unsigned char*>(key_.data()), static_cast<int>(key_.size())) != 1)
-    key_.assign(32, '\0');
+  return good;
 }
 
 PasswordCheck::Recall PasswordCheck::recall(const Credentials& credentials) const {
   const std::string mark = digest(credentials);
   if (mark.empty()) return Recall::kUnknown;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto good = good_.find(credentials.user);
   if (good == good_.end()) return Recall::kUnknown;
   const bool same =
@@ -90,7 +96,7 @@ bool PasswordCheck::verify(const Credentials& credentials) {
   // crypt ends at a NUL, so a password with one would pass as its own beginning.
   if (!known || !matches || credentials.password.find('\0') != std::string::npos) return false;
   const std::string mark = digest(credentials);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!mark.empty()) good_[credentials.user] = mark;
   return true;
 }

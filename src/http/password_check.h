@@ -2,10 +2,11 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "base/mutex.h"
 
 namespace gpuledger::http {
 
@@ -33,11 +34,13 @@ class PasswordCheck {
 
  private:
   std::string digest(const Credentials& credentials) const;
+  // Of those whose hash is still the same.
+  std::map<std::string, std::string> good_among(const std::map<std::string, std::string>& users) const;
 
   const std::map<std::string, std::string> users_;
-  std::string key_;  // random, so that a digest is worthless outside this object
-  mutable std::mutex mutex_;
-  std::map<std::string, std::string> good_;  // user -> digest of the right password
+  const std::string key_;  // random, so that a digest is worthless outside this object
+  mutable Mutex mutex_;
+  std::map<std::string, std::string> good_ GL_GUARDED_BY(mutex_);  // user -> digest of the right password
 };
 
 }  // namespace gpuledger::http

@@ -11,38 +11,35 @@ namespace gpuledger::http {
 
 Result<std::shared_ptr<WebSettings>> WebSettings::open(std::string path, OnChange on_change) {
   std::shared_ptr<WebSettings> settings(new WebSettings(std::move(path), std::move(on_change)));
-  if (settings->path_.empty())
-    settings->current_ = std::make_shared<WebState>();
-  else if (auto loaded = settings->reload(); !loaded)
-    return loaded.error();
+  if (auto loaded = settings->reload(); !loaded) return loaded.error();
   return settings;
 }
 
 std::shared_ptr<WebState> WebSettings::current() const {
-  std::lock_guard lock(current_mutex_);
+  MutexLock lock(current_mutex_);
   return current_;
 }
 
 Status WebSettings::reload() {
   if (path_.empty()) return ok_status();
-  std::lock_guard lock(reload_mutex_);
+  MutexLock lock(reload_mutex_);
   return reload_locked();
 }
 
 void WebSettings::reload_if_changed() {
   if (path_.empty()) return;
-  std::unique_lock lock(reload_mutex_);
+  MutexLock lock(reload_mutex_);
   bool changed = false;
   for (const FileStamp& stamp : stamps_) changed = changed || read_file_stamp(stamp.path) != stamp;
   if (!changed) return;
   const Status outcome = reload_locked();
   lock.unlock();
-  std::lock_guard callback_lock(on_change_mutex_);
+  MutexLock callback_lock(on_change_mutex_);
   if (on_change_) on_change_(outcome);
 }
 
 void WebSettings::close() {
-  std::lock_guard lock(on_change_mutex_);
+  MutexLock lock(on_change_mutex_);
   on_change_ = nullptr;
 }
 
@@ -69,7 +66,7 @@ Status WebSettings::reload_locked() {
   state->bucket = TokenBucket(config->rate_limit);
   state->config = std::move(*config);
 
-  std::lock_guard lock(current_mutex_);
+  MutexLock lock(current_mutex_);
   current_.swap(state);
   return ok_status();
 }

@@ -3,10 +3,10 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "http/password_check.h"
 #include "http/tls_context.h"
@@ -41,16 +41,19 @@ class WebSettings {
   void close();
 
  private:
-  WebSettings(std::string path, OnChange on_change) : path_(std::move(path)), on_change_(std::move(on_change)) {}
-  Status reload_locked();
+  WebSettings(std::string path, OnChange on_change)
+      : path_(std::move(path)),
+        on_change_(std::move(on_change)),
+        current_(path_.empty() ? std::make_shared<WebState>() : nullptr) {}
+  Status reload_locked() GL_REQUIRES(reload_mutex_);
 
   const std::string path_;
-  std::mutex reload_mutex_;  // held while files are read; guards stamps_
-  std::vector<FileStamp> stamps_;
-  std::mutex on_change_mutex_;
-  OnChange on_change_;
-  mutable std::mutex current_mutex_;  // held for a pointer copy only: requests wait for it
-  std::shared_ptr<WebState> current_;
+  Mutex reload_mutex_;  // held while files are read
+  std::vector<FileStamp> stamps_ GL_GUARDED_BY(reload_mutex_);
+  Mutex on_change_mutex_;
+  OnChange on_change_ GL_GUARDED_BY(on_change_mutex_);
+  mutable Mutex current_mutex_;  // held for a pointer copy only: requests wait for it
+  std::shared_ptr<WebState> current_ GL_GUARDED_BY(current_mutex_);
 };
 
 }  // namespace gpuledger::http

@@ -38,7 +38,7 @@ bool AutoPods::search(const std::stop_token& stop, size_t end) {
     auto source = try_choice(stop, i);
     if (!source) continue;
     std::shared_ptr<PodSource> old;  // ended outside the lock: that can take a second
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     old = std::exchange(active_, std::move(source));
     active_index_ = i;
     return true;
@@ -63,7 +63,7 @@ std::shared_ptr<PodSource> AutoPods::try_choice(const std::stop_token& stop, siz
       health.errors["timeout"] = 1;
     }
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   SourceHealth& sum = tried_[index];
   const auto before = std::move(sum.errors);
   sum = std::move(health);
@@ -73,13 +73,13 @@ std::shared_ptr<PodSource> AutoPods::try_choice(const std::stop_token& stop, siz
 
 // False: stopped.
 bool AutoPods::wait(const std::stop_token& stop, std::chrono::milliseconds time) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   wake_.wait_for(lock, stop, time, [] { return false; });
   return !stop.stop_requested();
 }
 
 std::shared_ptr<PodSource> AutoPods::active() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return active_;
 }
 
@@ -103,13 +103,13 @@ SourceHealth AutoPods::nobody() const {
 
 SourceHealth AutoPods::health() const {
   if (const auto source = active()) return source->health();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return nobody();
 }
 
 std::vector<SourceHealth> AutoPods::healths() const {
   const auto source = active();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<SourceHealth> all;
   if (source) all.push_back(source->health());
   for (const auto& [index, tried] : tried_) {

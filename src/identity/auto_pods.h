@@ -6,11 +6,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "identity/pod_source.h"
 
 namespace gpuledger::identity {
@@ -47,17 +47,17 @@ class AutoPods final : public PodSource {
   bool search(const std::stop_token& stop, size_t end);
   std::shared_ptr<PodSource> try_choice(const std::stop_token& stop, size_t index);
   bool wait(const std::stop_token& stop, std::chrono::milliseconds time);
-  SourceHealth nobody() const;
+  SourceHealth nobody() const GL_REQUIRES(mutex_);
   std::shared_ptr<PodSource> active() const;
 
   const std::vector<PodChoice> choices_;
   const Timing timing_;
-  mutable std::mutex mutex_;
+  size_t active_index_;  // the thread's own: that of active_
+  mutable Mutex mutex_;
   std::condition_variable_any wake_;
-  std::shared_ptr<PodSource> active_;
-  size_t active_index_ = 0;
-  std::map<size_t, SourceHealth> tried_;  // by choice; errors add up over all tries
-  std::jthread thread_;                   // last: starts when all else is there
+  std::map<size_t, SourceHealth> tried_ GL_GUARDED_BY(mutex_);  // by choice; errors add up over all tries
+  std::shared_ptr<PodSource> active_ GL_GUARDED_BY(mutex_);
+  std::jthread thread_;  // last: starts when all else is there
 };
 
 }  // namespace gpuledger::identity

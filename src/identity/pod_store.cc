@@ -51,12 +51,12 @@ void PodStore::publish(Time now) {
     if (!kept.deleted) pods.push_back(kept.pod);
   }
   auto view = std::make_shared<const PodView>(std::move(pods));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   view_ = std::move(view);
 }
 
 std::shared_ptr<const PodView> PodStore::view() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return view_;
 }
 

@@ -3,12 +3,12 @@
 
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "identity/pod_view.h"
 
 namespace gpuledger::identity {
@@ -37,10 +37,10 @@ class PodStore {
     std::optional<Time> deleted;
     void bury(Time now);
   };
-  std::unordered_map<std::string, Kept> pods_;  // by uid
+  std::unordered_map<std::string, Kept> pods_;  // by uid; the writer's own
 
-  mutable std::mutex mutex_;
-  std::shared_ptr<const PodView> view_;
+  mutable Mutex mutex_;
+  std::shared_ptr<const PodView> view_ GL_GUARDED_BY(mutex_);
 };
 
 }  // namespace gpuledger::identity

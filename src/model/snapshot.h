@@ -3,10 +3,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "model/identity.h"
 #include "model/lazy_text.h"
 #include "model/ledger.h"
@@ -54,17 +54,17 @@ struct Snapshot {
 class SnapshotCell {
  public:
   std::shared_ptr<const Snapshot> load() const {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return snapshot_;
   }
   void store(std::shared_ptr<const Snapshot> snapshot) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     snapshot_.swap(snapshot);
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::shared_ptr<const Snapshot> snapshot_;
+  mutable Mutex mutex_;
+  std::shared_ptr<const Snapshot> snapshot_ GL_GUARDED_BY(mutex_);
 };
 
 }  // namespace gpuledger

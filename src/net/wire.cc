@@ -11,9 +11,9 @@
 
 #include <cerrno>
 #include <cstring>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "net/tls_client.h"
 #include "task/leavable_thread.h"
 
@@ -60,20 +60,20 @@ Result<std::vector<Address>> look_up(const std::string& host, uint16_t port, int
 Result<std::vector<Address>> read_addresses(const Peer& peer, Deadline deadline, const Interrupt& interrupt) {
   if (auto numeric = look_up(peer.host, peer.port, AI_NUMERICHOST)) return numeric;
   struct Asked {
-    std::mutex mutex;
+    Mutex mutex;
     Interrupt done;
-    std::optional<Result<std::vector<Address>>> answer;
+    std::optional<Result<std::vector<Address>>> answer GL_GUARDED_BY(mutex);
   };
   const auto asked = std::make_shared<Asked>();
   const task::LeavableThread resolver([asked, host = peer.host, port = peer.port] {
     auto answer = look_up(host, port, AI_ADDRCONFIG);
-    const std::lock_guard lock(asked->mutex);
+    const MutexLock lock(asked->mutex);
     asked->answer = std::move(answer);
     asked->done.raise();
   });
   if (auto waited = wait_for(asked->done.fd(), POLLIN, deadline, interrupt); !waited)
     return Error{waited.error().code, "host name: " + waited.error().message};
-  const std::lock_guard lock(asked->mutex);
+  const MutexLock lock(asked->mutex);
   return std::move(*asked->answer);
 }
 

@@ -2,10 +2,10 @@
 #include "sample/patient_source.h"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 #include "base/borrowed_clock.h"
+#include "base/mutex.h"
 
 namespace gpuledger {
 namespace {
@@ -24,9 +24,25 @@ struct PatientSource::Shared {
   BorrowedClock clock;
   std::unique_ptr<GpuSource> inner;  // the thread's own
 
-  std::mutex mutex;
-  std::vector<std::pair<GpuUuid, uint64_t>> late_xids;  // under the mutex: of batches nobody waited for any more
+  Mutex mutex;
+  // One batch is asked for at a time.
+  bool given_up GL_GUARDED_BY(mutex) = false;
+  SampleBatch answer GL_GUARDED_BY(mutex);
+  std::vector<std::pair<GpuUuid, uint64_t>> late_xids GL_GUARDED_BY(mutex);  // of those nobody waited for any more
+
+  void keep(SampleBatch batch);
 };
+
+void PatientSource::Shared::keep(SampleBatch batch) {
+  const MutexLock lock(mutex);
+  if (!given_up) {
+    answer = std::move(batch);
+    return;
+  }
+  for (const DeviceSample& device : batch.devices) {
+    for (const uint64_t xid : device.xids) late_xids.emplace_back(device.description->uuid, xid);
+  }
+}
 
 PatientSource::PatientSource(const Make& make, std::string name, Nanoseconds sample_interval, const Clock& clock)
     : shared_(std::make_shared<Shared>(clock)), patience_(patience_for(sample_interval)), clock_(clock) {
@@ -68,26 +84,17 @@ SampleBatch PatientSource::without_answer() {
 SampleBatch PatientSource::sample(bool scan_processes) {
   if (hanging_ && !worker_.idle()) return without_answer();
   hanging_ = false;
-  const auto answer = std::make_shared<SampleBatch>();
-  const auto given_up = std::make_shared<bool>(false);  // under the mutex
-  const auto task = [answer, given_up, shared = shared_.get(), scan_processes](GpuSource& inner) {
-    SampleBatch batch = inner.sample(scan_processes);
-    const std::lock_guard lock(shared->mutex);
-    if (!*given_up) {
-      *answer = std::move(batch);
-      return;
-    }
-    for (const DeviceSample& device : batch.devices) {
-      for (const uint64_t xid : device.xids) shared->late_xids.emplace_back(device.description->uuid, xid);
-    }
+  MutexLock lock(shared_->mutex);
+  shared_->given_up = false;
+  lock.unlock();
+  const auto task = [shared = shared_.get(), scan_processes](GpuSource& inner) {
+    shared->keep(inner.sample(scan_processes));
   };
-  if (!attempt(task, patience_)) {
-    const std::lock_guard lock(shared_->mutex);
-    *given_up = true;
-    return without_answer();
-  }
-  const std::lock_guard lock(shared_->mutex);
-  SampleBatch batch = std::move(*answer);
+  const bool answered = attempt(task, patience_);
+  lock.lock();
+  shared_->given_up = !answered;
+  if (!answered) return without_answer();
+  SampleBatch batch = std::move(shared_->answer);
   known_.clear();
   for (DeviceSample& device : batch.devices) {
     known_.push_back(device.description);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <mutex>
 #include <string>
 #include <utility>
 
+#include "base/mutex.h"
 #include "model/sample.h"
 
 namespace gpuledger::task {
@@ -18,31 +18,31 @@ class HealthCell {
   }
 
   void works() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     health_.up = true;
     health_.reason.clear();
   }
   // code: a short name for the counter ("unavailable", "http_403"); reason: problem and remedy in one line.
   void fails(const std::string& code, std::string reason) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     health_.up = false;
     health_.reason = std::move(reason);
     ++health_.errors[code];
   }
   // An error that does not stop the source.
   void counts(const std::string& code) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ++health_.errors[code];
   }
 
   SourceHealth get() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return health_;
   }
 
  private:
-  mutable std::mutex mutex_;
-  SourceHealth health_;
+  mutable Mutex mutex_;
+  SourceHealth health_ GL_GUARDED_BY(mutex_);
 };
 
 }  // namespace gpuledger::task

@@ -2,22 +2,23 @@
 #include "task/leavable_thread.h"
 
 #include <condition_variable>
-#include <mutex>
 #include <utility>
+
+#include "base/mutex.h"
 
 namespace gpuledger::task {
 
 struct LeavableThread::Over {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool yes = false;  // under the mutex
+  Mutex mutex;
+  std::condition_variable_any changed;
+  bool yes GL_GUARDED_BY(mutex) = false;
 };
 
 LeavableThread::LeavableThread(std::function<void()> body) : over_(std::make_shared<Over>()) {
   thread_ = std::thread([over = over_, body = std::move(body)]() mutable {
     body();
     body = nullptr;  // what it owned may hang too when it is freed
-    const std::lock_guard lock(over->mutex);
+    const MutexLock lock(over->mutex);
     over->yes = true;
     over->changed.notify_all();
   });
@@ -25,8 +26,9 @@ LeavableThread::LeavableThread(std::function<void()> body) : over_(std::make_sha
 
 bool LeavableThread::end(Nanoseconds patience) {
   const bool left = !thread_.joinable();
-  std::unique_lock lock(over_->mutex);
-  const bool over = over_->changed.wait_for(lock, left ? Nanoseconds(0) : patience, [this] { return over_->yes; });
+  MutexLock lock(over_->mutex);
+  const bool over = over_->changed.wait_for(lock, left ? Nanoseconds(0) : patience,
+                                            [this]() GL_REQUIRES(over_->mutex) { return over_->yes; });
   lock.unlock();
   if (left) return over;
   if (over) {

@@ -4,9 +4,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <stop_token>
 #include <thread>
+
+#include "base/mutex.h"
 
 namespace gpuledger::task {
 
@@ -27,7 +28,7 @@ class PollThread {
 
   // From any thread, never blocks for long. Several in a second are one.
   void ask() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     asked_ = true;
     changed_.notify_all();
   }
@@ -38,8 +39,9 @@ class PollThread {
       const auto began = std::chrono::steady_clock::now();
       const Next next = look_(stop);
       const auto due = std::chrono::steady_clock::now() + next.wait;
-      std::unique_lock lock(mutex_);
-      if (next.sooner_if_asked && changed_.wait_until(lock, stop, due, [this] { return asked_; })) {
+      MutexLock lock(mutex_);
+      if (next.sooner_if_asked &&
+          changed_.wait_until(lock, stop, due, [this]() GL_REQUIRES(mutex_) { return asked_; })) {
         changed_.wait_until(lock, stop, began + kLeastApart, [] { return false; });
       } else {
         changed_.wait_until(lock, stop, due, [] { return false; });
@@ -49,9 +51,9 @@ class PollThread {
   }
 
   const Look look_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable_any changed_;
-  bool asked_ = false;
+  bool asked_ GL_GUARDED_BY(mutex_) = false;
   std::jthread thread_;  // last: it uses the others
 };
 

@@ -6,12 +6,12 @@
 #include <condition_variable>
 #include <csignal>
 #include <cstdlib>
-#include <mutex>
 #include <thread>
 
 #include "app/runtime/sampler.h"
 #include "app/runtime/wiring.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/version.h"
 #include "http/server.h"
 
@@ -76,8 +76,8 @@ class StartWatch {
     constexpr timespec kBeat{0, 20'000'000};
     while (!stop.stop_requested() && !asked_to_end_) asked_to_end_ = sigtimedwait(&ends, nullptr, &kBeat) > 0;
     if (!asked_to_end_) return;
-    std::mutex mutex;
-    std::unique_lock lock(mutex);
+    Mutex mutex;
+    MutexLock lock(mutex);
     std::condition_variable_any started;
     started.wait_for(lock, stop, kPatienceWithDriver, [] { return false; });
     if (!stop.stop_requested()) end_without_the_driver();

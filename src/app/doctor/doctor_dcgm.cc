@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <condition_variable>
-#include <mutex>
 #include <thread>
 
 #include "app/doctor/doctor.h"
 #include "app/runtime/wiring.h"
+#include "base/mutex.h"
 
 namespace gpuledger::app {
 namespace {
@@ -37,9 +37,9 @@ Finding ask_engine(const dcgm::DcgmSourceOptions& options) {
 
 // A call into libdcgm may take a minute and cannot be cancelled, so its thread may be left behind.
 struct Answer {
-  std::mutex mutex;
-  std::condition_variable came;
-  std::optional<Finding> finding;
+  Mutex mutex;
+  std::condition_variable_any came;
+  std::optional<Finding> finding GL_GUARDED_BY(mutex);
 };
 
 bool names_one_of(const expose::UpstreamText& text, const std::vector<GpuUuid>& gpus) {
@@ -62,12 +62,12 @@ Findings check_dcgm(const Config& config) {
   const auto answer = std::make_shared<Answer>();
   std::thread([answer, options = dcgm_options(config)] {
     Finding finding = ask_engine(options);
-    const std::lock_guard lock(answer->mutex);
+    const MutexLock lock(answer->mutex);
     answer->finding = std::move(finding);
     answer->came.notify_all();
   }).detach();
-  std::unique_lock lock(answer->mutex);
-  const auto came = [&] { return answer->finding.has_value(); };
+  MutexLock lock(answer->mutex);
+  const auto came = [&]() GL_REQUIRES(answer->mutex) { return answer->finding.has_value(); };
   if (answer->came.wait_for(lock, kPatienceWithEngine, came)) return {*answer->finding};
   if (config.dcgm_embedded) {
     return {{Level::kFail, kEngine, "the engine inside libdcgm does not start: try a running one, --dcgm-address"}};

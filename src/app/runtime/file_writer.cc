@@ -3,10 +3,10 @@
 
 #include <unistd.h>
 
-#include <mutex>
 #include <utility>
 
 #include "base/file.h"
+#include "base/mutex.h"
 #include "task/health_cell.h"
 
 namespace gpuledger::app {
@@ -26,8 +26,8 @@ struct FileWriter::Shared {
   const Write write;
   task::HealthCell health;
   bool written_once = false;  // the thread's own
-  std::mutex mutex;
-  Text pending;  // under the mutex; there: the worker has been told
+  Mutex mutex;
+  Text pending GL_GUARDED_BY(mutex);  // there: the worker has been told
 };
 
 FileWriter::FileWriter(std::string source, std::string path, Write write)
@@ -40,14 +40,14 @@ FileWriter::~FileWriter() {
 }
 
 void FileWriter::post(Text text) {
-  const std::lock_guard lock(shared_->mutex);
+  const MutexLock lock(shared_->mutex);
   if (!std::exchange(shared_->pending, std::move(text))) {
     worker_.post([shared = shared_] { write_pending(*shared); });
   }
 }
 
 void FileWriter::write_pending(Shared& shared) {
-  std::unique_lock lock(shared.mutex);
+  MutexLock lock(shared.mutex);
   const Text text = std::exchange(shared.pending, nullptr);
   lock.unlock();
   if (!text) return;
@@ -74,7 +74,7 @@ bool FileWriter::finish(Nanoseconds patience) {
 
 // The writing thread removes the file, so it cannot write after the removal.
 bool FileWriter::remove(Nanoseconds patience) {
-  std::unique_lock lock(shared_->mutex);
+  MutexLock lock(shared_->mutex);
   shared_->pending.reset();
   lock.unlock();
   worker_.post([shared = shared_] {

@@ -18,39 +18,40 @@ Sampler::Sampler(Pipeline& pipeline, Nanoseconds interval, SnapshotCell& cell)
 Sampler::~Sampler() = default;
 
 void Sampler::post(std::function<void(Pipeline&)> task) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   tasks_.push_back(std::move(task));
   wake_.notify_all();
 }
 
 void Sampler::change_interval(Nanoseconds interval) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   interval_ = interval;
   wake_.notify_all();
 }
 
 bool Sampler::stop(Nanoseconds patience) {
   thread_.request_stop();
-  std::unique_lock lock(mutex_);
-  return wake_.wait_for(lock, patience, [this] { return ended_; });
+  MutexLock lock(mutex_);
+  return wake_.wait_for(lock, patience, [this]() GL_REQUIRES(mutex_) { return ended_; });
 }
 
 void Sampler::run(const std::stop_token& stop) {
   using SteadyClock = std::chrono::steady_clock;
+  const auto has_tasks = [this]() GL_REQUIRES(mutex_) { return !tasks_.empty(); };
   SteadyClock::time_point next = SteadyClock::now();
   while (!stop.stop_requested()) {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     next += interval_;
     // After a stall (a suspended machine, a driver that hung) missed cycles are skipped.
     if (next < SteadyClock::now()) next = SteadyClock::now() + interval_;
     // Glances in between show short processes, and how busy the GPU was meanwhile.
     for (auto glance = SteadyClock::now() + kGlancePeriod; glance + kGlancePeriod / 2 < next; glance += kGlancePeriod) {
-      if (wake_.wait_until(lock, stop, glance, [this] { return !tasks_.empty(); }) || stop.stop_requested()) break;
+      if (wake_.wait_until(lock, stop, glance, has_tasks) || stop.stop_requested()) break;
       lock.unlock();
       pipeline_.glance();
       lock.lock();
     }
-    wake_.wait_until(lock, stop, next, [this] { return !tasks_.empty(); });
+    wake_.wait_until(lock, stop, next, has_tasks);
     if (stop.stop_requested()) break;
     const auto tasks = std::exchange(tasks_, {});
     lock.unlock();
@@ -58,7 +59,7 @@ void Sampler::run(const std::stop_token& stop) {
     if (!tasks.empty()) next = SteadyClock::now();
     cell_.store(pipeline_.run_cycle());
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ended_ = true;
   wake_.notify_all();
 }

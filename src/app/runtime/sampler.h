@@ -3,11 +3,11 @@
 
 #include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "app/runtime/pipeline.h"
+#include "base/mutex.h"
 #include "model/snapshot.h"
 
 namespace gpuledger::app {
@@ -29,11 +29,11 @@ class Sampler {
 
   Pipeline& pipeline_;
   SnapshotCell& cell_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable_any wake_;
-  Nanoseconds interval_;
-  std::vector<std::function<void(Pipeline&)>> tasks_;
-  bool ended_ = false;
+  Nanoseconds interval_ GL_GUARDED_BY(mutex_);
+  std::vector<std::function<void(Pipeline&)>> tasks_ GL_GUARDED_BY(mutex_);
+  bool ended_ GL_GUARDED_BY(mutex_) = false;
   std::jthread thread_;  // last: starts when all else is there
 };
 

@@ -79,7 +79,7 @@ Result<std::shared_ptr<const ContainerNames>> parse_containers(std::string_view 
 
 template <typename View>
 std::shared_ptr<const View> ViewFile<View>::view() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   // A file that was not replaced since says the same: on a crowded node it is megabytes.
   struct stat file {};
   const bool there = ::stat(path_.c_str(), &file) == 0;

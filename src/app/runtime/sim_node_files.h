@@ -3,11 +3,11 @@
 
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <tuple>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "identity/node_directory.h"
 #include "task/health_cell.h"
@@ -30,10 +30,10 @@ class ViewFile {
   const std::string path_;
   const Parse parse_;
   mutable task::HealthCell health_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   using Stamp = std::tuple<uint64_t, int64_t, int64_t, int64_t>;  // inode, size, when it was written
-  mutable Stamp last_;
-  mutable std::shared_ptr<const View> view_;
+  mutable Stamp last_ GL_GUARDED_BY(mutex_);
+  mutable std::shared_ptr<const View> view_ GL_GUARDED_BY(mutex_);
 };
 
 // A kubelet's /pods.

@@ -41,25 +41,25 @@ Upstream::Upstream(UpstreamOptions options, const Clock& clock)
       thread_([this](const std::stop_token& stop) { return look(stop); }) {}
 
 std::shared_ptr<const expose::UpstreamText> Upstream::view(Timestamp now) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return text_ && now.steady - as_of_ <= options_.stale_after ? text_ : nullptr;
 }
 
 SourceHealth Upstream::health() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return health_;
 }
 
 bool Upstream::wait(Nanoseconds patience) const {
-  std::unique_lock lock(mutex_);
-  return looked_.wait_for(lock, patience, [this] { return has_looked_; });
+  MutexLock lock(mutex_);
+  return looked_.wait_for(lock, patience, [this]() GL_REQUIRES(mutex_) { return has_looked_; });
 }
 
 task::PollThread::Next Upstream::look(const std::stop_token& stop) {
   code_.clear();
   const Status done = options_.url ? read_url(stop) : read_file_again();
   if (stop.stop_requested()) return {options_.after_failure};
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   has_looked_ = true;
   looked_.notify_all();
   health_.up = done.ok();
@@ -134,7 +134,7 @@ Status Upstream::take(std::string_view text, Nanoseconds as_of) {
   auto parsed = expose::parse_upstream(text);
   if (!parsed) return parsed.error();
   auto view = std::make_shared<const expose::UpstreamText>(std::move(*parsed));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (size_t i = 0; i < view->faults.size(); ++i) {
     if (view->faults[i] > 0) health_.errors[expose::fault_name(static_cast<expose::LineFault>(i))] += view->faults[i];
   }

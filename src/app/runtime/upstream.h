@@ -4,12 +4,12 @@
 #include <chrono>
 #include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "base/clock.h"
 #include "base/http_url.h"
+#include "base/mutex.h"
 #include "base/result.h"
 #include "expose/upstream_parse.h"
 #include "model/sample.h"
@@ -61,12 +61,12 @@ class Upstream {
   std::optional<FileState> last_file_;  // the thread's own: that of text_
   std::string code_;                    // same: code of the returned failure, if Code has no name for it
 
-  mutable std::mutex mutex_;
-  mutable std::condition_variable looked_;
-  bool has_looked_ = false;
-  SourceHealth health_;
-  std::shared_ptr<const expose::UpstreamText> text_;
-  Nanoseconds as_of_{0};     // steady
+  mutable Mutex mutex_;
+  mutable std::condition_variable_any looked_;
+  bool has_looked_ GL_GUARDED_BY(mutex_) = false;
+  SourceHealth health_ GL_GUARDED_BY(mutex_);
+  Nanoseconds as_of_ GL_GUARDED_BY(mutex_) = Nanoseconds(0);  // steady; that of text_
+  std::shared_ptr<const expose::UpstreamText> text_ GL_GUARDED_BY(mutex_);
   task::PollThread thread_;  // last: it uses the others
 };
 

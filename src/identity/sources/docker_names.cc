@@ -58,12 +58,12 @@ DockerNames::DockerNames(DockerOptions options)
       thread_([this](const std::stop_token& stop) { return look(stop); }) {}
 
 std::shared_ptr<const ContainerNames> DockerNames::view() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return view_;
 }
 
 std::string DockerNames::user() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return user_;
 }
 
@@ -119,7 +119,7 @@ void DockerNames::publish(Time now, std::optional<uint32_t> user) {
   auto names = std::make_shared<ContainerNames>();
   names->reserve(known_.size());
   for (const auto& [id, known] : known_) names->emplace(id, known.name);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   view_ = std::move(names);
   user_ = user ? std::to_string(*user) : std::string();
 }

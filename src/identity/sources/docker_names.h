@@ -3,11 +3,11 @@
 
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
 
+#include "base/mutex.h"
 #include "identity/container_source.h"
 #include "task/health_cell.h"
 #include "task/poll_thread.h"
@@ -60,9 +60,9 @@ class DockerNames final : public ContainerSource {
   const DockerOptions options_;
   task::HealthCell health_;
   std::unordered_map<std::string, Known> known_;  // the thread's own
-  mutable std::mutex mutex_;
-  std::shared_ptr<const ContainerNames> view_;
-  std::string user_;
+  mutable Mutex mutex_;
+  std::shared_ptr<const ContainerNames> view_ GL_GUARDED_BY(mutex_);
+  std::string user_ GL_GUARDED_BY(mutex_);
   task::PollThread thread_;  // last: it uses the others
 };
 

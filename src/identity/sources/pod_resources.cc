@@ -26,7 +26,7 @@ PodResources::PodResources(Options options)
       thread_([this](const std::stop_token& stop) { return look(stop); }) {}
 
 std::shared_ptr<const GrantView> PodResources::view() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return view_;
 }
 
@@ -45,7 +45,7 @@ task::PollThread::Next PodResources::look(const std::stop_token& stop) {
   read_allocatable(stop);
   view->allocatable = allocatable_;
   health_.works();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   view_ = std::move(view);
   return {options_.period};
 }

@@ -3,11 +3,11 @@
 
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "identity/allocation_source.h"
 #include "identity/sources/grpc_client.h"
 #include "net/backoff.h"
@@ -52,8 +52,8 @@ class PodResources final : public AllocationSource {
   int limited_in_a_row_ = 0;
   std::vector<std::string> allocatable_;
 
-  mutable std::mutex mutex_;
-  std::shared_ptr<const GrantView> view_;
+  mutable Mutex mutex_;
+  std::shared_ptr<const GrantView> view_ GL_GUARDED_BY(mutex_);
 
   task::PollThread thread_;  // last: it uses the others
 };

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <map>
 
+#include "base/mutex.h"
 #include "identity/sources/pod_proto.h"
 
 namespace gpuledger::identity {
@@ -106,7 +107,7 @@ PodsApi::PodsApi(Options options)
 
 void PodsApi::run(const std::stop_token& stop) {
   GrpcClient client(options_.socket, options_.largest_message);
-  std::mutex mutex;
+  Mutex mutex;
   std::condition_variable_any sleep;
   while (!stop.stop_requested()) {
     const GrpcOutcome outcome = Watch(*this, client, stop).run();
@@ -116,7 +117,7 @@ void PodsApi::run(const std::stop_token& stop) {
     } else {
       health_.fails(outcome.code, reason_of(outcome));
     }
-    std::unique_lock lock(mutex);
+    MutexLock lock(mutex);
     sleep.wait_for(lock, stop, backoff_.next(Clock::now()), [] { return false; });
   }
 }

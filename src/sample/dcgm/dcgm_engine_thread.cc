@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <mutex>
 #include <utility>
 
 #include "base/borrowed_clock.h"
+#include "base/mutex.h"
 
 namespace gpuledger::dcgm {
 
@@ -45,35 +45,42 @@ struct EngineThread::Shared {
   std::unique_ptr<Connection> connection;
   std::unique_ptr<Reader> reader;
 
-  std::mutex mutex;
-  std::condition_variable changed;
-  // Under the mutex.
-  ReaderOptions options;
-  bool renew = false;  // the connection, before the next look
-  bool stop = false;
-  bool released = false;
-  bool asked = true;  // the first look needs no asking
-  bool done = false;  // of the first look: well or not
-  std::set<GpuUuid> without_activity;
-  std::optional<SteadyClock::time_point> busy_since;
-  bool hang_counted = false;
-  uint64_t hangs = 0;
-  SteadyClock::time_point next_attempt{};
-  Nanoseconds retry = kFirstRetry;
-  Findings findings;
-  SteadyClock::time_point viewed_at{};
+  Mutex mutex;
+  std::condition_variable_any changed;
+  ReaderOptions options GL_GUARDED_BY(mutex);
+  bool renew GL_GUARDED_BY(mutex) = false;  // the connection, before the next look
+  bool stop GL_GUARDED_BY(mutex) = false;
+  bool released GL_GUARDED_BY(mutex) = false;
+  bool asked GL_GUARDED_BY(mutex) = true;  // the first look needs no asking
+  bool done GL_GUARDED_BY(mutex) = false;  // of the first look: well or not
+  std::set<GpuUuid> without_activity GL_GUARDED_BY(mutex);
+  std::optional<SteadyClock::time_point> busy_since GL_GUARDED_BY(mutex);
+  bool hang_counted GL_GUARDED_BY(mutex) = false;
+  uint64_t hangs GL_GUARDED_BY(mutex) = 0;
+  SteadyClock::time_point next_attempt GL_GUARDED_BY(mutex);
+  Nanoseconds retry GL_GUARDED_BY(mutex) = kFirstRetry;
+  Findings findings GL_GUARDED_BY(mutex);
+  SteadyClock::time_point viewed_at GL_GUARDED_BY(mutex);
 
-  bool has_work() const { return !released && asked && SteadyClock::now() >= next_attempt; }
-  void wait_for_work(std::unique_lock<std::mutex>& lock);
+  bool has_work() const GL_REQUIRES(mutex) { return !released && asked && SteadyClock::now() >= next_attempt; }
+  void wait_for_work(MutexLock& lock) GL_REQUIRES(mutex);
   Result<View> look(const ReaderOptions& wanted, const std::set<GpuUuid>& without);
   void disconnect();
-  void keep(Result<View> view);
+  void keep(Result<View> view) GL_REQUIRES(mutex);
+  void ask_to_end();
 };
 
-void EngineThread::Shared::wait_for_work(std::unique_lock<std::mutex>& lock) {
+void EngineThread::Shared::ask_to_end() {
+  const MutexLock lock(mutex);
+  stop = true;
+  changed.notify_all();
+}
+
+void EngineThread::Shared::wait_for_work(MutexLock& lock) {
   while (!stop && !has_work() && !(released && connection)) {
     if (!released && asked) {
-      changed.wait_until(lock, next_attempt);
+      const auto due = next_attempt;  // a copy: the wait reads it without the lock
+      changed.wait_until(lock, due);
     } else {
       changed.wait(lock);
     }
@@ -126,17 +133,14 @@ EngineThread::EngineThread(std::shared_ptr<Library> library, Where where, Reader
       thread_([shared = shared_] { run(*shared); }) {}
 
 EngineThread::~EngineThread() {
-  std::unique_lock lock(shared_->mutex);
-  shared_->stop = true;
-  shared_->changed.notify_all();
-  lock.unlock();
+  shared_->ask_to_end();
   // A look that is about to end is waited for; the thread of one that hangs is left to itself.
   (void)thread_.end(std::chrono::milliseconds(200));
   shared_->clock.give_back();
 }
 
 void EngineThread::run(Shared& shared) {
-  std::unique_lock lock(shared.mutex);
+  MutexLock lock(shared.mutex);
   while (true) {
     shared.wait_for_work(lock);
     const bool stop = shared.stop;
@@ -159,7 +163,7 @@ void EngineThread::run(Shared& shared) {
 }
 
 void EngineThread::ask(std::set<GpuUuid> without_activity) {
-  const std::lock_guard lock(shared_->mutex);
+  const MutexLock lock(shared_->mutex);
   if (shared_->busy_since) return;
   shared_->without_activity = std::move(without_activity);
   shared_->asked = true;
@@ -167,19 +171,20 @@ void EngineThread::ask(std::set<GpuUuid> without_activity) {
 }
 
 void EngineThread::wait(Nanoseconds patience) {
-  std::unique_lock lock(shared_->mutex);
+  MutexLock lock(shared_->mutex);
   // While it waits before it connects again there is nothing to wait for.
-  shared_->changed.wait_for(lock, patience,
-                            [this] { return !shared_->busy_since && (!shared_->asked || !shared_->has_work()); });
+  shared_->changed.wait_for(lock, patience, [this]() GL_REQUIRES(shared_->mutex) {
+    return !shared_->busy_since && (!shared_->asked || !shared_->has_work());
+  });
 }
 
 void EngineThread::wait_for_first(Nanoseconds patience) {
-  std::unique_lock lock(shared_->mutex);
-  shared_->changed.wait_for(lock, patience, [this] { return shared_->done; });
+  MutexLock lock(shared_->mutex);
+  shared_->changed.wait_for(lock, patience, [this]() GL_REQUIRES(shared_->mutex) { return shared_->done; });
 }
 
 Findings EngineThread::take() {
-  const std::lock_guard lock(shared_->mutex);
+  const MutexLock lock(shared_->mutex);
   const auto now = SteadyClock::now();
   const Nanoseconds limit = std::max(kAnswerLimit, 3 * shared_->options.interval);
   Findings& held = shared_->findings;
@@ -197,13 +202,13 @@ Findings EngineThread::take() {
 }
 
 void EngineThread::change_interval(Nanoseconds interval) {
-  const std::lock_guard lock(shared_->mutex);
+  const MutexLock lock(shared_->mutex);
   if (interval != shared_->options.interval) shared_->renew = true;
   shared_->options.interval = interval;
 }
 
 void EngineThread::release() {
-  const std::lock_guard lock(shared_->mutex);
+  const MutexLock lock(shared_->mutex);
   shared_->released = true;
   shared_->findings.view.reset();
   shared_->findings.health.up = false;
@@ -212,7 +217,7 @@ void EngineThread::release() {
 }
 
 void EngineThread::resume() {
-  const std::lock_guard lock(shared_->mutex);
+  const MutexLock lock(shared_->mutex);
   shared_->released = false;
   shared_->asked = true;
   shared_->next_attempt = {};

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <mutex>
 #include <utility>
 
 #include "base/borrowed_clock.h"
+#include "base/mutex.h"
 
 namespace gpuledger::switch_trace {
 namespace {
@@ -24,13 +24,12 @@ struct TracerThread::Shared {
   explicit Shared(const Clock& given) : clock(given) {}
 
   BorrowedClock clock;
-  std::mutex mutex;
-  std::condition_variable changed;
-  // Under the mutex.
-  bool stop = false;
-  bool look_now = false;
-  bool suspicious = false;
-  TraceReport report;
+  Mutex mutex;
+  std::condition_variable_any changed;
+  bool stop GL_GUARDED_BY(mutex) = false;
+  bool look_now GL_GUARDED_BY(mutex) = false;
+  bool suspicious GL_GUARDED_BY(mutex) = false;
+  TraceReport report GL_GUARDED_BY(mutex);
 };
 
 TracerThread::TracerThread(std::shared_ptr<DriverDoor> door, TraceOptions options, const Clock& clock)
@@ -41,7 +40,7 @@ TracerThread::TracerThread(std::shared_ptr<DriverDoor> door, TraceOptions option
       }) {}
 
 void TracerThread::run(Shared& shared, TraceLoop loop) {
-  std::unique_lock lock(shared.mutex);
+  MutexLock lock(shared.mutex);
   while (!shared.stop) {
     if (std::exchange(shared.suspicious, false)) loop.suspect_silence();
     shared.look_now = false;
@@ -52,7 +51,7 @@ void TracerThread::run(Shared& shared, TraceLoop loop) {
     lock.lock();
     shared.report.add(std::move(news));
     if (auto& bins = shared.report.bins; bins.size() > kMostBins) bins.erase(bins.begin(), bins.end() - kMostBins);
-    shared.changed.wait_for(lock, left, [&] { return shared.stop || shared.look_now; });
+    shared.changed.wait_for(lock, left, [&]() GL_REQUIRES(shared.mutex) { return shared.stop || shared.look_now; });
   }
 }
 
@@ -63,24 +62,24 @@ TracerThread::~TracerThread() {
 }
 
 void TracerThread::ask_to_end() {
-  std::lock_guard lock(shared_->mutex);
+  MutexLock lock(shared_->mutex);
   shared_->stop = true;
   shared_->changed.notify_all();
 }
 
 void TracerThread::look_now() {
-  std::lock_guard lock(shared_->mutex);
+  MutexLock lock(shared_->mutex);
   shared_->look_now = true;
   shared_->changed.notify_all();
 }
 
 void TracerThread::suspect_silence() {
-  std::lock_guard lock(shared_->mutex);
+  MutexLock lock(shared_->mutex);
   shared_->suspicious = true;
 }
 
 TraceReport TracerThread::take_report() {
-  std::lock_guard lock(shared_->mutex);
+  MutexLock lock(shared_->mutex);
   TraceReport report = std::move(shared_->report);
   shared_->report = TraceReport{};
   shared_->report.tracing = report.tracing;
