@@ -12,8 +12,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// One kilowatt for nine years: higher values are errors, and sums of a few do not overflow.
-constexpr int64_t kMostMicrojoules = int64_t{1} << 58;
+// One kilowatt for 36 years: higher values are errors, and sums of a few do not overflow.
+constexpr int64_t kMostMicrojoules = int64_t{1} << 60;
 
 // Like nlohmann's exceptions thrown only in this file and caught in parse_state.
 struct Refused {
