@@ -76,7 +76,7 @@ TEST_F(StateFile, ABrokenOneIsSetAsideAndTheOtherUsed) {
   const StateFound found = read();
   EXPECT_EQ(found.state.number, 9u);
   ASSERT_EQ(found.warnings.size(), 1u);
-  EXPECT_NE(found.warnings[0].find("torn"), std::string::npos) << found.warnings[0];
+  EXPECT_NE(found.warnings[0].find("damaged"), std::string::npos) << found.warnings[0];
   expect_set_aside(file_);
   EXPECT_TRUE(read().warnings.empty());
 }
