@@ -39,8 +39,9 @@ class Power {
   constexpr Power() = default;
   static constexpr Power milliwatts(int64_t mw) { return Power(mw); }
   static constexpr Power watts(double w) {
+    // NOLINTNEXTLINE(bugprone-incorrect-roundings): std::lround is not constexpr
     return Power(static_cast<int64_t>(w * 1e3 + 0.5));
-  }  // NOLINT(bugprone-incorrect-roundings): std::lround is not constexpr
+  }
   constexpr int64_t milliwatts() const { return mw_; }
   constexpr double watts() const { return static_cast<double>(mw_) / 1e3; }
   friend constexpr auto operator<=>(Power, Power) = default;

@@ -27,7 +27,8 @@ from prometheus_test import PROMETHEUS, Prometheus
 MINUTES = float(os.environ.get("SOAK_MINUTES", "30"))
 SEED = int(os.environ.get("SOAK_SEED", str(int(time.time()))))
 SPEED = ("--sample-interval=200ms", "--process-scan-interval=400ms", "--idle-interval=400ms", "--metric-retention=10s")
-OWNERS = [f"gpu_ledger_{kind}_energy_joules_total" for kind in ("pod", "slurm_job", "container", "host")]
+OWNERS = [f"gpu_ledger_{kind}_energy_joules_total" for kind in ("pod", "slurm_job", "container", "host", "unknown_owner")]
+OWNERS.append("gpu_ledger_closed_energy_joules")
 DEVICE, REST = "gpu_ledger_device_energy_joules_total", "gpu_ledger_device_unattributed_joules_total"
 # Of a process: they end when it has been out of sight for --metric-retention, which it also is on a GPU that is lost for so
 # long, and begin anew should it come back. Those of owners and GPUs never end.
