@@ -24,7 +24,8 @@ from prometheus_test import PROMETHEUS, Prometheus
 NODES = int(os.environ.get("FLEET_NODES", "50"))
 SECONDS = int(os.environ.get("FLEET_SECONDS", "60"))
 RULES = harness.SOURCE / "deploy" / "prometheus"
-OWNERS = [f"gpu_ledger_{kind}_energy_joules_total" for kind in ("pod", "slurm_job", "container", "host")]
+OWNERS = [f"gpu_ledger_{kind}_energy_joules_total" for kind in ("pod", "slurm_job", "container", "host", "unknown_owner")]
+OWNERS.append("gpu_ledger_closed_energy_joules")
 
 # The rules with a "minute" of four seconds and windows of twenty, so that a minute's test sees many of them.
 MINUTE, WINDOW = 4, 20
