@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <pthread.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <condition_variable>
@@ -32,15 +31,6 @@ sigset_t block_signals() {
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
   return set;
-}
-
-// Each watched process takes a descriptor, and the usual soft limit is 1024. Processes beyond it would be looked up in
-// /proc in every cycle.
-void raise_file_limit() {
-  rlimit files{};
-  if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == files.rlim_max) return;
-  files.rlim_cur = files.rlim_max;
-  (void)::setrlimit(RLIMIT_NOFILE, &files);
 }
 
 int wait_for_signal(const sigset_t& set) {
@@ -147,7 +137,6 @@ void announce(const Config& config, const Node& node, const http::Server& server
 
 Status serve_command(const Config& given, const ConfigSources& sources) {
   const sigset_t signals = block_signals();
-  raise_file_limit();
   Config config = given;
   const SystemClock clock;
   SnapshotCell snapshots;
