@@ -164,7 +164,8 @@ TEST(Limits, BooksAndMemoryAreFlatThroughTenThousandPods) {
         .process(pid, 1, 0, pod_owner("job-" + std::to_string(second), "team-" + std::to_string(second % 7)));
     Ledger ledger = engine.advance(batch.batch(), batch.identities());
     if (second % 100 == 0) gpuledger::testing::expect_balanced(ledger);
-    increases.check(ledger);
+    // An account stays for far more than ten seconds, so that none ends between two looks.
+    if (second % 10 == 0) increases.check(ledger);
     processes = std::max(processes, ledger.processes.size());
     owners = std::max(owners, ledger.owners.size());
     ledger = {};
