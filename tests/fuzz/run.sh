@@ -10,7 +10,7 @@ seconds=${1:-60}
 out=build/fuzz
 mkdir -p $out/found
 
-names=(cgroup_path device_id proc_stat upstream pod_list watch pod_proto cri state trace config_yaml web_config
+names=(cgroup_path device_id proc_stat upstream pod_list watch docker pod_proto cri state trace config_yaml web_config
        switch_records)
 pids=()
 for name in "${names[@]}"; do

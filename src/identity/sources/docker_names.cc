@@ -4,10 +4,9 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "identity/pod_json.h"
+#include "identity/sources/docker_container.h"
 #include "identity/sources/json_stream.h"
 #include "identity/sources/service_account.h"
 #include "net/http_client.h"
@@ -15,24 +14,9 @@
 namespace gpuledger::identity {
 namespace {
 
-using Json = nlohmann::json;
 using Time = net::Interrupt::Clock::time_point;
 constexpr uint64_t kLargestList = 16 << 20;
 constexpr size_t kMostContainers = 10'000;
-constexpr size_t kLongestId = 128;
-
-// A linked container is also listed by its aliases: "/web/db" beside "/db". Its own name has one slash.
-std::string own_name(const Json& container) {
-  const auto names = container.find("Names");
-  if (names == container.end() || !names->is_array()) return "";
-  for (const Json& each : *names) {
-    if (!each.is_string()) continue;
-    std::string name = each.get<std::string>();
-    if (!name.empty() && name.front() == '/') name.erase(0, 1);
-    if (!name.empty() && name.find('/') == std::string::npos) return bounded_name(name);
-  }
-  return "";
-}
 
 const char* advice(Code code) {
   switch (code) {
@@ -105,13 +89,10 @@ task::PollThread::Next DockerNames::look(const std::stop_token& stop) {
 }
 
 void DockerNames::add(std::string_view text, Time now) {
-  const Json container = Json::parse(text, nullptr, false);
-  const auto id = container.is_object() ? container.find("Id") : container.end();
-  std::string key = container.is_object() && id != container.end() && id->is_string() ? id->get<std::string>() : "";
-  std::string name = container.is_object() ? own_name(container) : "";
-  const bool room = known_.size() < kMostContainers || known_.contains(key);
-  if (key.empty() || key.size() > kLongestId || !room) return health_.counts("malformed");
-  if (!name.empty()) known_[std::move(key)] = {std::move(name), now};
+  auto container = parse_docker_container(text);
+  const bool room = container && (known_.size() < kMostContainers || known_.contains(container->id));
+  if (!room) return health_.counts("malformed");
+  if (!container->name.empty()) known_[std::move(container->id)] = {std::move(container->name), now};
 }
 
 void DockerNames::publish(Time now, std::optional<uint32_t> user) {
