@@ -17,26 +17,27 @@ from scoring import run_series
 
 PROGRAM = pathlib.Path(os.environ["GPU_LEDGER_BINARY"])
 SETS = recordings(os.environ["GPU_LEDGER_DATA"])
-COUNTS = {"seven": 7, "loops": 2, "real": 5, "validation": 25, "a": 7, "b": 7, "c": 7, "d": 3, "turning": 4, "mps": 11, "never_alone": 6, "solo": 5}
+COUNTS = {"seven": 7, "loops": 2, "real": 5, "validation": 25, "a": 7, "b": 7, "c": 7, "d": 3, "e": 2, "turning": 9, "mps": 11, "never_alone": 6, "solo": 5}
 # Misattributed percent, mean and worst of a set: what the model had on 2026-11-16, and a fifth more is allowed.
 # A change that makes it better lowers these figures.
 FIGURES = {
     "seven": (1.77, 4.08),
     "loops": (4.53, 4.78),
     "real": (5.33, 8.90),
-    "validation": (3.59, 7.55),
+    "validation": (3.69, 7.80),
     "a": (5.13, 9.81),
     "b": (7.06, 14.31),
     "c": (4.57, 10.28),
     "d": (3.63, 5.15),
-    "turning": (29.00, 44.41),
+    "e": (0.17, 0.19),
+    "turning": (17.01, 52.57),
     "mps": (11.71, 29.83),
     "never_alone": (38.02, 59.87),
 }
 ALLOWED = 1.2
 # By the context-switch trace.
 TRACED_FIGURES = {"loops": (3.84, 5.39), "real": (3.66, 9.04), "a": (1.30, 4.21), "b": (2.49, 7.72), "c": (2.29, 4.72),
-                  "d": (1.51, 2.43)}
+                  "d": (1.51, 2.43), "e": (1.37, 1.46), "turning": (5.36, 11.66)}
 # Known to be worse than by the plain formula: docs/attribution.md, limits. Whoever mends it takes the name out.
 WORSE_THAN_PLAIN = {"turning"}
 

@@ -9,11 +9,12 @@ from scoring import books_of, score
 SEVEN = ("two_staggered", "spin_vs_fp32", "three_mixed", "churn", "short_jobs", "holders", "power_capped")
 FOLDERS = ("h200", "h200_exact", "h200_real", "h200_validation")
 # Sets in which processes share the GPU in turns and are not always together.
-SHARED = ("seven", "loops", "real", "validation", "a", "b", "c", "d")
+SHARED = ("seven", "loops", "real", "validation", "a", "b", "c", "d", "e")
 # Those of them that were recorded with the context-switch trace.
-TRACED = ("loops", "real", "a", "b", "c", "d")
+TRACED = ("loops", "real", "a", "b", "c", "d", "e")
 # Processes that wait busily for seconds and then work for seconds, in turns, beside others.
-TURNING = ("d_poll_crowd", "d_poll_train", "d_train_poll", "d_two_turn")
+TURNING = ("d_poll_crowd", "d_poll_train", "d_train_poll", "d_two_turn", "e_two_wait", "e_wait_crowd", "e_wait_first",
+           "e_wait_render", "e_work_wait")
 THREADS = 2
 
 

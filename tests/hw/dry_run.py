@@ -73,7 +73,7 @@ def at_once(jobs):
 
 def check_shape(scenarios, number):
     for scenario in scenarios:
-        assert 30 <= scenario.seconds() <= 45, scenario.name
+        assert 28 <= scenario.seconds() <= 45, scenario.name
         assert at_once(scenario.jobs) * 11.5 < 100, scenario.name  # GiB: gpu.py's bound and a context
         assert not scenario.mps or len(scenario.jobs) == 3, scenario.name
     seconds = sum(scenario.seconds() + 6 for scenario in scenarios)

@@ -157,8 +157,19 @@ SCENARIOS_9 = (
     Scenario("d_mps", [Job("vit", "steady", 2, 28), Job("lstm", "requests:98:10:8", 8, 32), Job("recsys", "steady", 15, 32)],
              mps=True),
 )
+# Others that wait busily and work in turns, beside models that no such process had beside it before (VALIDATION_SET=10).
+SCENARIOS_10 = (
+    Scenario("e_wait_render", [Job("render", "steady", 2, 36), Job("spin+speech", "turns:9", 6, 36)]),
+    Scenario("e_wait_first", [Job("spin+moe", "turns:6", 2, 34), Job("mobile", "steady", 8, 36)]),
+    Scenario("e_work_wait", [Job("gpt+spin", "turns:12", 2, 38), Job("spectral", "steady", 9, 34)]),
+    Scenario("e_two_wait", [Job("spin+vit", "turns:7", 2, 36), Job("spin+denoiser", "turns:9", 4, 36)]),
+    Scenario("e_wait_crowd", [Job("join", "steady", 2, 36), Job("spin+bert", "turns:8", 5, 34),
+                              Job("lstm", "requests:101:10:8", 9, 36), Job("render", "steady", 14, 30)]),
+    Scenario("e_pair", [Job("speech", "requests:102:8:9", 2, 28), Job("spectral", "steady", 2, 28)]),
+    Scenario("e_turns", [Job("vit+join", "turns:8", 2, 34), Job("mobile", "steady", 7, 34)]),
+)
 SETS = {"1": SCENARIOS_1, "2": SCENARIOS_2, "3": SCENARIOS_3, "4": SCENARIOS_4, "5": SCENARIOS_5, "6": SCENARIOS_6,
-        "7": SCENARIOS_7, "8": SCENARIOS_8, "9": SCENARIOS_9}
+        "7": SCENARIOS_7, "8": SCENARIOS_8, "9": SCENARIOS_9, "10": SCENARIOS_10}
 
 
 def working_kinds(scenarios):

@@ -24,7 +24,8 @@ namespace gpuledger::attribute {
   X(exact_idle_error, 0.25, "of that time", "error of residency that may be idle", "judgement")                           \
   X(exact_scale_error, 0.2, "of log(work)", "error if residency is longer than the GPU's busy time", "judgement")         \
   X(kin_spread, 0.15, "of the value", "spread between processes of one kind", "judgement")                                \
-  X(phase_odds, 4, "log odds", "required gain for the explanation that a process changed phase", "judgement")
+  X(phase_odds, 4, "log odds", "required gain for the explanation that a process changed phase", "judgement")             \
+  X(phase_windows, 6, "windows", "windows whose mean is asked the same", "judgement")
 // clang-format on
 
 struct Constants {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "attribute/estimate/by_shares.h"
+#include "attribute/estimate/mean_window.h"
 
 namespace gpuledger::attribute {
 namespace {
@@ -166,12 +167,21 @@ void JointEstimator::solve(Window& window) {
 }
 
 // A process may change phase: it then has one of its earlier signatures or a new one. Or an idle process begins to
-// work: then the earlier shares no longer hold. The best explanation is used from this window on if it is better by
-// phase_odds.
+// work: then the earlier shares no longer hold. A change that one window does not show may be plain in the mean of
+// several.
 void JointEstimator::find_change(const WindowInput& input, Window& window) {
+  if (find_change_in(window)) return begin_anew(input, window, 1);
+  const auto together = static_cast<size_t>(constants_.phase_windows);
+  if (window.parts.size() < 2 || history_.size() + 1 < together) return;
+  Window mean = mean_window(history_, window, together);
+  if (mean.windows == together && find_change_in(mean)) begin_anew(input, window, together);
+}
+
+// The best explanation is used if it is better by phase_odds.
+bool JointEstimator::find_change_in(Window& window) {
   constexpr double kOrdinaryMisfit = 2;
   const WindowSolver::Fit now = solver_.fit(window, 0, nullptr, false);
-  if (now.misfit < kOrdinaryMisfit) return;
+  if (now.misfit < kOrdinaryMisfit) return false;
   double best = now.log_evidence + constants_.phase_odds;
   size_t seat = 0;
   std::shared_ptr<SignatureBelief> belief;
@@ -185,17 +195,33 @@ void JointEstimator::find_change(const WindowInput& input, Window& window) {
       belief = other;
     }
   }
-  const bool by_samples = window.parts.size() > 1 && !window.traced && !window.roster->mps;
-  if (by_samples && solver_.fit(window, 0, nullptr, true).log_evidence > best) {
+  const bool one_by_samples = window.windows == 1 && window.parts.size() > 1 && !window.traced && !window.roster->mps;
+  if (one_by_samples && solver_.fit(window, 0, nullptr, true).log_evidence > best) {
     window.roster->over = true;
-  } else if (belief) {
-    signatures_.begin_phase(window.roster->seats[seat].process, belief);
-  } else {
-    return;
+    return true;
   }
+  if (belief) signatures_.begin_phase(window.roster->seats[seat].process, belief);
+  return belief != nullptr;
+}
+
+// The newest `windows` windows get the roster of the new phase or of the new shares.
+void JointEstimator::begin_anew(const WindowInput& input, Window& window, size_t windows) {
+  const std::shared_ptr<Roster> before = window.roster;
   window.roster = rosters_.of(input, signatures_);
   rosters_.add_samples(input, *window.roster);
+  if (windows > 1) {  // their samples are in the roster that they had
+    for (size_t i = 0; i < before->seats.size(); ++i) window.roster->seats[i].facts = before->seats[i].facts;
+  }
   Rosters::weigh_shares(window);
+  for (auto past = history_.rbegin(); windows > 1; --windows, ++past) {
+    for (size_t i = 0; i < past->parts.size(); ++i) {
+      Message& message = past->parts[i].message;
+      past->roster->seats[i].belief->replace(message, Message(), true);
+      message = Message();
+    }
+    past->roster = window.roster;
+    solve(*past);
+  }
 }
 
 // Only processes with a large share can change the readings much.

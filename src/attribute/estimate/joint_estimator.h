@@ -45,6 +45,8 @@ class JointEstimator final : public Estimator {
   Window window_of(const WindowInput& input);
   void solve(Window& window);
   void find_change(const WindowInput& input, Window& window);
+  bool find_change_in(Window& window);
+  void begin_anew(const WindowInput& input, Window& window, size_t windows);
   static std::vector<size_t> busiest(const Window& window);
   void charge_for_now(const WindowInput& input);
   void withdraw_charge_for_now();

@@ -46,7 +46,8 @@ struct Window {
   double end = 0;
   double seconds = 0;
   double joules = 0;
-  double busy = 1;  // in cycles of the reference clock
+  double busy = 1;     // in cycles of the reference clock
+  size_t windows = 1;  // more than one: it is their mean, see mean_window.h
   bool traced = false;
   bool blind = false;
   uint64_t revision = 0;  // of all beliefs when it was estimated

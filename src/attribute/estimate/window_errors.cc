@@ -132,8 +132,7 @@ void WindowSolver::send_messages(Window& window, const FeatureMatrix& noise_now)
 WindowSolver::Fit WindowSolver::fit(Window& window, size_t seat, const SignatureBelief* belief, bool open_times) {
   take_out_own_message(window);
   weigh_time_evidence(window);
-  for (size_t i = 0; i < work_.size(); ++i) work_[i].signature = &window.roster->seats[i].belief->moments_by_itself();
-  if (belief) work_[seat].signature = &belief->moments_by_itself();
+  if (belief) work_[seat].signature = &belief->moments();
   if (open_times) {
     constexpr double kAnyShare = 0.35;  // of a share between 0 and 1
     for (Work& work : work_) {
