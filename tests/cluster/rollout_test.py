@@ -198,7 +198,7 @@ class Accepted(unittest.TestCase):
         self.assertGreater(len(deploy_parts.PLATFORMS), 10)
         for path in deploy_parts.PLATFORMS:
             with self.subTest(path.name):
-                self.check(deploy_parts.render(HELM, path, tests=True))
+                self.check(deploy_parts.render(HELM, path))
 
     @unittest.skipUnless(HELM, "no Helm")
     def test_a_claim_with_admin_access_needs_the_label(self):

@@ -198,7 +198,7 @@ state = "/run/containerd"
             f"--tls-cert-file={self.pki}/kube-apiserver.crt", f"--tls-private-key-file={self.pki}/kube-apiserver.key",
             f"--token-auth-file={self.pki}/tokens.csv", "--authorization-mode=Node,RBAC",
             "--service-account-issuer=https://kubernetes.default.svc", f"--service-account-key-file={key}",
-            f"--service-account-signing-key-file={key}")
+            f"--service-account-signing-key-file={key}", "--allow-privileged=true")  # as every distribution has it
         self.api = api.Api(SERVICE_ADDRESS, 443, self.pki / "ca.crt", self.tokens["admin"])
         wait_for(lambda: server.check() and self.api.call("GET", "/readyz"), 40, "the API server")
         self.component("kube-scheduler", f"--kubeconfig={self.pki}/scheduler.kubeconfig", "--leader-elect=false")
