@@ -34,8 +34,8 @@ POD_ENERGY = "gpu_ledger_pod_energy_joules_total"
 stage = scenario = None
 curtain = contextlib.ExitStack()
 
-# CronJobs are tried here only.
-stage_parts.CONTROLLERS += ("job-controller", "cronjob-controller")
+# CronJobs and quotas are tried here only.
+stage_parts.CONTROLLERS += ("job-controller", "cronjob-controller", "resourcequota-controller")
 
 
 def say(text):
@@ -44,7 +44,7 @@ def say(text):
 
 def setUpModule():
     global stage, scenario
-    stage = curtain.enter_context(Stage(DEVICES))
+    stage = curtain.enter_context(Stage(DEVICES, limited=("limited",)))
     try:
         folder = stage.folder / "driver"
         folder.mkdir()
@@ -206,6 +206,26 @@ class Accepted(unittest.TestCase):
         (claim,) = [one for one in objects if one["kind"] == "ResourceClaimTemplate"]
         with self.assertRaisesRegex(parts.Failure, "admin-access"):
             stage.api.apply(claim, "team", dry=True)
+
+    @unittest.skipUnless(HELM, "no Helm")
+    def test_the_quota_for_gke_lets_the_pod_in(self):
+        """GKE's rule for the classes of the system, here for a class of the test's own."""
+        stage.api.apply({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "limited"},
+                         "value": 1000}, "")
+        objects = deploy_parts.render(HELM, CHART / "platforms/gke.yaml", "--set", "priorityClassName=limited", namespace="monitoring")
+        (spec,) = deploy_parts.pod_specs(objects)
+        spec.pop("serviceAccountName")
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"}, "spec": spec}
+        with self.assertRaisesRegex(parts.Failure, "insufficient quota"):
+            stage.api.apply(pod, "monitoring", dry=True)
+        (quota,) = [one for one in objects if one["kind"] == "ResourceQuota"]
+        stage.api.apply(quota, "monitoring")
+        self.addCleanup(stage.api.call, "DELETE", stage.api.path_of(quota, "monitoring"))
+
+        def admitted():  # once the controller has counted what is there
+            return stage.api.apply(pod, "monitoring", dry=True)
+
+        parts.wait_for(admitted, 20, "a pod with the quota")
 
     def test_why_a_privileged_container_is_not_told_to_gain_nothing(self):
         (daemonset,) = [one for one in deploy_parts.documents(HERE / "golden/privileged.golden.yaml") if one["kind"] == "DaemonSet"]

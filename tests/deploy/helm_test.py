@@ -68,7 +68,8 @@ class Chart(unittest.TestCase):
                       "prometheusRule.pue=0.5", "prometheusRule.pricePerKwh=cheap", "prometheusRule.rules={all}", "resource.limits.memory=1Gi",
                       "extraArgs={serve}", "allNodes=maybe", "service.nodePort=70000", "nodeSelctor.zone=a",
                       "revisionHistoryLimit=-1", "serviceMonitor.scheme=ftp", "serviceMonitor.intervall=5s",
-                      "webConfig.tlssecret=a", "image.name=a", "hostAliases=a", "exactTime.duty=often", "exactTime.mode=on", "service.type=Nodeport", "kubelet.rootDir=var"):
+                      "webConfig.tlssecret=a", "image.name=a", "hostAliases=a", "securityContext.priviledged=true", "podSecurityContext.privileged=true",
+                      "affinity.nodeAfinity.a=b", "readinessProbe.periodSecond=1", "resources.limit.cpu=1", "updateStrategy.typ=OnDelete", "exactTime.duty=often", "exactTime.mode=on", "service.type=Nodeport", "kubelet.rootDir=var"):
             with self.subTest(wrong):
                 said = refused(*IMAGE, "--set", wrong)
                 name = wrong.partition("=")[0].split(".")[0].partition("[")[0]
@@ -79,7 +80,8 @@ class Chart(unittest.TestCase):
     def test_a_port_that_would_have_no_effect_is_refused(self):
         said = refused(*IMAGE, "--set", "extraEnv[0].name=HTTP_PORT", "--set-string", "extraEnv[0].value=9835")
         self.assertIn("set port and service.port", said)
-        self.assertIn("service.type", refused(*IMAGE, "--set", "service.nodePort=30400"))
+        for one in ("service.nodePort=30400", "service.externalTrafficPolicy=Local"):
+            self.assertIn(f"{one.partition('=')[0]} has no effect with service.type ClusterIP", refused(*IMAGE, "--set", one))
 
     def test_every_value_has_a_default_and_a_type(self):
         schema = json.loads((CHART / "values.schema.json").read_text())
