@@ -83,6 +83,17 @@ class Chart(unittest.TestCase):
         for one in ("service.nodePort=30400", "service.externalTrafficPolicy=Local"):
             self.assertIn(f"{one.partition('=')[0]} has no effect with service.type ClusterIP", refused(*IMAGE, "--set", one))
 
+    def test_what_may_be_null_renders_as_null(self):
+        properties = json.loads((CHART / "values.schema.json").read_text())["properties"]
+        definitions = json.loads((CHART / "values.schema.json").read_text())["$defs"]
+        names = [name for name, shape in properties.items()
+                 if "null" in definitions.get(shape.get("$ref", "").rpartition("/")[2], {}).get("type", ())]
+        self.assertIn("securityContext", names)
+        everything = ("--set", "scc.create=true,accounting.enabled=true,serviceMonitor.enabled=true")
+        for name in names:
+            with self.subTest(name):
+                self.assertTrue(render(HELM, None, *everything, "--set", f"{name}=null"))
+
     def test_every_value_has_a_default_and_a_type(self):
         schema = json.loads((CHART / "values.schema.json").read_text())
         defaults = yaml.safe_load((CHART / "values.yaml").read_text())

@@ -71,7 +71,7 @@ emptyDir
 
 {{/* What has all rights can be denied none: the API server refuses a privileged container that must not gain privileges. */}}
 {{- define "gpu-ledger.security" -}}
-{{- $context := deepCopy .Values.securityContext -}}
+{{- $context := deepCopy (default dict .Values.securityContext) -}}
 {{- if $context.privileged -}}
 {{- $context = omit $context "allowPrivilegeEscalation" "capabilities" -}}
 {{- else if or .Values.nvidia.migMonitor .Values.exactTime.enabled -}}
@@ -206,7 +206,7 @@ labels:
   {{- with .Values.podLabels }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
-{{- $annotations := deepCopy .Values.podAnnotations -}}
+{{- $annotations := deepCopy (default dict .Values.podAnnotations) -}}
 {{- if .Values.config -}}
 {{- $_ := set $annotations "checksum/config" (toYaml .Values.config | sha256sum) -}}
 {{- end -}}
@@ -275,7 +275,7 @@ initContainers:
     securityContext:
       readOnlyRootFilesystem: true
       runAsUser: 0
-      {{- if $v.securityContext.privileged }}
+      {{- if (default dict $v.securityContext).privileged }}
       privileged: true  # where the devices are to be had in no other way
       {{- else }}
       allowPrivilegeEscalation: false
