@@ -9,6 +9,7 @@ import http.client
 import json
 import os
 import pathlib
+import ssl
 import sys
 import time
 import unittest
@@ -33,8 +34,8 @@ POD_ENERGY = "gpu_ledger_pod_energy_joules_total"
 stage = scenario = None
 curtain = contextlib.ExitStack()
 
-# CronJobs are tried here only.
-stage_parts.CONTROLLERS += ("job-controller", "cronjob-controller")
+# CronJobs and quotas are tried here only.
+stage_parts.CONTROLLERS += ("job-controller", "cronjob-controller", "resourcequota-controller")
 
 
 def say(text):
@@ -43,7 +44,7 @@ def say(text):
 
 def setUpModule():
     global stage, scenario
-    stage = curtain.enter_context(Stage(DEVICES))
+    stage = curtain.enter_context(Stage(DEVICES, limited=("limited",)))
     try:
         folder = stage.folder / "driver"
         folder.mkdir()
@@ -124,7 +125,7 @@ def simulated(spec, port=PORT):
     spec["hostNetwork"] = True
     spec.setdefault("volumes", []).append({"name": "driver", "hostPath": {"path": str(scenario.path.parent)}})
     for container in spec.get("initContainers", []) + spec["containers"]:
-        if not container["image"].startswith("gpu-ledger:"):
+        if not container["image"].startswith("REGISTRY/gpu-ledger:"):
             container.update(manifests.sleeper(container["name"]))
             container.pop("securityContext", None)
             continue
@@ -190,6 +191,47 @@ class Accepted(unittest.TestCase):
         for path in sorted((HERE / "golden").glob("*.values.yaml")):
             with self.subTest(path.name):
                 self.check(deploy_parts.documents(path.with_name(path.name.replace(".values.", ".golden."))))
+
+    @unittest.skipUnless(HELM, "no Helm")
+    def test_the_chart_on_every_platform(self):
+        label(f"namespaces/{NAMESPACE}", "resource.kubernetes.io/admin-access", "true")  # as the page says, for DRA
+        self.assertGreater(len(deploy_parts.PLATFORMS), 10)
+        for path in deploy_parts.PLATFORMS:
+            with self.subTest(path.name):
+                self.check(deploy_parts.render(HELM, path))
+
+    @unittest.skipUnless(HELM, "no Helm")
+    def test_a_claim_with_admin_access_needs_the_label(self):
+        objects = deploy_parts.render(HELM, CHART / "platforms/dra.yaml", namespace="team")
+        (claim,) = [one for one in objects if one["kind"] == "ResourceClaimTemplate"]
+        with self.assertRaisesRegex(parts.Failure, "admin-access"):
+            stage.api.apply(claim, "team", dry=True)
+
+    @unittest.skipUnless(HELM, "no Helm")
+    def test_the_quota_for_gke_lets_the_pod_in(self):
+        """GKE's rule for the classes of the system, here for a class of the test's own."""
+        stage.api.apply({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "limited"},
+                         "value": 1000}, "")
+        objects = deploy_parts.render(HELM, CHART / "platforms/gke.yaml", "--set", "priorityClassName=limited", namespace="monitoring")
+        (spec,) = deploy_parts.pod_specs(objects)
+        spec.pop("serviceAccountName")
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"}, "spec": spec}
+        with self.assertRaisesRegex(parts.Failure, "insufficient quota"):
+            stage.api.apply(pod, "monitoring", dry=True)
+        (quota,) = [one for one in objects if one["kind"] == "ResourceQuota"]
+        stage.api.apply(quota, "monitoring")
+        self.addCleanup(stage.api.call, "DELETE", stage.api.path_of(quota, "monitoring"))
+
+        def admitted():  # once the controller has counted what is there
+            return stage.api.apply(pod, "monitoring", dry=True)
+
+        parts.wait_for(admitted, 20, "a pod with the quota")
+
+    def test_why_a_privileged_container_is_not_told_to_gain_nothing(self):
+        (daemonset,) = [one for one in deploy_parts.documents(HERE / "golden/privileged.golden.yaml") if one["kind"] == "DaemonSet"]
+        daemonset["spec"]["template"]["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = False
+        with self.assertRaisesRegex(parts.Failure, "allowPrivilegeEscalation"):
+            stage.api.apply(daemonset, NAMESPACE, dry=True)
 
     @unittest.skipUnless(HELM, "no Helm")
     def test_rules_and_dashboards(self):
@@ -300,6 +342,26 @@ class Release(unittest.TestCase):
         for key, value in before.counters().items():
             if key[0].startswith("gpu_ledger_pod_energy"):
                 self.assertGreaterEqual(after.get(key, 0), value, f"{key} fell")
+
+    def test_3b_a_certificate_is_tls_and_a_privileged_container_starts(self):
+        key, certificate = stage.folder / "tls.key", stage.folder / "tls.crt"
+        parts.call("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                   "-subj", "/CN=gpu-ledger", "-addext", f"subjectAltName=IP:{NODE_ADDRESS}", "-keyout", key, "-out", certificate)
+        stage.api.apply({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": {"name": "certificate"},
+                         "stringData": {"tls.crt": certificate.read_text(), "tls.key": key.read_text()}}, NAMESPACE)
+        self.write(webConfig={"tlsSecret": "certificate"}, securityContext={"privileged": True}, accounting={"enabled": True})
+        # --wait: the kubelet's probes pass.
+        out = self.helm("upgrade", RELEASE, CHART, "--values", self.values, "--wait", "--timeout=60s")
+        self.assertIn("https://localhost", out, "NOTES.txt")
+        connection = http.client.HTTPSConnection(NODE_ADDRESS, PORT, timeout=10,
+                                                 context=ssl.create_default_context(cafile=str(certificate)))
+        connection.request("GET", "/readyz")
+        self.assertEqual(connection.getresponse().status, 200)
+        connection.close()
+        container = self.pod()["status"]["containerStatuses"][0]
+        self.assertEqual(container["restartCount"], 0)
+        status = pathlib.Path(f"/proc/{stage.main_pids()[container['containerID'].removeprefix('containerd://')]}/status")
+        self.assertNotIn("CapEff:\t0000000000000000", status.read_text(), "it is privileged")
 
     def test_4_the_process_file_system_instead_of_host_pids(self):
         # Whoever is not root cannot reach the kubelet's sockets, but the API server names its pods.

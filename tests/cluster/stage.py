@@ -40,13 +40,14 @@ EMPTY_FOLDERS = ("/run", "/var/lib/kubelet", "/var/log")
 
 
 class Stage:
-    """Use as a context; `alone` is a kubelet with static pods and no control plane."""
+    """Use as a context; `alone` is a kubelet with static pods and no control plane. Pods of a class in `limited` need a quota
+    for it in their namespace, as GKE has it for the classes of the system."""
 
-    def __init__(self, devices, alone=False):
+    def __init__(self, devices, alone=False, limited=()):
         self.folder = pathlib.Path(os.environ["GPU_LEDGER_STAGE_FOLDER"])
         self.cluster = os.environ["GPU_LEDGER_CLUSTER_BINARY"]
         self.cgroup = os.environ["GPU_LEDGER_STAGE_CGROUP"]
-        self.devices, self.alone = devices, alone
+        self.devices, self.alone, self.limited = devices, alone, limited
         self.pki, self.manifests, self.logs = (self.folder / name for name in ("pki", "manifests", "logs"))
         self.tokens = {name: secrets.token_hex(16) for name in USERS}
         self.children = []
@@ -192,13 +193,22 @@ state = "/run/containerd"
         self.make_keys()
         self.component("etcd", "--data-dir", self.folder / "etcd")
         key = self.pki / "accounts.key"
+        admission = self.folder / "admission.yaml"
+        admission.write_text(json.dumps({
+            "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration", "plugins": [{
+                "name": "ResourceQuota", "configuration": {
+                    "apiVersion": "apiserver.config.k8s.io/v1", "kind": "ResourceQuotaConfiguration", "limitedResources": [
+                        {"resource": "pods", "matchScopes": [
+                            {"scopeName": "PriorityClass", "operator": "In", "values": [name]}]}
+                        for name in self.limited]}}]}))
         server = self.component(
             "kube-apiserver", "--etcd-servers=http://127.0.0.1:2379", "--bind-address=0.0.0.0", "--secure-port=443",
             f"--advertise-address={NODE_ADDRESS}", "--service-cluster-ip-range=10.96.0.0/24",
             f"--tls-cert-file={self.pki}/kube-apiserver.crt", f"--tls-private-key-file={self.pki}/kube-apiserver.key",
             f"--token-auth-file={self.pki}/tokens.csv", "--authorization-mode=Node,RBAC",
             "--service-account-issuer=https://kubernetes.default.svc", f"--service-account-key-file={key}",
-            f"--service-account-signing-key-file={key}")
+            f"--service-account-signing-key-file={key}", "--allow-privileged=true",  # as every distribution has it
+            f"--admission-control-config-file={admission}")
         self.api = api.Api(SERVICE_ADDRESS, 443, self.pki / "ca.crt", self.tokens["admin"])
         wait_for(lambda: server.check() and self.api.call("GET", "/readyz"), 40, "the API server")
         self.component("kube-scheduler", f"--kubeconfig={self.pki}/scheduler.kubeconfig", "--leader-elect=false")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of deploy/ share: parts of the machine that may be missing, and YAML."""
 
+import functools
 import os
 import pathlib
 import subprocess
@@ -12,7 +13,10 @@ import yaml
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parent.parent
 CHART = SOURCE / "deploy/helm/gpu-ledger"
+PLATFORMS = sorted((CHART / "platforms").glob("*.yaml"))
 KUBERNETES = SOURCE / "deploy/kubernetes"
+# Where an image would be: the chart renders nothing without one.
+IMAGE = ("--values", HERE / "image.yaml")
 SKIPPED = 77
 
 
@@ -37,12 +41,18 @@ def fetch(part):
     return pathlib.Path(done.stdout.strip()) if done.returncode == 0 else None
 
 
+@functools.lru_cache(maxsize=None)
+def template(helm, *arguments):
+    """What `helm template` prints. Tests ask for the same again and again."""
+    return call(helm, "template", *arguments)
+
+
 def render(helm, values=None, *arguments, release="gl", namespace="gpu-ledger", tests=False):
     """The objects a release would make; with tests also the pod of `helm test`."""
-    files = ["--values", values] if values else []
+    files = [*IMAGE, *(["--values", values] if values else [])]
     if not tests:
         files.append("--skip-tests")
-    text = call(helm, "template", release, CHART, "--namespace", namespace, *files, *arguments)
+    text = template(helm, release, CHART, "--namespace", namespace, *files, *arguments)
     return [document for document in yaml.safe_load_all(text) if document]
 
 

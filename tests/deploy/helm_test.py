@@ -7,20 +7,39 @@ GPU_LEDGER_UPDATE_GOLDEN=yes writes the expected objects anew.
 import json
 import os
 import pathlib
+import re
 import tempfile
 import unittest
 
 import yaml
 
-from deploy_parts import CHART, HERE, KUBERNETES, SOURCE, call, documents, fetch, main, pod_specs, render, run
+from deploy_parts import (CHART, HERE, IMAGE, KUBERNETES, PLATFORMS, SOURCE, call, documents, fetch, main, pod_specs, render,
+                          run)
 
 HELM = os.environ.get("GPU_LEDGER_HELM") or fetch("helm")
 GOLDEN = HERE / "golden"
 SETS = sorted(path.name.removesuffix(".values.yaml") for path in GOLDEN.glob("*.values.yaml"))
 
 
+# Platforms whose runtime gives GPUs to nobody but a privileged container.
+PRIVILEGED = ("gke", "driver-container", "privileged")
+
+
 def values_of(name):
     return GOLDEN / f"{name}.values.yaml"
+
+
+def refused(*arguments):
+    """What Helm says to values that it refuses."""
+    done = run(HELM, "template", "gl", CHART, *arguments)
+    if done.returncode == 0:
+        raise AssertionError(f"accepted: {arguments}")
+    return "\n".join(line for line in done.stderr.splitlines() if not line.startswith("level=INFO"))
+
+
+def notes(*arguments):
+    out = call(HELM, "install", "gl", CHART, "--namespace", "gpu-ledger", "--dry-run=client", *IMAGE, *arguments)
+    return out.partition("NOTES:\n")[2]
 
 
 def find(objects, kind):
@@ -29,9 +48,9 @@ def find(objects, kind):
 
 class Chart(unittest.TestCase):
     def test_lint(self):
-        for name in SETS:
-            with self.subTest(name):
-                call(HELM, "lint", "--strict", CHART, "--values", values_of(name))
+        for values in [*map(values_of, SETS), *PLATFORMS]:
+            with self.subTest(values.name):
+                call(HELM, "lint", "--strict", CHART, *IMAGE, "--values", values)
 
     def test_golden(self):
         for name in SETS:
@@ -47,17 +66,33 @@ class Chart(unittest.TestCase):
                       "hostPID=maybe", "textfile.name=gpu.txt", "textfile.directory=here", "collection.schedule=hourly",
                       "state.type=disk", "image.digest=abc", "serviceMonitor.interval=fast", "collectors.gpu=true",
                       "prometheusRule.pue=0.5", "prometheusRule.pricePerKwh=cheap", "prometheusRule.rules={all}", "resource.limits.memory=1Gi",
-                      "extraArgs={serve}", "exactTime.duty=often", "exactTime.mode=on", "service.type=Nodeport", "kubelet.rootDir=var"):
+                      "extraArgs={serve}", "allNodes=maybe", "service.nodePort=70000", "nodeSelctor.zone=a",
+                      "revisionHistoryLimit=-1", "serviceMonitor.scheme=ftp", "serviceMonitor.intervall=5s",
+                      "webConfig.tlssecret=a", "image.name=a", "hostAliases=a", "securityContext.priviledged=true", "podSecurityContext.privileged=true",
+                      "affinity.nodeAfinity.a=b", "readinessProbe.periodSecond=1", "resources.limit.cpu=1", "updateStrategy.typ=OnDelete", "exactTime.duty=often", "exactTime.mode=on", "service.type=Nodeport", "kubelet.rootDir=var"):
             with self.subTest(wrong):
-                done = run(HELM, "template", CHART, "--set", wrong)
-                self.assertNotEqual(done.returncode, 0)
-                name = wrong.partition("=")[0].split(".")[0]
-                self.assertIn(name, done.stderr, "the message names the value")
+                said = refused(*IMAGE, "--set", wrong)
+                name = wrong.partition("=")[0].split(".")[0].partition("[")[0]
+                lines = [line for line in said.splitlines() if line.startswith("- at ")]
+                self.assertEqual(len(lines), 1, said)
+                self.assertIn(name, lines[0], "the one line names the value")
 
     def test_a_port_that_would_have_no_effect_is_refused(self):
-        done = run(HELM, "template", CHART, "--set", "extraEnv[0].name=HTTP_PORT", "--set-string", "extraEnv[0].value=9835")
-        self.assertNotEqual(done.returncode, 0)
-        self.assertIn("set port and service.port", done.stderr)
+        said = refused(*IMAGE, "--set", "extraEnv[0].name=HTTP_PORT", "--set-string", "extraEnv[0].value=9835")
+        self.assertIn("set port and service.port", said)
+        for one in ("service.nodePort=30400", "service.externalTrafficPolicy=Local"):
+            self.assertIn(f"{one.partition('=')[0]} has no effect with service.type ClusterIP", refused(*IMAGE, "--set", one))
+
+    def test_what_may_be_null_renders_as_null(self):
+        properties = json.loads((CHART / "values.schema.json").read_text())["properties"]
+        definitions = json.loads((CHART / "values.schema.json").read_text())["$defs"]
+        names = [name for name, shape in properties.items()
+                 if "null" in definitions.get(shape.get("$ref", "").rpartition("/")[2], {}).get("type", ())]
+        self.assertIn("securityContext", names)
+        everything = ("--set", "scc.create=true,accounting.enabled=true,serviceMonitor.enabled=true")
+        for name in names:
+            with self.subTest(name):
+                self.assertTrue(render(HELM, None, *everything, "--set", f"{name}=null"))
 
     def test_every_value_has_a_default_and_a_type(self):
         schema = json.loads((CHART / "values.schema.json").read_text())
@@ -130,11 +165,186 @@ class Chart(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             call(HELM, "package", CHART, "--destination", folder)
             (archive,) = pathlib.Path(folder).iterdir()
-            objects = yaml.safe_load_all(call(HELM, "template", archive, "--set", "prometheusRule.enabled=true"))
+            objects = yaml.safe_load_all(call(HELM, "template", archive, *IMAGE, "--set", "prometheusRule.enabled=true"))
             self.assertEqual(len([one for one in objects if one and one["kind"] == "PrometheusRule"]), 3)
             names = call("tar", "-tf", archive)
             self.assertNotIn("files/prometheus/tests", names)
+            self.assertIn("gpu-ledger/platforms/gke.yaml", names)
             self.assertLess(archive.stat().st_size, 300_000, "Helm keeps the chart in a Secret of at most 1 MiB")
+
+
+class Image(unittest.TestCase):
+    """There is no public image, so somebody must say where theirs is."""
+
+    def image_of(self, *settings):
+        text = call(HELM, "template", "gl", CHART, "--skip-tests", *(f"--set={one}" for one in settings))
+        (spec,) = pod_specs(one for one in yaml.safe_load_all(text) if one)
+        return spec["containers"][0]["image"]
+
+    def test_nothing_is_rendered_without_one(self):
+        for more in ((), ("--set", "collection.schedule=0 * * * *")):
+            (line,) = [line for line in refused(*more).splitlines() if "image" in line]
+            for part in ("image.registry is not set", "deploy/docker", "--set image.registry=", "--set image.repository="):
+                self.assertIn(part, line)
+
+    def test_it_is_where_the_values_say(self):
+        version = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
+        self.assertEqual(self.image_of("image.registry=a.example"), f"a.example/gpu-ledger:{version}")
+        self.assertEqual(self.image_of("global.imageRegistry=b.example/team"), f"b.example/team/gpu-ledger:{version}")
+        self.assertEqual(self.image_of("image.repository=gpu-ledger", "image.tag=dev"), "gpu-ledger:dev")
+        self.assertEqual(self.image_of("image.registry=a.example", "image.repository=x/y"), f"a.example/x/y:{version}")
+
+
+class Platforms(unittest.TestCase):
+    def test_every_file_has_an_effect_and_a_place_in_the_page(self):
+        self.assertGreater(len(PLATFORMS), 10)
+        page = (SOURCE / "docs/platforms.md").read_text(encoding="utf-8")
+        anchors = {re.sub(r"[^a-z0-9 -]", "", title.lower()).replace(" ", "-") for title in re.findall(r"^##+ (.+)$", page, re.M)}
+        plain = render(HELM)
+        for path in PLATFORMS:
+            with self.subTest(path.name):
+                self.assertNotEqual(render(HELM, path), plain)
+                (anchor,) = set(re.findall(r"docs/platforms\.md#([a-z0-9-]+)", path.read_text()))
+                self.assertIn(anchor, anchors)
+                self.assertIn(f"../deploy/helm/gpu-ledger/platforms/{path.name}", page)
+
+    def test_they_can_be_combined(self):
+        folder = CHART / "platforms"
+        for path in PLATFORMS:
+            with self.subTest(path.name):
+                (spec,) = pod_specs(render(HELM, path, "--values", folder / "mig.yaml"))
+                self.assertIn({"name": "NVIDIA_MIG_MONITOR_DEVICES", "value": "all"}, spec["containers"][0]["env"])
+
+    def test_gke_finds_the_driver_and_may_have_the_priority(self):
+        objects = render(HELM, CHART / "platforms/gke.yaml")
+        (spec,) = pod_specs(objects)
+        (quota,) = find(objects, "ResourceQuota")
+        self.assertIn(spec["priorityClassName"], quota["spec"]["scopeSelector"]["matchExpressions"][0]["values"])
+        (driver,) = [one for one in spec["volumes"] if one["name"] == "driver"]
+        (mount,) = [one for one in spec["containers"][0]["volumeMounts"] if one["name"] == "driver"]
+        self.assertEqual(driver["hostPath"]["path"], "/home/kubernetes/bin/nvidia")
+        dockerfile = (SOURCE / "deploy/docker/Dockerfile").read_text()
+        self.assertIn(f"LD_LIBRARY_PATH={mount['mountPath']}/lib64", dockerfile)
+
+    def test_dra_asks_for_all_gpus_and_takes_none(self):
+        objects = render(HELM, CHART / "platforms/dra.yaml")
+        (spec,) = pod_specs(objects)
+        (template,) = find(objects, "ResourceClaimTemplate")
+        (claim,) = spec["resourceClaims"]
+        self.assertEqual(claim["resourceClaimTemplateName"], template["metadata"]["name"])
+        self.assertEqual(spec["containers"][0]["resources"]["claims"], [{"name": claim["name"]}])
+        (request,) = template["spec"]["spec"]["devices"]["requests"]
+        self.assertTrue(request["exactly"]["adminAccess"])
+
+    def test_nodes_are_found_by_the_same_labels_everywhere(self):
+        (spec,) = pod_specs(render(HELM))
+        terms = spec["affinity"]["nodeAffinity"]
+        for kind in ("daemonset", "deployment"):
+            (plain,) = pod_specs(documents(KUBERNETES / kind / f"{kind}.yaml"))
+            self.assertEqual(plain["affinity"]["nodeAffinity"], terms, kind)
+        page = (SOURCE / "docs/platforms.md").read_text(encoding="utf-8")
+        for term in terms["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]:
+            (expression,) = term["matchExpressions"]
+            self.assertIn(f"`{expression['key']}", page)
+
+    def test_one_switch_for_all_nodes(self):
+        anti = "affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight=1"
+        (spec,) = pod_specs(render(HELM, None, "--set", "allNodes=true"))
+        self.assertNotIn("affinity", spec)
+        (spec,) = pod_specs(render(HELM, None, "--set", "allNodes=true", "--set", anti))
+        self.assertEqual(list(spec["affinity"]), ["podAntiAffinity"])
+
+    def test_notes_say_what_to_do_without_a_matching_node(self):
+        said = notes()
+        for part in ("0 desired pods", "kubectl label node NODE nvidia.com/gpu.present=true", "--set allNodes=true"):
+            self.assertIn(part, said)
+        self.assertNotIn("kubectl label node", notes("--set", "allNodes=true"))
+
+
+class Tls(unittest.TestCase):
+    ALONE = ("--set", "webConfig.tlsSecret=certificate")
+    MONITORS = ("--set", "serviceMonitor.enabled=true", "--set", "podMonitor.enabled=true")
+
+    def probes(self, *arguments):
+        (spec,) = pod_specs(render(HELM, None, *arguments))
+        container = spec["containers"][0]
+        return [container[name] for name in ("startupProbe", "livenessProbe", "readinessProbe")]
+
+    def endpoints(self, *arguments):
+        for one in render(HELM, None, *self.MONITORS, *arguments):
+            if one["kind"].endswith("Monitor"):
+                yield from one["spec"].get("endpoints") or one["spec"]["podMetricsEndpoints"]
+
+    def test_a_certificate_is_enough(self):
+        objects = render(HELM, None, *self.ALONE)
+        (spec,) = pod_specs(objects)
+        (secret,) = find(objects, "Secret")
+        config = yaml.safe_load(secret["stringData"]["web.yml"])["tls_server_config"]
+        (mount,) = [one for one in spec["containers"][0]["volumeMounts"] if one["name"] == "tls"]
+        self.assertEqual(config, {"cert_file": f"{mount['mountPath']}/tls.crt", "key_file": f"{mount['mountPath']}/tls.key"})
+        self.assertIn("--web-config-file=/etc/gpu-ledger/web/web.yml", spec["containers"][0]["args"])
+        self.assertIn("https://localhost:9400/", notes(*self.ALONE))
+        self.assertIn("http://localhost:9400/", notes())
+
+    def test_probes(self):
+        self.assertEqual([one["httpGet"].get("scheme") for one in self.probes()], [None] * 3)
+        self.assertEqual([one["httpGet"].get("scheme") for one in self.probes(*self.ALONE)], ["HTTPS"] * 3)
+        for closed in ("webConfig.config.basic_auth_users.me=hash", "webConfig.existingSecret=mine",
+                       "webConfig.config.tls_server_config.client_auth_type=RequireAndVerifyClientCert"):
+            for one in self.probes(*self.ALONE, "--set", closed):
+                self.assertEqual((one.get("tcpSocket"), one.get("httpGet")), ({"port": "metrics"}, None), closed)
+
+    def test_the_certificate_joins_what_the_config_says(self):
+        (secret,) = find(render(HELM, None, *self.ALONE, "--set", "webConfig.config.basic_auth_users.me=hash"), "Secret")
+        self.assertEqual(set(yaml.safe_load(secret["stringData"]["web.yml"])), {"tls_server_config", "basic_auth_users"})
+
+    def test_monitors(self):
+        plain = list(self.endpoints())
+        self.assertEqual([(one["scheme"], one.get("tlsConfig")) for one in plain], [("http", None)] * 2)
+        for one in self.endpoints(*self.ALONE):
+            self.assertEqual(one["scheme"], "https")
+            self.assertEqual(one["tlsConfig"], {"ca": {"secret": {"name": "certificate", "key": "ca.crt"}},
+                                                "serverName": "gl-gpu-ledger.gpu-ledger.svc"})
+        own = ("--set", "serviceMonitor.tlsConfig.insecureSkipVerify=true", "--set", "podMonitor.tlsConfig.insecureSkipVerify=true")
+        for one in self.endpoints(*self.ALONE, *own):
+            self.assertEqual(one["tlsConfig"], {"insecureSkipVerify": True})
+        said = refused(*IMAGE, *self.ALONE, "--set", "podMonitor.enabled=true,podMonitor.namespace=monitoring")
+        self.assertIn("podMonitor.tlsConfig", said)
+
+
+class Scraped(unittest.TestCase):
+    """Rules and dashboards tell nodes apart by the label node: every way to scrape sets it."""
+
+    def assert_node(self, rules, where):
+        self.assertIn("node", [rule.get("target_label", rule.get("targetLabel")) for rule in rules], where)
+
+    def test_monitors_of_the_chart(self):
+        for own in ((), ("--set", "serviceMonitor.relabelings[0].action=labeldrop", "--set", "serviceMonitor.relabelings[0].regex=x")):
+            for name in ("serviceMonitor", "podMonitor"):
+                (one,) = [one for one in render(HELM, None, "--set", f"{name}.enabled=true,{name}.gpuMetrics=true", *own)
+                          if one["kind"].endswith("Monitor")]
+                endpoints = one["spec"].get("endpoints") or one["spec"]["podMetricsEndpoints"]
+                self.assertEqual(len(endpoints), 2)
+                for endpoint in endpoints:
+                    self.assert_node(endpoint["relabelings"], name)
+
+    def test_files(self):
+        folder = SOURCE / "deploy/prometheus"
+        (one,) = documents(folder / "servicemonitor.yml")
+        for endpoint in one["spec"]["endpoints"]:
+            self.assert_node(endpoint["relabelings"], "servicemonitor.yml")
+        texts = {name: (folder / name).read_text() for name in ("prometheus.yml", "scrape.kubernetes.yml")}
+        (config,) = [one for one in documents(KUBERNETES / "prometheus/prometheus.yaml") if one["kind"] == "ConfigMap"]
+        texts["prometheus.yaml"] = config["data"]["prometheus.yml"]
+        for page in ("docs/install.md", "deploy/prometheus/README.md"):
+            found = re.findall(r"```yaml\n(scrape_configs:.*?)```", (SOURCE / page).read_text(encoding="utf-8"), re.DOTALL)
+            self.assertTrue(found, page)
+            texts.update({f"{page} {number}": text for number, text in enumerate(found)})
+        for name, text in texts.items():
+            jobs = yaml.safe_load(text)["scrape_configs"]
+            self.assertTrue(jobs, name)
+            for job in jobs:
+                self.assert_node(job["relabel_configs"], f"{name}: {job['job_name']}")
 
 
 class Hardened(unittest.TestCase):
@@ -143,6 +353,8 @@ class Hardened(unittest.TestCase):
     def objects(self):
         for name in SETS:
             yield name, render(HELM, values_of(name), tests=True)
+        for path in PLATFORMS:
+            yield path.stem, render(HELM, path, tests=True)
         for path in sorted(KUBERNETES.glob("*/*.yaml")):
             yield path.parent.name, documents(path)
 
@@ -156,11 +368,15 @@ class Hardened(unittest.TestCase):
                     seen += 1
                     with self.subTest(name, container=container["name"]):
                         context = container["securityContext"]
-                        self.assertFalse(context.get("privileged", False))
-                        self.assertFalse(context["allowPrivilegeEscalation"])
                         self.assertTrue(context["readOnlyRootFilesystem"])
+                        self.assertEqual(context.get("privileged", False), name in PRIVILEGED)
+                        if name in PRIVILEGED:
+                            # The API server refuses what would take rights away from a privileged container.
+                            self.assertFalse({"allowPrivilegeEscalation", "capabilities"} & set(context))
+                            continue
+                        self.assertFalse(context["allowPrivilegeEscalation"])
                         self.assertEqual(context["capabilities"]["drop"], ["ALL"])
-                        if container["name"] == "gpu-ledger" and name not in ("everything", "exact-time"):
+                        if container["name"] == "gpu-ledger" and name not in ("everything", "exact-time", "mig"):
                             self.assertNotIn("add", context["capabilities"])
                         self.assertEqual(spec["securityContext"]["seccompProfile"], {"type": "RuntimeDefault"})
         self.assertGreater(seen, 10)

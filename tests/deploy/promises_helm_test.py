@@ -11,7 +11,7 @@ import unittest
 
 import promises
 import yaml
-from deploy_parts import CHART, SOURCE, call, fetch, main, pod_specs, render, run
+from deploy_parts import CHART, IMAGE, SOURCE, call, fetch, main, pod_specs, render, run
 
 HELM = os.environ.get("GPU_LEDGER_HELM") or fetch("helm")
 PAGES = sorted([SOURCE / "README.md", *SOURCE.glob("docs/*.md"), *SOURCE.glob("deploy/**/*.md")])
@@ -41,7 +41,7 @@ def commands_of(text):
 
 class Commands(unittest.TestCase):
     def test_every_command_has_an_effect(self):
-        plain, seen = call(HELM, "template", "gl", CHART), 0
+        plain, seen = call(HELM, "template", "gl", CHART, *IMAGE), 0
         for page in PAGES:
             for told, arguments in commands_of(page.read_text(encoding="utf-8")):
                 with self.subTest(told, page=str(page.relative_to(SOURCE))):
@@ -52,8 +52,12 @@ class Commands(unittest.TestCase):
                     if "prometheusRule.additionalLabels.release=prometheus" in arguments:
                         switches.add("prometheusRule")
                     more = [f"--set={one}.enabled=true" for one in switches]
-                    base = call(HELM, "template", "gl", CHART, *more) if more else plain
-                    self.assertNotEqual(call(HELM, "template", "gl", CHART, *more, *arguments), base, "changes nothing")
+                    base = call(HELM, "template", "gl", CHART, *IMAGE, *more) if more else plain
+                    # A whole command says where the image is; a --set in passing is added to one that does.
+                    whole = told.startswith("helm install") or any(one.startswith("image.") for one in arguments)
+                    image = () if whole else IMAGE
+                    text = call(HELM, "template", "gl", CHART, *image, *more, *arguments, cwd=SOURCE)
+                    self.assertTrue(text != base, "changes nothing")
         self.assertGreater(seen, 15)
 
     def test_a_price_on_the_command_line_is_a_number(self):
@@ -112,7 +116,7 @@ class Names(unittest.TestCase):
             with self.subTest(one.name):
                 self.assertIn(f"| `{one.name}` | `{one.by}` |", page, "the table of migration.md has it")
                 arguments = shlex.split(one.by)
-                text = call(HELM, "template", "gl", CHART, "--skip-tests", *arguments)
+                text = call(HELM, "template", "gl", CHART, *IMAGE, "--skip-tests", *arguments)
                 objects = [each for each in yaml.safe_load_all(text) if each]
                 self.check(one.now if one.now != "same" else one.name, objects, text)
 
@@ -140,7 +144,7 @@ class Values(unittest.TestCase):
                     value = value[key]
                 words = " ".join(map(str, value)) if isinstance(value, list) else str(value)
                 self.assertEqual(words.lower(), one.by)
-            off = run(HELM, "template", CHART, "--values", values, "--set", "gpu-process-exporter.enabled=false")
+            off = run(HELM, "template", CHART, *IMAGE, "--values", values, "--set", "gpu-process-exporter.enabled=false")
             self.assertNotEqual(off.returncode, 0)
             self.assertIn("gpu-process-exporter", off.stderr)
 
@@ -156,7 +160,8 @@ class Values(unittest.TestCase):
             call(HELM, "package", CHART, "--destination", parent / "charts")
             inner = {key: value for key, value in yaml.safe_load(ASTRAGO).items() if key != "gpu-process-exporter"}
             for enabled in (True, False):
-                values = self.write(folder, yaml.safe_dump({"gpu-process-exporter": {"enabled": enabled, **inner}}))
+                image = yaml.safe_load(IMAGE[1].read_text())
+                values = self.write(folder, yaml.safe_dump({"gpu-process-exporter": {"enabled": enabled, **image, **inner}}))
                 text = call(HELM, "template", "astrago", parent, "--skip-tests", "--values", values)
                 objects = [one for one in yaml.safe_load_all(text) if one]
                 if enabled:

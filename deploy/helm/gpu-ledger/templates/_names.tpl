@@ -45,10 +45,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
+{{/* There is no public image, so without a place of yours there is nothing to render. */}}
 {{- define "gpu-ledger.image" -}}
 {{- $image := .Values.image -}}
-{{- with default $image.registry .Values.global.imageRegistry }}{{ . }}/{{ end -}}
-{{- $image.repository -}}
+{{- $registry := default $image.registry .Values.global.imageRegistry -}}
+{{- if not (or $registry $image.repository) -}}
+{{- fail "image.registry is not set and there is no public image: build one and push it (deploy/docker/README.md), then add --set image.registry=REGISTRY; for an image that the nodes have already, --set image.repository=gpu-ledger" -}}
+{{- end -}}
+{{- with $registry }}{{ . }}/{{ end -}}
+{{- default "gpu-ledger" $image.repository -}}
 {{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ default .Chart.AppVersion $image.tag }}{{ end -}}
 {{- end -}}
 
@@ -73,10 +78,34 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
+{{/* What the chart writes into the web config; nothing without TLS and passwords. tlsSecret alone is TLS. */}}
+{{- define "gpu-ledger.webConfig" -}}
+{{- $config := deepCopy (default dict .Values.webConfig.config) -}}
+{{- if .Values.webConfig.tlsSecret -}}
+{{- $tls := default dict $config.tls_server_config -}}
+{{- if not (hasKey $tls "cert") -}}
+{{- $files := dict "cert_file" "/etc/gpu-ledger/tls/tls.crt" "key_file" "/etc/gpu-ledger/tls/tls.key" -}}
+{{- $_ := set $config "tls_server_config" (merge (deepCopy $tls) $files) -}}
+{{- end -}}
+{{- end -}}
+{{- if $config }}{{ toYaml $config }}{{ end -}}
+{{- end -}}
+
 {{- define "gpu-ledger.webSecret" -}}
 {{- if .Values.webConfig.existingSecret -}}
 {{- .Values.webConfig.existingSecret -}}
-{{- else if .Values.webConfig.config -}}
+{{- else if include "gpu-ledger.webConfig" . -}}
 {{- include "gpu-ledger.fullname" . }}-web
 {{- end -}}
+{{- end -}}
+
+{{- define "gpu-ledger.scheme" -}}
+{{- if or .Values.webConfig.tlsSecret (include "gpu-ledger.webConfig" . | fromYaml).tls_server_config }}https{{ else }}http{{ end -}}
+{{- end -}}
+
+{{/* Not empty where the kubelet, which has neither a password nor a certificate, gets no answer over HTTP. */}}
+{{- define "gpu-ledger.closed" -}}
+{{- $config := include "gpu-ledger.webConfig" . | fromYaml -}}
+{{- $tls := default dict $config.tls_server_config -}}
+{{- if or .Values.webConfig.existingSecret $config.basic_auth_users (hasPrefix "Require" (default "" $tls.client_auth_type)) }}yes{{ end -}}
 {{- end -}}

@@ -69,9 +69,12 @@ emptyDir
 {{- end -}}
 {{- end -}}
 
+{{/* What has all rights can be denied none: the API server refuses a privileged container that must not gain privileges. */}}
 {{- define "gpu-ledger.security" -}}
-{{- $context := deepCopy .Values.securityContext -}}
-{{- if or .Values.nvidia.migMonitor .Values.exactTime.enabled -}}
+{{- $context := deepCopy (default dict .Values.securityContext) -}}
+{{- if $context.privileged -}}
+{{- $context = omit $context "allowPrivilegeEscalation" "capabilities" -}}
+{{- else if or .Values.nvidia.migMonitor .Values.exactTime.enabled -}}
 {{- $capabilities := default dict $context.capabilities -}}
 {{- $added := append (default list $capabilities.add) "SYS_ADMIN" | uniq -}}
 {{- $_ := set $context "capabilities" (merge (dict "add" $added) $capabilities) -}}
@@ -203,7 +206,7 @@ labels:
   {{- with .Values.podLabels }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
-{{- $annotations := deepCopy .Values.podAnnotations -}}
+{{- $annotations := deepCopy (default dict .Values.podAnnotations) -}}
 {{- if .Values.config -}}
 {{- $_ := set $annotations "checksum/config" (toYaml .Values.config | sha256sum) -}}
 {{- end -}}
@@ -238,12 +241,12 @@ affinity:
       nodeSelectorTerms:
         - matchFields: [{key: metadata.name, operator: In, values: [{{ .node | quote }}]}]
 {{- else }}
-{{- with $v.affinity }}
+{{- with ternary (omit (default dict $v.affinity) "nodeAffinity") $v.affinity $v.allNodes }}
 affinity:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
-{{- range $name := list "imagePullSecrets" "nodeSelector" "tolerations" "resourceClaims" }}
+{{- range $name := list "imagePullSecrets" "hostAliases" "nodeSelector" "tolerations" "resourceClaims" }}
 {{- with get $v $name }}
 {{ $name }}:
   {{- toYaml . | nindent 2 }}
@@ -270,10 +273,14 @@ initContainers:
       {{- toYaml . | nindent 6 }}
     {{- end }}
     securityContext:
-      allowPrivilegeEscalation: false
       readOnlyRootFilesystem: true
       runAsUser: 0
+      {{- if (default dict $v.securityContext).privileged }}
+      privileged: true  # where the devices are to be had in no other way
+      {{- else }}
+      allowPrivilegeEscalation: false
       capabilities: {drop: [ALL], add: [SYS_ADMIN]}  # the driver asks for it
+      {{- end }}
   {{- end }}
   {{- with $v.initContainers }}
   {{- toYaml . | nindent 2 }}
@@ -319,13 +326,16 @@ ports:
     {{- with .Values.hostPort }}
     hostPort: {{ . }}
     {{- end }}
-{{- $closed := include "gpu-ledger.webSecret" . -}}
-{{- range $name := list "livenessProbe" "readinessProbe" }}
+{{- range $name := list "startupProbe" "livenessProbe" "readinessProbe" }}
 {{- with get $.Values $name }}
 {{ $name }}:
   {{- $probe := deepCopy . }}
-  {{- if and $closed (hasKey $probe "httpGet") }}
+  {{- if hasKey $probe "httpGet" }}
+  {{- if include "gpu-ledger.closed" $ }}
   {{- $probe = merge (dict "tcpSocket" (dict "port" "metrics")) (omit $probe "httpGet") }}
+  {{- else if eq (include "gpu-ledger.scheme" $) "https" }}
+  {{- $_ := set $probe.httpGet "scheme" "HTTPS" }}
+  {{- end }}
   {{- end }}
   {{- toYaml $probe | nindent 2 }}
 {{- end }}
