@@ -44,6 +44,19 @@ MISTAKES = [
     ("alerts.yml", "> 0 unless on (instance, node) gpu_ledger_device_up == 0", "> 0"),
     ("alerts.yml", "or gpu_ledger_retired_pages_pending == 1\n        for: 1h", "or gpu_ledger_retired_pages_pending == 1"),
     ("alerts.yml", "timestamp_seconds > 180", "timestamp_seconds > 30"),
+    ("alerts.yml", "sw_thermal|hw_thermal", "sw_thermal"),
+    ("alerts.yml", ") > 0.25\n        for: 10m", ") > 0\n        for: 10m"),
+    ("alerts.yml", 'unless max by (cluster, node, instance, gpu, uuid) (\n            avg', 'or max by (cluster, node, instance, gpu, uuid) (\n            avg'),
+    ("alerts.yml", 'sw_power_cap"}[1h]) > 0.9', 'sw_power_cap"}[1h]) > 0.4'),
+    ("alerts.yml", 'max by (cluster, node, gpu, uuid) (increase', 'max by (cluster, node, gpu, uuid) (max_over_time'),
+    ("alerts.yml", '{type="uncorrected"}', '{type=~".*corrected"}'),
+    ("alerts.yml", ">= 100", ">= 10"),
+    ("alerts.yml", '{kind=~"replay|recovery"}[15m])) > 0', '{kind="replay"}[15m])) > 0'),
+    ("alerts.yml", "> 2 * 1024 ^ 3", "> 1024 ^ 3"),
+    ("alerts.yml", "or 0 * max by (cluster, node, instance, gpu) (gpu_idle_device", "or max by (cluster, node, instance, gpu) (gpu_idle_device"),
+    ("alerts.yml", "unless (\n            max by (cluster, node, instance, gpu) (gpu_process_count)", "or (\n            max by (cluster, node, instance, gpu) (gpu_process_count)"),
+    ("alerts.yml", "group_left (node) 0 * topk", "group_left () 0 * topk"),
+    ("alerts.yml", "topk by (cluster, job, instance) (1,", "bottomk by (cluster, job, instance) (1,"),
 ]
 
 EXPORTER = {"pod": "gpu-ledger-x7k2p", "namespace": "monitoring", "container": "gpu-ledger"}
@@ -91,6 +104,12 @@ class RulesTest(harness.Case):
         for name in alerts:
             self.assertRegex(tests, rf"alertname: {name}, exp_alerts: \[\]", "never seen silent")
             self.assertRegex(tests, rf"alertname: {name}\n +exp_alerts:\n", "never seen to fire")
+
+    def test_every_alert_has_a_runbook(self):
+        alerts = re.findall(r"- alert: (\S+)", (FOLDER / "alerts.yml").read_text(encoding="utf-8"))
+        page = (harness.SOURCE / "docs" / "operations.md").read_text(encoding="utf-8")
+        sections = re.findall(r"^### (GpuLedger\w+)\n\n\w", page, re.MULTILINE)
+        self.assertEqual(sorted(sections), sorted(alerts))
 
     def test_older_queries_work_as_they_are_with_the_compat_rules(self):
         labels = ['pid="%d",gpu="0",pod="%s",namespace="ml"' % each for each in enumerate(("training-job", "training-job-123"), 1)]
