@@ -40,6 +40,16 @@ def recorded(name, *labels, **exactly):
     return choose(name, "cluster", *labels, **exactly)
 
 
+def either(name, older, select, on="cluster, job, instance, gpu"):
+    """Our own name of a number, or an older exporter's where only that is served."""
+    return f"({select(name)} or on ({on}) {select(older)})"
+
+
+def of_process(what, select, how=lambda series: series):
+    """my_gpu_process_* or, with the collector process-native, gpu_ledger_process_*; never both."""
+    return f"({how(select(f'my_gpu_process_{what}'))} or {how(select(f'gpu_ledger_process_{what}'))})"
+
+
 def by(labels, query, how="sum"):
     return f"{how} by ({labels}) ({query})"
 

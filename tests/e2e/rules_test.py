@@ -60,7 +60,8 @@ HARDWARE_MISTAKES = [
     ('{kind=~"replay|recovery"}[15m])) > 0', '{kind="replay"}[15m])) > 0'),
     ("> 2 * 1024 ^ 3", "> 1024 ^ 3"),
     ("or 0 * max by (cluster, node, instance, gpu) (gpu_idle_device", "or max by (cluster, node, instance, gpu) (gpu_idle_device"),
-    ("unless (\n            max by (cluster, node, instance, gpu) (gpu_process_count)", "or (\n            max by (cluster, node, instance, gpu) (gpu_process_count)"),
+    ("and (\n            max by (cluster, node, instance, gpu) (gpu_process_count)", "or (\n            max by (cluster, node, instance, gpu) (gpu_process_count)"),
+    ("0.99 * max by (cluster, model)", "1.01 * max by (cluster, model)"),
 ]
 
 EXPORTER = {"pod": "gpu-ledger-x7k2p", "namespace": "monitoring", "container": "gpu-ledger"}

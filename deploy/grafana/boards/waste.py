@@ -1,13 +1,14 @@
 """What is held or drawn without work, and whom to ask."""
 
 from grafana import lines, stat, table
-from queries import COST, PRICE, RULES, board, by, kwh_of_watts, line_link, raw, recorded, row_link
+from queries import COST, PRICE, RULES, board, by, either, kwh_of_watts, line_link, raw, recorded, row_link
 
 
 def now():
     idle = recorded("node_owner:gpu_ledger_power_watts:rate5m", owner="nobody", reason="idle")
     nobody = f"sum({kwh_of_watts(idle)})"
-    held, there = raw("gpu_idle_memory_total_bytes"), raw("gpu_idle_device_memory_total_bytes")
+    held = raw("gpu_idle_memory_total_bytes")
+    there = either("gpu_ledger_device_memory_total_bytes", "gpu_idle_device_memory_total_bytes", raw)
     given = recorded("namespace:gpu_ledger_gpus_given:sum", "namespace")
     unused = recorded("namespace:gpu_ledger_gpus_unused1h:sum", "namespace")
     return "Now", [
