@@ -50,8 +50,7 @@ def gpus():
     held_back = by("reason", on_node("gpu_ledger_throttle_active"))
     hottest = by("node, gpu, sensor", on_node("gpu_ledger_temperature_celsius"), "max")
     return "GPUs", [
-        table("Xid errors by GPU", "Since the exporter first saw the GPU. 13, 31, 43, 45, 68 and 109 are mostly faults of a "
-              "program.", ("Count", "none", xids), width=12, links=ROW_TO_NODE),
+        table("Xid errors by GPU", "That the driver reported. 13, 31, 43, 45, 68 and 109 are mostly faults of a program.", ("Count", "none", xids), width=12, links=ROW_TO_NODE),
         lines("Energy by reason that belongs to nobody", "unseen, exporter_down and anomaly should be 0.",
               (nobody, "{{reason}}"), unit="watt", height=9),
         table("Faulty memory by GPU", "A GPU that could not replace a row sends the alert GpuLedgerMemoryWorn.",
