@@ -10,12 +10,9 @@ POD = "cluster, namespace, pod"
 
 def of_team(query, labels="namespace"):
     """A query by pod, for the pods of the team alone: those that had its label in the time chosen, and for All every pod."""
-    team = in_time(recorded("node_pod_team:gpu_ledger_pod_info:max", "team", "namespace"))
-    return by(labels, f"{query} * on (cluster, namespace, pod) group_left () {by(POD, team, 'max')}")
-
-
-def in_time(series):
-    return f"last_over_time({series}[$__range])"
+    pods = raw("gpu_ledger_pod_info", "namespace").replace("}", ',label_team=~"$team"}')
+    return by(labels, f"{query} * on (cluster, namespace, pod) group_left () "
+                      f"{by(POD, f'last_over_time({pods}[$__range])', 'max')}")
 
 
 def totals():
