@@ -12,7 +12,7 @@ def target(number, expr, legend, table):
     return {**query, "legendFormat": legend or "__auto", "instant": False, "range": True}
 
 
-def panel(kind, title, width, height, unit, targets, options, custom=None, about="", overrides=(), thresholds=None):
+def panel(kind, title, about, width, height, unit, targets, options, custom=None, overrides=(), thresholds=None, links=()):
     defaults = {
         "unit": unit,
         "custom": custom or {},
@@ -20,6 +20,8 @@ def panel(kind, title, width, height, unit, targets, options, custom=None, about
         "mappings": [],
         "thresholds": {"mode": "absolute", "steps": thresholds or [{"color": "green", "value": None}]},
     }
+    if links:
+        defaults["links"] = list(links)
     if thresholds:
         defaults["color"] = {"mode": "thresholds"}
     return {
@@ -34,7 +36,7 @@ def panel(kind, title, width, height, unit, targets, options, custom=None, about
     }
 
 
-def stat(title, expr, unit="none", width=4, about="", bad_above=None):
+def stat(title, about, expr, unit="none", width=4, bad_above=None):
     """One number; red above bad_above."""
     steps = None
     if bad_above is not None:
@@ -48,11 +50,11 @@ def stat(title, expr, unit="none", width=4, about="", bad_above=None):
         "orientation": "auto",
     }
     query = {**target(0, expr, "", False), "instant": True, "range": False}
-    return panel("stat", title, width, 4, unit, [query], options, about=about, thresholds=steps)
+    return panel("stat", title, about, width, 4, unit, [query], options, thresholds=steps)
 
 
-def lines(title, *queries, unit="none", width=12, height=8, stacked=False, about="", interval=None, bars=False):
-    """Queries are (expression, legend)."""
+def lines(title, about, *queries, unit="none", width=12, height=8, stacked=False, interval=None, bars=False, links=()):
+    """Queries are (expression, legend); links open where one clicks on a line."""
     custom = {
         "drawStyle": "bars" if bars else "line",
         "lineWidth": 1,
@@ -71,23 +73,23 @@ def lines(title, *queries, unit="none", width=12, height=8, stacked=False, about
         "tooltip": {"mode": "multi", "sort": "desc"},
     }
     targets = [target(number, expr, legend, False) for number, (expr, legend) in enumerate(queries)]
-    made = panel("timeseries", title, width, height, unit, targets, options, custom, about)
+    made = panel("timeseries", title, about, width, height, unit, targets, options, custom, links=links)
     return {**made, "interval": interval} if interval else made
 
 
-def table(title, *columns, width=24, height=9, about="", hide=()):
-    """Columns are (name, unit, expression); all expressions have the same labels, which are the first columns."""
-    names = {
-        ("Value" if len(columns) == 1 else f"Value #{chr(ord('A') + n)}"): name
-        for n, (name, _, _) in enumerate(columns)
-    }
+def table(title, about, *columns, width=24, height=9, links=None):
+    """Columns are (name, unit, expression); all expressions have the same labels, which are the first columns. Links are
+    {label: link}: they open where one clicks on a value of that column."""
+    names = ["Value" if len(columns) == 1 else f"Value #{chr(ord('A') + number)}" for number in range(len(columns))]
+    # A column's name stands in displayName, where Grafana replaces variables.
     overrides = [
-        {"matcher": {"id": "byName", "options": name}, "properties": [{"id": "unit", "value": unit}]}
-        for name, unit, _ in columns
+        override(value, {"unit": unit, "displayName": name}) for value, (name, unit, _) in zip(names, columns)
     ]
+    overrides += [override(label, {"links": [link]}) for label, link in (links or {}).items()]
     made = panel(
         "table",
         title,
+        about,
         width,
         height,
         "none",
@@ -99,20 +101,27 @@ def table(title, *columns, width=24, height=9, about="", hide=()):
             "footer": {"show": False, "reducer": ["sum"], "fields": ""},
         },
         {"align": "auto", "cellOptions": {"type": "auto"}, "filterable": True, "inspect": False},
-        about,
         overrides,
     )
-    hidden = {name: True for name in ("Time", "__name__", "job", *hide)}
+    hidden = {name: True for name in ("Time", "__name__")}
     made["transformations"] = [
         {"id": "merge", "options": {}},
-        {"id": "organize", "options": {"excludeByName": hidden, "indexByName": {}, "renameByName": names}},
+        {"id": "organize", "options": {"excludeByName": hidden, "indexByName": {}, "renameByName": {}}},
     ]
     return made
 
 
-def variable(name, label, metric, of):
-    """A list to choose several from. "All" also takes series that do not have the label."""
+def override(column, properties):
+    values = [{"id": name, "value": value} for name, value in properties.items()]
+    return {"matcher": {"id": "byName", "options": column}, "properties": values}
+
+
+def variable(name, label, metric, of, single=False, every=".*", hide=False):
+    """A list to choose from: several, or one only. "All" (every) also takes series that do not have the label."""
     query = f"label_values({metric}, {of})"
+    several = {"includeAll": True, "multi": True, "allValue": every,
+               "current": {"selected": True, "text": ["All"], "value": ["$__all"]}}
+    one = {"includeAll": False, "multi": False, "allValue": None, "current": {}}
     return {
         "type": "query",
         "name": name,
@@ -123,12 +132,45 @@ def variable(name, label, metric, of):
         "refresh": 2,
         "sort": 1,
         "regex": "",
-        "hide": 0,
-        "includeAll": True,
-        "multi": True,
-        "allValue": ".*",
+        "hide": 2 if hide else 0,
         "options": [],
-        "current": {"selected": True, "text": ["All"], "value": ["$__all"]},
+        **(one if single else several),
+    }
+
+
+def data_link(title, url):
+    """Opens the same time in another dashboard."""
+    return {"title": title, "url": f"{url}&${{__url_time_range}}", "targetBlank": False}
+
+
+def header_link(title, url):
+    return {
+        "type": "link",
+        "title": title,
+        "url": url,
+        "keepTime": True,
+        "includeVars": False,
+        "targetBlank": False,
+        "asDropdown": False,
+        "icon": "dashboard",
+        "tags": [],
+        "tooltip": "",
+    }
+
+
+def annotation(name, expr, colour, title, text, value_is_time=False):
+    return {
+        "name": name,
+        "datasource": SOURCE,
+        "enable": True,
+        "hide": False,
+        "iconColor": colour,
+        "expr": expr,
+        "step": "60s",
+        "titleFormat": title,
+        "textFormat": text,
+        "tagKeys": "",
+        "useValueForTime": value_is_time,
     }
 
 
@@ -159,7 +201,7 @@ def place(rows):
     return placed
 
 
-def dashboard(uid, title, about, since, variables, rows):
+def dashboard(uid, title, about, since, variables, annotations, links, rows):
     source = {
         "type": "datasource",
         "name": "datasource",
@@ -173,20 +215,6 @@ def dashboard(uid, title, about, since, variables, rows):
         "options": [],
         "current": {},
     }
-    links = [
-        {
-            "type": "dashboards",
-            "title": "GPU ledger",
-            "tags": ["gpu-ledger"],
-            "asDropdown": True,
-            "includeVars": True,
-            "keepTime": True,
-            "targetBlank": False,
-            "icon": "external link",
-            "tooltip": "",
-            "url": "",
-        }
-    ]
     made = {
         "id": None,
         "uid": uid,
@@ -204,8 +232,8 @@ def dashboard(uid, title, about, since, variables, rows):
         "liveNow": False,
         "timepicker": {},
         "time": {"from": f"now-{since}", "to": "now"},
-        "annotations": {"list": []},
-        "links": links,
+        "annotations": {"list": list(annotations)},
+        "links": list(links),
         "templating": {"list": [source, *variables]},
         "panels": place(rows),
     }

@@ -29,6 +29,7 @@ MISTAKES = [
         "sum by (cluster, node, instance, namespace, pod) (rate(gpu_ledger_pod_energy_joules_total[5m]))",
         "rate(sum by (cluster, node, instance, namespace, pod) (gpu_ledger_pod_energy_joules_total)[5m:1m])",
     ),
+    ("recording.rules.yml", "or on (cluster, node, instance, namespace, pod) node_pod", "or node_pod"),
     ("compat.rules.yml", "sum without (energy_estimated)", "max without (energy_estimated)"),
     ("alerts.yml", "> 1024 ^ 3", "> 1e9"),
     (
@@ -44,6 +45,23 @@ MISTAKES = [
     ("alerts.yml", "> 0 unless on (instance, node) gpu_ledger_device_up == 0", "> 0"),
     ("alerts.yml", "or gpu_ledger_retired_pages_pending == 1\n        for: 1h", "or gpu_ledger_retired_pages_pending == 1"),
     ("alerts.yml", "timestamp_seconds > 180", "timestamp_seconds > 30"),
+    ("alerts.yml", "group_left (node) 0 * topk", "group_left () 0 * topk"),
+    ("alerts.yml", "topk by (cluster, job, instance) (1,", "bottomk by (cluster, job, instance) (1,"),
+]
+# Likewise in alerts.yml, for tests/hardware_test.yml to notice.
+HARDWARE_MISTAKES = [
+    ("sw_thermal|hw_thermal", "sw_thermal"),
+    (") > 0.25\n        for: 10m", ") > 0\n        for: 10m"),
+    ('unless max by (cluster, node, instance, gpu, uuid) (\n            avg', 'or max by (cluster, node, instance, gpu, uuid) (\n            avg'),
+    ('sw_power_cap"}[1h]) > 0.9', 'sw_power_cap"}[1h]) > 0.4'),
+    ('max by (cluster, node, gpu, uuid) (increase', 'max by (cluster, node, gpu, uuid) (max_over_time'),
+    ('{type="uncorrected"}', '{type=~".*corrected"}'),
+    (">= 100", ">= 10"),
+    ('{kind=~"replay|recovery"}[15m])) > 0', '{kind="replay"}[15m])) > 0'),
+    ("> 2 * 1024 ^ 3", "> 1024 ^ 3"),
+    ("or 0 * max by (cluster, node, instance, gpu) (gpu_idle_device", "or max by (cluster, node, instance, gpu) (gpu_idle_device"),
+    ("and (\n            max by (cluster, node, instance, gpu) (gpu_process_count)", "or (\n            max by (cluster, node, instance, gpu) (gpu_process_count)"),
+    ("0.99 * max by (cluster, model)", "1.01 * max by (cluster, model)"),
 ]
 
 EXPORTER = {"pod": "gpu-ledger-x7k2p", "namespace": "monitoring", "container": "gpu-ledger"}
@@ -92,6 +110,12 @@ class RulesTest(harness.Case):
             self.assertRegex(tests, rf"alertname: {name}, exp_alerts: \[\]", "never seen silent")
             self.assertRegex(tests, rf"alertname: {name}\n +exp_alerts:\n", "never seen to fire")
 
+    def test_every_alert_has_a_runbook(self):
+        alerts = re.findall(r"- alert: (\S+)", (FOLDER / "alerts.yml").read_text(encoding="utf-8"))
+        page = (harness.SOURCE / "docs" / "operations.md").read_text(encoding="utf-8")
+        sections = re.findall(r"^### (GpuLedger\w+)\n\n\w", page, re.MULTILINE)
+        self.assertEqual(sorted(sections), sorted(alerts))
+
     def test_older_queries_work_as_they_are_with_the_compat_rules(self):
         labels = ['pid="%d",gpu="0",pod="%s",namespace="ml"' % each for each in enumerate(("training-job", "training-job-123"), 1)]
         series = [{"series": f"my_gpu_process_energy_joules_total{{{one},energy_estimated=\"{kind}\"}}", "values": "0+600x300"}
@@ -108,8 +132,14 @@ class RulesTest(harness.Case):
         code, said = promtool("test", "rules", self.write("older.yml", json.dumps(tests)))
         self.assertEqual(code, 0, said)
 
+    @staticmethod
+    def unit_test_of(rules):
+        return "recording_test.yml" if rules == "parameters.rules.yml" else f"{rules.split('.')[0]}_test.yml"
+
     def test_unit_tests_notice_mistakes(self):
-        for number, (name, right, wrong) in enumerate(MISTAKES):
+        all_of_them = [(name, right, wrong, self.unit_test_of(name)) for name, right, wrong in MISTAKES]
+        all_of_them += [("alerts.yml", right, wrong, "hardware_test.yml") for right, wrong in HARDWARE_MISTAKES]
+        for number, (name, right, wrong, test) in enumerate(all_of_them):
             with self.subTest(wrong=wrong):
                 copy = shutil.copytree(FOLDER, self.folder / str(number))
                 text = (copy / name).read_text(encoding="utf-8")
@@ -117,12 +147,7 @@ class RulesTest(harness.Case):
                 (copy / name).write_text(text.replace(right, wrong), encoding="utf-8")
                 code, said = promtool("check", "rules", name, folder=copy)
                 self.assertEqual(code, 0, f"not even a rule:\n{said}")
-                test = (
-                    "tests/recording_test.yml"
-                    if name == "parameters.rules.yml"
-                    else f"tests/{name.split('.')[0]}_test.yml"
-                )
-                code, said = promtool("test", "rules", test, folder=copy)
+                code, said = promtool("test", "rules", f"tests/{test}", folder=copy)
                 self.assertNotEqual(code, 0, "nobody noticed")
 
 
