@@ -179,17 +179,9 @@ static_assert(sizeof(GpuFabricInfo_v3) == 40 && offsetof(GpuFabricInfo_v3, healt
 inline constexpr unsigned kGpuFabricInfoVersion2 = struct_version(36, 2);
 inline constexpr unsigned kGpuFabricInfoVersion3 = struct_version(sizeof(GpuFabricInfo_v3), 3);
 
-struct ConfComputeState {
-  unsigned environment;
-  unsigned ccFeature;
-  unsigned devToolsMode;
-};
-static_assert(sizeof(ConfComputeState) == 12);
-
 enum MemoryLocation : unsigned { kLocationDeviceMemory = 2, kLocationSram = 7, kMemoryLocations = 8 };
 enum TopologyLevel : unsigned { kTopologyNode = 40, kTopologySystem = 50 };
 enum FabricState : unsigned char { kFabricNotSupported = 0, kFabricCompleted = 3 };
-inline constexpr unsigned kMostNvlinks = 18;
 
 }  // extern "C"
 

@@ -94,6 +94,29 @@ unsigned compute_profile_id(unsigned slices) {
   return id;
 }
 
+Return compute_info(const char* call, ComputeInstance instance, ComputeInstanceInfo* info) {
+  return on_driver(call, [&](Node& node) {
+    const ComputeInstanceHandle* handle = node.find(instance);
+    if (!handle || !info) return kInvalidArgument;
+    const GpuSpec& spec = node.scenario().gpus[handle->gpu];
+    unsigned start = 0;
+    for (const MigSpec& mig : spec.instances) {
+      if (mig.gpu_instance != handle->gpu_instance || !there(mig, node.now())) continue;
+      const unsigned slices = compute_slices(spec, mig, node.now());
+      if (mig.compute_instance == handle->id) {
+        *info = {node.handle(handle->gpu),
+                 node.instance_handle(handle->gpu, mig.gpu_instance),
+                 handle->id,
+                 compute_profile_id(slices),
+                 {start, slices}};
+        return kSuccess;
+      }
+      start += slices;
+    }
+    return kInvalidArgument;
+  });
+}
+
 }  // namespace
 
 extern "C" {
@@ -214,27 +237,16 @@ Return nvmlGpuInstanceGetComputeInstanceById(GpuInstance instance, unsigned id, 
   });
 }
 
+// The first version ends before the placement.
+Return nvmlComputeInstanceGetInfo(ComputeInstance instance, ComputeInstanceInfo* info) {
+  ComputeInstanceInfo whole{};
+  const Return result = info ? compute_info(__func__, instance, &whole) : kInvalidArgument;
+  if (result == kSuccess) std::memcpy(static_cast<void*>(info), &whole, offsetof(ComputeInstanceInfo, placement));
+  return result;
+}
+
 Return nvmlComputeInstanceGetInfo_v2(ComputeInstance instance, ComputeInstanceInfo* info) {
-  return on_driver(__func__, [&](Node& node) {
-    const ComputeInstanceHandle* handle = node.find(instance);
-    if (!handle || !info) return kInvalidArgument;
-    const GpuSpec& spec = node.scenario().gpus[handle->gpu];
-    unsigned start = 0;
-    for (const MigSpec& mig : spec.instances) {
-      if (mig.gpu_instance != handle->gpu_instance || !there(mig, node.now())) continue;
-      const unsigned slices = compute_slices(spec, mig, node.now());
-      if (mig.compute_instance == handle->id) {
-        *info = {node.handle(handle->gpu),
-                 node.instance_handle(handle->gpu, mig.gpu_instance),
-                 handle->id,
-                 compute_profile_id(slices),
-                 {start, slices}};
-        return kSuccess;
-      }
-      start += slices;
-    }
-    return kInvalidArgument;
-  });
+  return compute_info(__func__, instance, info);
 }
 
 }  // extern "C"

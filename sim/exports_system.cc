@@ -123,19 +123,11 @@ Return nvmlSystemGetProcessName(unsigned pid, char* name, unsigned length) {
   });
 }
 
-// Nobody hides a GPU from the driver here, and nobody computes confidentially.
+// Nobody hides a GPU from the driver here.
 Return nvmlGetExcludedDeviceCount(unsigned* count) {
   return on_driver(__func__, [&](Node&) {
     if (!count) return kInvalidArgument;
     *count = 0;
-    return kSuccess;
-  });
-}
-
-Return nvmlSystemGetConfComputeState(ConfComputeState* state) {
-  return on_driver(__func__, [&](Node&) {
-    if (!state) return kInvalidArgument;
-    *state = {};
     return kSuccess;
   });
 }
