@@ -179,6 +179,8 @@ static_assert(sizeof(GpuFabricInfo_v3) == 40 && offsetof(GpuFabricInfo_v3, healt
 inline constexpr unsigned kGpuFabricInfoVersion2 = struct_version(36, 2);
 inline constexpr unsigned kGpuFabricInfoVersion3 = struct_version(sizeof(GpuFabricInfo_v3), 3);
 
+inline constexpr unsigned long long kEventTypeMigChange = 0x100;
+
 enum MemoryLocation : unsigned { kLocationDeviceMemory = 2, kLocationSram = 7, kMemoryLocations = 8 };
 enum TopologyLevel : unsigned { kTopologyNode = 40, kTopologySystem = 50 };
 enum FabricState : unsigned char { kFabricNotSupported = 0, kFabricCompleted = 3 };

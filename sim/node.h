@@ -35,8 +35,12 @@ struct gpuledger::nvml::GpmSampleHandle {
   gpuledger::sim::ActivitySum sum;
 };
 struct gpuledger::nvml::EventSetHandle {
-  std::map<unsigned, gpuledger::sim::Millis> gpus;  // registered, since when
-  std::set<size_t> delivered;                       // positions in Scenario::xids
+  struct Registration {
+    unsigned long long types = 0;
+    gpuledger::sim::Millis since = 0;
+  };
+  std::map<unsigned, Registration> gpus;
+  std::set<size_t> delivered;  // positions in the list of all that ever happens
 };
 
 namespace gpuledger::sim {

@@ -12,7 +12,7 @@ import unittest
 from ctypes import POINTER, byref, c_char, c_int, c_uint, c_ulong, c_ulonglong, c_void_p
 
 SIM = os.environ["GPU_LEDGER_SIM"]
-OK, INVALID, NOT_SUPPORTED, INSUFFICIENT_SIZE, VERSION_MISMATCH = 0, 2, 3, 7, 25
+OK, INVALID, NOT_SUPPORTED, INSUFFICIENT_SIZE, TIMEOUT, VERSION_MISMATCH = 0, 2, 3, 7, 10, 25
 H200, A100, T4, RTX4090, H100, OTHER_H100 = range(6)
 
 SCENARIO = """
@@ -62,6 +62,10 @@ class ComputeInfo(ctypes.Structure):
 class Attributes(ctypes.Structure):
     _fields_ = [(name, c_uint) for name in ("sms", "copy", "decoders", "encoders", "jpeg", "ofa", "slices",
                                             "compute_slices")] + [("megabytes", c_ulonglong)]
+
+
+class Event(ctypes.Structure):
+    _fields_ = [("device", c_void_p), ("type", c_ulonglong), ("data", c_ulonglong), ("gi", c_uint), ("ci", c_uint)]
 
 
 class GpmMetric(ctypes.Structure):
@@ -171,6 +175,21 @@ class NvmlCallsTest(unittest.TestCase):
         self.assertEqual(self.nvml.nvmlDeviceGetGpuInstances(self.gpus[A100], smallest, buffer, byref(count)), OK)
         self.assertEqual(count.value, 0)
         self.assertEqual(self.nvml.nvmlGpuInstanceGetInfo(handle, byref(InstanceInfo())), INVALID)
+
+    def test_who_asks_hears_that_mig_changed(self):
+        xid, mig_change = 0x8, 0x100
+        self.assertEqual(self.ask("nvmlDeviceGetSupportedEventTypes", A100, kind=c_ulonglong), (OK, xid | mig_change))
+        self.assertEqual(self.ask("nvmlDeviceGetSupportedEventTypes", T4, kind=c_ulonglong), (OK, xid))
+        sets, event = [c_void_p(), c_void_p()], Event()
+        for events, types in zip(sets, (xid, xid | mig_change)):
+            self.assertEqual(self.nvml.nvmlEventSetCreate(byref(events)), OK)
+            self.addCleanup(self.nvml.nvmlEventSetFree, events)
+            self.assertEqual(self.nvml.nvmlDeviceRegisterEvents(self.gpus[A100], c_ulonglong(types), events), OK)
+        self.assertEqual(self.nvml.nvmlDeviceRegisterEvents(self.gpus[T4], c_ulonglong(mig_change), sets[0]), NOT_SUPPORTED)
+        self.at(3)
+        self.assertEqual([self.nvml.nvmlEventSetWait_v2(events, byref(event), 0) for events in sets], [TIMEOUT, OK])
+        self.assertEqual((event.device, event.type), (self.gpus[A100].value, mig_change))
+        self.assertEqual(self.nvml.nvmlEventSetWait_v2(sets[1], byref(event), 0), TIMEOUT)
 
     def test_profiles_are_the_gpus_own(self):
         h200 = self.profiles(H200)  # with MIG off too; numbers as an H200 gave them
