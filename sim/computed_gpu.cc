@@ -179,7 +179,7 @@ void ComputedGpu::refresh(Millis t) {
       plan_.any_context ? static_cast<unsigned>(spec_.model.sm_mhz * plan_.slowdown) : spec_.model.idle_sm_mhz;
   state_.memory_mhz = spec_.model.memory_mhz;
   state_.event_reasons = plan_.capped ? kReasonPowerCap : plan_.busy > 0 ? 0 : kReasonIdle;
-  state_.activity[kWholeGpu] = {t, activity_sums_[kWholeGpu]};
+  set_activity(t, activity_sums_[kWholeGpu]);
   for (const MigSpec& instance : spec_.instances) {
     state_.activity[instance.gpu_instance] = {t, activity_sums_[instance.gpu_instance]};
   }

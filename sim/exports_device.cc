@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "mig_profile.h"
 #include "node.h"
 
 // What a GPU is and how it is doing, without its power and its processes.
@@ -11,15 +12,6 @@ namespace gpuledger::nvml {
 namespace {
 
 constexpr unsigned kUtilizationPeriodMicros = 200000;
-
-template <typename T, typename Getter>
-Return read_gpu(const char* call, Device device, T* out, Getter getter) {
-  return on_gpu(call, device, [&](Node&, Gpu& gpu) {
-    if (!out) return kInvalidArgument;
-    *out = static_cast<T>(getter(gpu));
-    return kSuccess;
-  });
-}
 
 Return engine_use(const char* call, Device device, unsigned* percent, unsigned* period, unsigned GpuState::*use) {
   return on_gpu(call, device, [&](Node&, Gpu& gpu) {
@@ -183,10 +175,13 @@ Return nvmlDeviceGetMemoryInfo_v2(Device device, Memory_v2* memory) {
 }
 
 Return nvmlDeviceGetBAR1MemoryInfo(Device device, BAR1Memory* memory) {
-  return on_gpu(__func__, device, [&](Node&, Gpu&) {
+  return on_device(__func__, device, [&](Node&, Target& target) {
     if (!memory) return kInvalidArgument;
-    constexpr unsigned long long kTotal = 128ull << 30, kUsed = 2ull << 20;
-    *memory = {kTotal, kTotal - kUsed, kUsed};
+    const GpuModel& model = target.gpu->spec().model;
+    unsigned long long total = bar1_mib(model) << 20;
+    if (target.instance) total = total * profile_of(model, *target.instance).memory_slices / kMemorySlices;
+    const unsigned long long used = std::min(total, 1664ull << 10);
+    *memory = {total, total - used, used};
     return kSuccess;
   });
 }
@@ -248,9 +243,14 @@ Return nvmlDeviceGetCurrentClocksThrottleReasons(Device device, unsigned long lo
   return read_gpu(__func__, device, reasons, [](Gpu& gpu) { return gpu.state().event_reasons; });
 }
 
+// The same traffic as GPM's, in thousands of bytes.
 Return nvmlDeviceGetPcieThroughput(Device device, unsigned counter, unsigned* kilobytes) {
-  return read_gpu(__func__, device, kilobytes,
-                  [&](Gpu& gpu) { return gpu.state().memory_percent * (counter ? 900 : 300); });
+  return on_gpu(__func__, device, [&](Node&, Gpu& gpu) {
+    if (!kilobytes || counter > kPcieReceived) return kInvalidArgument;
+    const double scale = counter == kPcieSent ? kPcieSentPerPercent : kPcieReceivedPerPercent;
+    *kilobytes = static_cast<unsigned>(std::lround(gpu.state().activity_now[kDram] * scale * (1 << 20) / 1000));
+    return kSuccess;
+  });
 }
 
 Return nvmlDeviceGetPcieReplayCounter(Device device, unsigned* count) {
@@ -271,15 +271,6 @@ Return nvmlDeviceGetCurrPcieLinkWidth(Device device, unsigned* width) {
 
 Return nvmlDeviceGetMaxPcieLinkWidth(Device device, unsigned* width) {
   return read_gpu(__func__, device, width, [](Gpu&) { return 16u; });
-}
-
-Return nvmlDeviceGetFanSpeed(Device device, unsigned* percent) {
-  return on_gpu(__func__, device, [&](Node&, Gpu& gpu) {
-    if (!percent) return kInvalidArgument;
-    if (!gpu.spec().model.fan) return kNotSupported;
-    *percent = static_cast<unsigned>(std::lround(std::max(0.0, shown_temperature(gpu) - 30) * 1.5));
-    return kSuccess;
-  });
 }
 
 }  // extern "C"

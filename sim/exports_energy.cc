@@ -74,8 +74,8 @@ constexpr GpmName kGpmNames[] = {
     {11, kFp64, "FP64_UTIL"},
     {12, kFp32, "FP32_UTIL"},
     {13, kFp16, "FP16_UTIL"},
-    {20, kDram, "PCIE_TX_PER_SEC", 3},
-    {21, kDram, "PCIE_RX_PER_SEC", 9},
+    {20, kDram, "PCIE_TX_PER_SEC", kPcieSentPerPercent},
+    {21, kDram, "PCIE_RX_PER_SEC", kPcieReceivedPerPercent},
     {60, -1, "NVLINK_TOTAL_RX_PER_SEC"},
     {61, -1, "NVLINK_TOTAL_TX_PER_SEC"},
 };

@@ -14,20 +14,44 @@ namespace {
 
 constexpr auto kNap = std::chrono::milliseconds(20);
 
+struct Happening {
+  unsigned gpu = 0;
+  Millis at = 0;
+  unsigned long long type = 0;
+  unsigned long long data = 0;
+};
+
+// Everything that the scenario will ever tell through events, always in the same order.
+std::vector<Happening> all_happenings(const Scenario& scenario) {
+  std::vector<Happening> all;
+  for (const XidEvent& xid : scenario.xids) all.push_back({xid.gpu, xid.at, kEventTypeXid, xid.xid});
+  for (unsigned gpu = 0; gpu < scenario.gpus.size(); ++gpu) {
+    for (const MigSpec& instance : scenario.gpus[gpu].instances) {
+      if (instance.from > 0) all.push_back({gpu, instance.from, kEventTypeMigChange, 0});
+      if (instance.until < kForever) all.push_back({gpu, instance.until, kEventTypeMigChange, 0});
+    }
+  }
+  return all;
+}
+
 // The oldest event that this set waits for and has not had yet.
 bool next_event(Node& node, EventSetHandle* set, EventData* event) {
-  const std::vector<XidEvent>& xids = node.scenario().xids;
-  size_t best = xids.size();
-  for (size_t i = 0; i < xids.size(); ++i) {
-    const auto since = set->gpus.find(xids[i].gpu);
-    if (since == set->gpus.end() || xids[i].at <= since->second || xids[i].at > node.now()) continue;
-    if (set->delivered.count(i)) continue;
-    if (best == xids.size() || xids[i].at < xids[best].at) best = i;
+  const std::vector<Happening> all = all_happenings(node.scenario());
+  size_t best = all.size();
+  for (size_t i = 0; i < all.size(); ++i) {
+    const auto wanted = set->gpus.find(all[i].gpu);
+    if (wanted == set->gpus.end() || !(wanted->second.types & all[i].type)) continue;
+    if (all[i].at <= wanted->second.since || all[i].at > node.now() || set->delivered.count(i)) continue;
+    if (best == all.size() || all[i].at < all[best].at) best = i;
   }
-  if (best == xids.size()) return false;
+  if (best == all.size()) return false;
   set->delivered.insert(best);
-  *event = {node.handle(xids[best].gpu), kEventTypeXid, xids[best].xid, kNoInstance, kNoInstance};
+  *event = {node.handle(all[best].gpu), all[best].type, all[best].data, kNoInstance, kNoInstance};
   return true;
+}
+
+unsigned long long event_types(const Gpu& gpu) {
+  return kEventTypeXid | (gpu.spec().model.mig_slices > 0 ? kEventTypeMigChange : 0);
 }
 
 Return find_accounting(Gpu& gpu, unsigned pid, const AccountingBook::Record** out) {
@@ -60,16 +84,17 @@ Return nvmlEventSetCreate(EventSet* set) {
 Return nvmlDeviceRegisterEvents(Device device, unsigned long long types, EventSet set) {
   return on_device(__func__, device, [&](Node& node, Target& target) {
     if (!node.event_sets().count(set)) return kInvalidArgument;
-    if (types & ~kEventTypeXid) return kNotSupported;
-    if (types & kEventTypeXid) set->gpus.try_emplace(target.index, node.now());
+    if (types & ~event_types(*target.gpu)) return kNotSupported;
+    if (types != 0)
+      set->gpus.try_emplace(target.index, EventSetHandle::Registration{0, node.now()}).first->second.types |= types;
     return kSuccess;
   });
 }
 
 Return nvmlDeviceGetSupportedEventTypes(Device device, unsigned long long* types) {
-  return on_device(__func__, device, [&](Node&, Target&) {
+  return on_device(__func__, device, [&](Node&, Target& target) {
     if (!types) return kInvalidArgument;
-    *types = kEventTypeXid;
+    *types = event_types(*target.gpu);
     return kSuccess;
   });
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "node.h"
+#include "field_values.h"
 
 // Field values: limits, temperatures, errors, throttling.
-using namespace gpuledger::sim;
+namespace gpuledger::sim {
 
-namespace gpuledger::nvml {
+using namespace nvml;
+
 namespace {
 
 enum OtherField : unsigned {
@@ -20,8 +21,12 @@ enum OtherField : unsigned {
   kFieldEnergyAlias = 191,
   kFieldPowerRequestedLimit = 192,
 };
+constexpr unsigned kFieldNvlinkSpeed = 90;
+constexpr unsigned kFieldNvlinkCount = 91;
+constexpr unsigned kFieldNvswitchLinks = 147;
 constexpr unsigned kTuring = 6;
 constexpr unsigned kGeForce = 5;
+constexpr unsigned kNvlinkMegabytes = 25781;  // a second and link
 
 Return small(FieldValue* field, double value) {
   field->valueType = kValueUnsignedInt;
@@ -57,11 +62,25 @@ Return read_power(const Gpu& gpu, FieldValue* field) {
   }
 }
 
-// What a healthy GPU of its kind says: pages are retired up to Turing, rows remapped from Ampere on.
-Return read_healthy(const Gpu& gpu, FieldValue* field) {
+// Links stand still: GPM's traffic of them is 0 too.
+Return read_nvlink(const Node& node, const Gpu& gpu, FieldValue* field) {
+  const GpuModel& model = gpu.spec().model;
+  if (field->fieldId == kFieldNvswitchLinks) return small(field, active_nvlinks(node, gpu));
+  if (model.nvlinks == 0) return kNotSupported;
+  switch (field->fieldId) {
+    case kFieldNvlinkSpeed: return active_nvlinks(node, gpu) ? small(field, kNvlinkMegabytes) : kNotSupported;
+    case kFieldNvlinkCount: return small(field, model.nvlinks);
+    case kFieldNvlinkSent:
+    case kFieldNvlinkReceived:
+      if (field->scopeId != kScopeAllLinks && field->scopeId >= model.nvlinks) return kInvalidArgument;
+      return large(field, 0);
+    default: return large(field, 0);
+  }
+}
+
+Return read_healthy(const Node& node, const Gpu& gpu, FieldValue* field) {
   const GpuModel& model = gpu.spec().model;
   const unsigned id = field->fieldId;
-  const bool has_ecc = model.brand != kGeForce;
   switch (id) {
     case kFieldMemoryTemperature: return model.hbm ? small(field, shown_temperature(gpu) + 6) : kNotSupported;
     case kFieldPowerViolation: return large(field, gpu.state().capped_ns);
@@ -69,31 +88,34 @@ Return read_healthy(const Gpu& gpu, FieldValue* field) {
     case kFieldEccCorrectedVolatile:
     case kFieldEccUncorrectedVolatile:
     case kFieldEccCorrectedAggregate:
-    case kFieldEccUncorrectedAggregate: return if_there(has_ecc, field);
+    case kFieldEccUncorrectedAggregate: return if_there(has_ecc(model), field);
     case kFieldRetiredSingleBit:
     case kFieldRetiredDoubleBit:
-    case kFieldRetiredPending: return if_there(has_ecc && model.architecture <= kTuring, field);
+    case kFieldRetiredPending: return if_there(has_ecc(model) && !remaps_rows(model), field);
     case kFieldRemappedCorrectable:
     case kFieldRemappedUncorrectable:
     case kFieldRemapPending:
-    case kFieldRemapFailed: return if_there(has_ecc && model.architecture > kTuring, field);
+    case kFieldRemapFailed: return if_there(remaps_rows(model), field);
     case kFieldNvlinkFlitErrors:
     case kFieldNvlinkDataErrors:
     case kFieldNvlinkReplayErrors:
-    case kFieldNvlinkRecoveryErrors: return if_there(model.nvlink, field);
+    case kFieldNvlinkRecoveryErrors:
+    case kFieldNvlinkSpeed:
+    case kFieldNvlinkCount:
+    case kFieldNvswitchLinks:
     case kFieldNvlinkSent:
-    case kFieldNvlinkReceived:
-      if (field->scopeId != kScopeAllLinks) return kInvalidArgument;
-      return if_there(model.nvlink, field);
+    case kFieldNvlinkReceived: return read_nvlink(node, gpu, field);
     default:
       if (id >= kFieldPowerViolation && id <= kFieldAppClockViolation) return large(field, 0);
       return read_power(gpu, field);
   }
 }
 
+}  // namespace
+
 // A scenario's word wins over what is healthy, but gives no GPU what it does not have.
 Return read_field(Node& node, const Gpu& gpu, unsigned index, FieldValue* field) {
-  const Return result = read_healthy(gpu, field);
+  const Return result = read_healthy(node, gpu, field);
   if (result != kSuccess) return result;
   for (const FieldChange& change : node.scenario().field_changes) {
     if (change.gpu != index || change.field != field->fieldId || change.at > node.now()) continue;
@@ -106,7 +128,33 @@ Return read_field(Node& node, const Gpu& gpu, unsigned index, FieldValue* field)
   return kSuccess;
 }
 
-}  // namespace
+Return read_count(Node& node, const Target& target, unsigned id, unsigned long long* out) {
+  FieldValue field{};
+  field.fieldId = id;
+  const Return result = read_field(node, *target.gpu, target.index, &field);
+  if (result == kSuccess) *out = field.valueType == kValueUnsignedInt ? field.value.uiVal : field.value.ullVal;
+  return result;
+}
+
+unsigned active_nvlinks(const Node& node, const Gpu& gpu) {
+  unsigned same = 0;
+  for (const GpuSpec& other : node.scenario().gpus) same += other.model.name == gpu.spec().model.name;
+  return same > 1 ? gpu.spec().model.nvlinks : 0;
+}
+
+bool has_ecc(const GpuModel& model) {
+  return model.brand != kGeForce;
+}
+
+bool remaps_rows(const GpuModel& model) {
+  return has_ecc(model) && model.architecture > kTuring;
+}
+
+}  // namespace gpuledger::sim
+
+namespace gpuledger::nvml {
+
+using namespace sim;
 
 extern "C" {
 

@@ -4,7 +4,7 @@
 
 #include "node.h"
 
-// Opening the driver, finding GPUs and MIG instances.
+// Opening the driver, finding GPUs.
 using namespace gpuledger::sim;
 
 namespace gpuledger::nvml {
@@ -123,6 +123,15 @@ Return nvmlSystemGetProcessName(unsigned pid, char* name, unsigned length) {
   });
 }
 
+// Nobody hides a GPU from the driver here.
+Return nvmlGetExcludedDeviceCount(unsigned* count) {
+  return on_driver(__func__, [&](Node&) {
+    if (!count) return kInvalidArgument;
+    *count = 0;
+    return kSuccess;
+  });
+}
+
 Return nvmlDeviceGetCount_v2(unsigned* count) {
   return count_gpus(__func__, count);
 }
@@ -168,117 +177,6 @@ Return nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, Device* device) {
       return kSuccess;
     }
     return kNotFound;
-  });
-}
-
-Return nvmlDeviceGetMigMode(Device device, unsigned* current, unsigned* pending) {
-  return on_gpu(__func__, device, [&](Node&, Gpu& gpu) {
-    if (!current || !pending) return kInvalidArgument;
-    if (gpu.spec().model.mig_slices == 0) return kNotSupported;
-    *current = *pending = gpu.spec().mig ? 1 : 0;
-    return kSuccess;
-  });
-}
-
-Return nvmlDeviceGetMaxMigDeviceCount(Device device, unsigned* count) {
-  return on_gpu(__func__, device, [&](Node&, Gpu& gpu) {
-    if (!count) return kInvalidArgument;
-    // Positions of destroyed instances are not used again, so there may be more of them than slices.
-    const size_t positions = std::max<size_t>(gpu.spec().model.mig_slices, gpu.spec().instances.size());
-    *count = gpu.spec().model.mig_slices == 0 ? 0 : static_cast<unsigned>(positions);
-    return kSuccess;
-  });
-}
-
-Return nvmlDeviceGetMigDeviceHandleByIndex(Device device, unsigned index, Device* mig) {
-  return on_device(__func__, device, [&](Node& node, Target& target) {
-    if (!mig || target.instance) return kInvalidArgument;
-    const GpuSpec& spec = target.gpu->spec();
-    if (spec.model.mig_slices == 0) return kNotSupported;
-    if (index >= spec.instances.size()) return kNotFound;
-    const MigSpec& instance = spec.instances[index];
-    if (node.now() < instance.from || node.now() >= instance.until) return kNotFound;
-    *mig = node.handle(target.index, static_cast<int>(index));
-    return kSuccess;
-  });
-}
-
-Return nvmlDeviceGetGpuInstanceId(Device device, unsigned* id) {
-  return on_device(__func__, device, [&](Node&, Target& target) {
-    if (!id) return kInvalidArgument;
-    if (!target.instance) return kNotSupported;
-    *id = target.instance->gpu_instance;
-    return kSuccess;
-  });
-}
-
-Return nvmlDeviceGetComputeInstanceId(Device device, unsigned* id) {
-  return on_device(__func__, device, [&](Node&, Target& target) {
-    if (!id) return kInvalidArgument;
-    if (!target.instance) return kNotSupported;
-    *id = target.instance->compute_instance;
-    return kSuccess;
-  });
-}
-
-Return nvmlDeviceGetAttributes_v2(Device device, DeviceAttributes* attributes) {
-  return on_device(__func__, device, [&](Node&, Target& target) {
-    if (!attributes) return kInvalidArgument;
-    if (!target.instance) return kNotSupported;
-    const GpuModel& model = target.gpu->spec().model;
-    *attributes = DeviceAttributes{};
-    attributes->multiprocessorCount = model.sm_count * target.instance->slices / (model.mig_slices + 1);
-    attributes->sharedCopyEngineCount = target.instance->slices;
-    attributes->gpuInstanceSliceCount = target.instance->slices;
-    attributes->computeInstanceSliceCount = target.instance->slices;
-    attributes->memorySizeMB = target.instance->memory_mb;
-    return kSuccess;
-  });
-}
-
-Return nvmlDeviceIsMigDeviceHandle(Device device, unsigned* is_mig) {
-  return on_device(__func__, device, [&](Node&, Target& target) {
-    if (!is_mig) return kInvalidArgument;
-    *is_mig = target.instance ? 1 : 0;
-    return kSuccess;
-  });
-}
-
-Return nvmlDeviceGetDeviceHandleFromMigDeviceHandle(Device mig, Device* device) {
-  return on_device(__func__, mig, [&](Node& node, Target& target) {
-    if (!device || !target.instance) return kInvalidArgument;
-    *device = node.handle(target.index);
-    return kSuccess;
-  });
-}
-
-Return nvmlDeviceGetGpuInstanceById(Device device, unsigned id, GpuInstance* instance) {
-  return on_device(__func__, device, [&](Node& node, Target& target) {
-    if (!instance || target.instance) return kInvalidArgument;
-    if (!target.gpu->spec().mig) return kNotSupported;
-    for (const MigSpec& mig : target.gpu->spec().instances) {
-      if (mig.gpu_instance != id || node.now() < mig.from || node.now() >= mig.until) continue;
-      *instance = node.instance_handle(target.index, id);
-      return kSuccess;
-    }
-    return kNotFound;
-  });
-}
-
-Return nvmlGpuInstanceGetInfo(GpuInstance instance, GpuInstanceFacts* facts) {
-  return on_driver(__func__, [&](Node& node) {
-    for (const GpuInstanceHandle& known : node.instance_handles()) {
-      if (&known != instance || !facts) continue;
-      unsigned start = 0;
-      for (const MigSpec& mig : node.scenario().gpus[known.gpu].instances) {
-        if (mig.gpu_instance == known.id) {
-          *facts = {node.handle(known.gpu), known.id, 19 - mig.slices, start, mig.slices};
-          return kSuccess;
-        }
-        start += mig.slices;
-      }
-    }
-    return kInvalidArgument;
   });
 }
 

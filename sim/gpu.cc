@@ -21,6 +21,14 @@ void Gpu::start_over() {
   accounting_.set(spec_.accounting);
 }
 
+void Gpu::set_activity(Millis t, const GpmMix& sums) {
+  ActivitySum& last = state_.activity[kWholeGpu];
+  for (unsigned i = 0; i < kGpmCount && t > last.t; ++i) {
+    state_.activity_now[i] = (sums[i] - last.sums[i]) / static_cast<double>(t - last.t);
+  }
+  last = {t, sums};
+}
+
 void Gpu::trace_switches(bool on) {
   switches_traced_ = on;
   if (!on) switches_.clear();

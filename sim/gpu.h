@@ -63,6 +63,7 @@ struct GpuState {
   Ring<PowerSample, 119> power;
   Ring<Ticket, 71> tickets;
   std::map<unsigned, ActivitySum> activity;  // by GPU instance, and kWholeGpu
+  GpmMix activity_now{};                     // of the whole GPU, between its last two refreshes
   std::vector<Context> contexts;
 };
 
@@ -103,6 +104,7 @@ class Gpu {
  protected:
   void start_over();
   void add_ticket(const Ticket& ticket);
+  void set_activity(Millis t, const GpmMix& sums);
   // raw_mj: what the hardware spent since the beginning.
   void set_counter(Millis t, uint64_t raw_mj);
 

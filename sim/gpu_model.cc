@@ -29,7 +29,7 @@ const GpuModel kModels[] = {
      80,     1530,
      135,    877,
      0x1DB5, true,
-     true},
+     6},
     {"T4", "Tesla T4", 6, 7, 5, 2, 15360, 70, 9, 17, 0, true, false, true, false, false, 40, 1590, 300, 5001, 0x1EB8},
     {"A10", "NVIDIA A10", 7,    8,     6,    14, 23028, 150, 16,   34,    0,
      true,  false,        true, false, true, 72, 1695,  210, 6251, 0x2236},
@@ -44,7 +44,7 @@ const GpuModel kModels[] = {
      108,         1410,
      210,         1215,
      0x20B0,      true,
-     true},
+     12},
     {"A100-80GB", "NVIDIA A100-SXM4-80GB",
      7,           8,
      0,           14,
@@ -56,7 +56,7 @@ const GpuModel kModels[] = {
      108,         1410,
      210,         1593,
      0x20B2,      true,
-     true},
+     12},
     {"RTX-A6000", "NVIDIA RTX A6000",
      7,           8,
      6,           13,
@@ -93,11 +93,11 @@ const GpuModel kModels[] = {
      132,    1980,
      345,    2619,
      0x2330, true,
-     true},
-    {"H200", "NVIDIA H200", 9,     9,    0,   14,   143771, 700,  79,     45,   7,    true,
-     true,   false,         false, true, 132, 1980, 345,    3201, 0x2335, true, false},
-    {"B200", "NVIDIA B200", 10,    10,   0,   14,   183359, 1000, 140,    55,   7,   true,
-     true,   false,         false, true, 148, 1965, 120,    3996, 0x2901, true, true},
+     18},
+    {"H200", "NVIDIA H200", 9,     9,    0,   14,   143771, 700,  79,     45,   7, true,
+     true,   false,         false, true, 132, 1980, 345,    3201, 0x2335, true, 0},
+    {"B200", "NVIDIA B200", 10,    10,   0,   14,   183359, 1000, 140,    55,   7, true,
+     true,   false,         false, true, 148, 1965, 120,    3996, 0x2901, true, 18},
 };
 
 //                          intensity busy mem enc  dec   gfx  sm  occ tensor dram fp32 fp64 fp16 int
@@ -120,6 +120,27 @@ const GpuModel* find_gpu_model(std::string_view key) {
     if (model.key == key) return &model;
   }
   return nullptr;
+}
+
+uint64_t bar1_mib(const GpuModel& model) {
+  constexpr unsigned kTuring = 6, kTesla = 2, kNvidia = 14;
+  constexpr uint64_t kSmallWindow = 256;
+  const bool whole_memory = (model.brand == kTesla || model.brand == kNvidia) && model.architecture != kTuring;
+  uint64_t window = kSmallWindow;
+  while (whole_memory && window < model.memory_mib) window *= 2;
+  return window;
+}
+
+std::string vbios_version(const GpuModel& model) {
+  switch (model.architecture) {
+    case 4: return "86.00.52.00.02";
+    case 5: return "88.00.98.00.01";
+    case 6: return "90.04.96.00.01";
+    case 7: return model.hbm ? "92.00.45.00.05" : "94.02.75.00.01";
+    case 8: return "95.04.29.00.06";
+    case 9: return "96.00.A5.00.1A";  // of the H200 that was measured
+    default: return "97.00.82.00.18";
+  }
 }
 
 const GpuModel* find_gpu_model_by_name(std::string_view name) {

@@ -12,6 +12,10 @@ namespace gpuledger::sim {
 enum GpmIndex : unsigned { kGfx, kSm, kOccupancy, kTensor, kDram, kFp32, kFp64, kFp16, kInteger, kGpmCount };
 using GpmMix = std::array<double, kGpmCount>;
 
+// The bus carries so many MiB a second for each percent of the memory's activity.
+inline constexpr double kPcieSentPerPercent = 3;
+inline constexpr double kPcieReceivedPerPercent = 9;
+
 // What a kind of GPU can do and draws. Watts of the H200 are measured; the others are scaled from their limits.
 struct GpuModel {
   std::string key;   // as scenarios call it
@@ -36,10 +40,13 @@ struct GpuModel {
   unsigned memory_mhz = 0;
   unsigned pci_device = 0;
   bool hbm = false;  // and with it a sensor for the memory's temperature
-  bool nvlink = false;
+  unsigned nvlinks = 0;
 };
 
 const GpuModel* find_gpu_model(std::string_view key);
+// The window through which the CPU reaches the GPU's memory.
+uint64_t bar1_mib(const GpuModel& model);
+std::string vbios_version(const GpuModel& model);
 // By the driver's name, for traces.
 const GpuModel* find_gpu_model_by_name(std::string_view name);
 std::string gpu_model_keys();

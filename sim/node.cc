@@ -14,6 +14,15 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
+// Clients may pass anything: only what was given out is looked into.
+template <typename Handle>
+const Handle* find_handle(const std::deque<Handle>& given_out, const Handle* asked) {
+  for (const Handle& known : given_out) {
+    if (&known == asked) return &known;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 Node& Node::get() {
@@ -48,6 +57,7 @@ void Node::reset() {
   scenario_.reset();
   handles_.clear();
   instance_handles_.clear();
+  compute_handles_.clear();
   event_sets_.clear();
   gpm_samples_.clear();
   users_ = 0;
@@ -174,10 +184,7 @@ nvml::Device Node::handle(unsigned gpu, int instance) {
 }
 
 const nvml::DeviceHandle* Node::find(nvml::Device device) const {
-  for (const nvml::DeviceHandle& known : handles_) {
-    if (&known == device) return &known;
-  }
-  return nullptr;
+  return find_handle(handles_, device);
 }
 
 nvml::GpuInstance Node::instance_handle(unsigned gpu, unsigned id) {
@@ -186,6 +193,22 @@ nvml::GpuInstance Node::instance_handle(unsigned gpu, unsigned id) {
   }
   instance_handles_.push_back({gpu, id});
   return &instance_handles_.back();
+}
+
+nvml::ComputeInstance Node::compute_handle(unsigned gpu, unsigned gpu_instance, unsigned id) {
+  for (nvml::ComputeInstanceHandle& known : compute_handles_) {
+    if (known.gpu == gpu && known.gpu_instance == gpu_instance && known.id == id) return &known;
+  }
+  compute_handles_.push_back({gpu, gpu_instance, id});
+  return &compute_handles_.back();
+}
+
+const nvml::GpuInstanceHandle* Node::find(nvml::GpuInstance instance) const {
+  return find_handle(instance_handles_, instance);
+}
+
+const nvml::ComputeInstanceHandle* Node::find(nvml::ComputeInstance instance) const {
+  return find_handle(compute_handles_, instance);
 }
 
 nvml::Return copy_text(const std::string& text, char* out, unsigned length) {

@@ -25,13 +25,22 @@ struct gpuledger::nvml::GpuInstanceHandle {
   unsigned gpu = 0;
   unsigned id = 0;
 };
+struct gpuledger::nvml::ComputeInstanceHandle {
+  unsigned gpu = 0;
+  unsigned gpu_instance = 0;
+  unsigned id = 0;
+};
 struct gpuledger::nvml::GpmSampleHandle {
   bool filled = false;
   gpuledger::sim::ActivitySum sum;
 };
 struct gpuledger::nvml::EventSetHandle {
-  std::map<unsigned, gpuledger::sim::Millis> gpus;  // registered, since when
-  std::set<size_t> delivered;                       // positions in Scenario::xids
+  struct Registration {
+    unsigned long long types = 0;
+    gpuledger::sim::Millis since = 0;
+  };
+  std::map<unsigned, Registration> gpus;
+  std::set<size_t> delivered;  // positions in the list of all that ever happens
 };
 
 namespace gpuledger::sim {
@@ -78,7 +87,10 @@ class Node {
   nvml::Device handle(unsigned gpu, int instance = -1);
   const nvml::DeviceHandle* find(nvml::Device device) const;
   nvml::GpuInstance instance_handle(unsigned gpu, unsigned id);
-  const std::deque<nvml::GpuInstanceHandle>& instance_handles() const { return instance_handles_; }
+  nvml::ComputeInstance compute_handle(unsigned gpu, unsigned gpu_instance, unsigned id);
+  // Null: not one of ours.
+  const nvml::GpuInstanceHandle* find(nvml::GpuInstance instance) const;
+  const nvml::ComputeInstanceHandle* find(nvml::ComputeInstance instance) const;
   std::map<nvml::EventSet, std::unique_ptr<nvml::EventSetHandle>>& event_sets() { return event_sets_; }
   std::map<nvml::GpmSample, std::unique_ptr<nvml::GpmSampleHandle>>& gpm_samples() { return gpm_samples_; }
 
@@ -100,6 +112,7 @@ class Node {
   unsigned init_generation_ = 0;
   std::deque<nvml::DeviceHandle> handles_;  // never moved: clients keep pointers
   std::deque<nvml::GpuInstanceHandle> instance_handles_;
+  std::deque<nvml::ComputeInstanceHandle> compute_handles_;
   std::map<nvml::EventSet, std::unique_ptr<nvml::EventSetHandle>> event_sets_;
   std::map<nvml::GpmSample, std::unique_ptr<nvml::GpmSampleHandle>> gpm_samples_;
 };
@@ -127,9 +140,25 @@ nvml::Return on_device(const char* call, nvml::Device device, Body body) {
 
 // A call that only a whole GPU can answer.
 template <typename Body>
-nvml::Return on_gpu(const char* call, nvml::Device device, Body body) {
+nvml::Return on_whole_gpu(const char* call, nvml::Device device, Body body) {
   return on_device(call, device, [&](Node& node, Target& target) {
-    return target.instance ? nvml::kNotSupported : body(node, *target.gpu);
+    return target.instance ? nvml::kNotSupported : body(node, target);
+  });
+}
+
+// The same, where the GPU's number does not matter.
+template <typename Body>
+nvml::Return on_gpu(const char* call, nvml::Device device, Body body) {
+  return on_whole_gpu(call, device, [&](Node& node, Target& target) { return body(node, *target.gpu); });
+}
+
+// The same, for an answer that is one number.
+template <typename T, typename Getter>
+nvml::Return read_gpu(const char* call, nvml::Device device, T* out, Getter getter) {
+  return on_gpu(call, device, [&](Node&, Gpu& gpu) {
+    if (!out) return nvml::kInvalidArgument;
+    *out = static_cast<T>(getter(gpu));
+    return nvml::kSuccess;
   });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 
+#include "mig_profile.h"
 #include "yaml_reader.h"
 
 namespace gpuledger::sim {
@@ -13,8 +14,7 @@ void parse_profile(MapReader* reader, MigSpec* out) {
     return reader->refuse("profile", "must look like 1g.10gb");
   }
   out->slices = slices;
-  // Instances have a little less than their name says.
-  out->memory_mb = static_cast<uint64_t>(gigabytes * 1024 * 0.994);
+  out->memory_mb = instance_memory_mb(gigabytes);
 }
 
 namespace {

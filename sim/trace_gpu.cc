@@ -135,7 +135,7 @@ void TraceGpu::play_activity(const Trace::Activity& activity) {
     sums_[i] += activity.percent[i] * static_cast<double>(activity.t - last_activity_);
   }
   last_activity_ = activity.t;
-  state_.activity[kWholeGpu] = {lap_start_ + activity.t, sums_};
+  set_activity(lap_start_ + activity.t, sums_);
 }
 
 }  // namespace gpuledger::sim

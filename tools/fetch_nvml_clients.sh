@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Fetches two real NVML clients into DIR for the tests of the simulated driver: nvidia-ml-py and nvtop.
+# Fetches real NVML clients into DIR for the tests of the simulated driver: nvidia-ml-py, nvtop, nvitop and gpustat.
 # Changes nothing outside DIR: apt works on a private copy of the system's sources with nvtop's component
-# (Debian: contrib, Ubuntu: multiverse) added. Does nothing when both are there already.
+# (Debian: contrib, Ubuntu: multiverse) added. Does nothing when all are there already.
 set -euo pipefail
 
 if [ $# -ne 1 ]; then
@@ -18,6 +18,15 @@ fetch_pynvml() {
   python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps \
     --target "$dir/pynvml.new" nvidia-ml-py
   rm -rf "$dir/pynvml" && mv "$dir/pynvml.new" "$dir/pynvml"
+}
+
+# Without these the tests of the other two still run.
+fetch_monitors() {
+  [ -e "$dir/monitors/nvitop" ] && [ -e "$dir/monitors/gpustat" ] && return 0
+  rm -rf "$dir/monitors.new"
+  python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore \
+    --target "$dir/monitors.new" nvidia-ml-py nvitop gpustat &&
+    rm -rf "$dir/monitors" && mv "$dir/monitors.new" "$dir/monitors"
 }
 
 # One-line and deb822 sources alike, with the component added to every entry.
@@ -59,3 +68,4 @@ fetch_nvtop() {
 
 fetch_pynvml
 fetch_nvtop
+fetch_monitors || echo "nvitop and gpustat are not to be had" >&2

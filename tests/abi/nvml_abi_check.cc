@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <type_traits>
 
-#include "sample/nvml/nvml_abi.h"
+#include "client_abi.h"
 
 namespace ours = gpuledger::nvml;
 
@@ -191,6 +191,157 @@ SAME_FIELD(EventData, nvmlEventData_t, eventData);
 SAME_FIELD(EventData, nvmlEventData_t, gpuInstanceId);
 SAME_FIELD(EventData, nvmlEventData_t, computeInstanceId);
 
+// What only the simulator answers, for other clients.
+SAME_SIZE(BAR1Memory, nvmlBAR1Memory_t);
+SAME_FIELD(BAR1Memory, nvmlBAR1Memory_t, bar1Total);
+SAME_FIELD(BAR1Memory, nvmlBAR1Memory_t, bar1Free);
+SAME_FIELD(BAR1Memory, nvmlBAR1Memory_t, bar1Used);
+SAME_SIZE(GpuInstanceInfo, nvmlGpuInstanceInfo_t);
+SAME_FIELD(GpuInstanceInfo, nvmlGpuInstanceInfo_t, device);
+SAME_FIELD(GpuInstanceInfo, nvmlGpuInstanceInfo_t, id);
+SAME_FIELD(GpuInstanceInfo, nvmlGpuInstanceInfo_t, profileId);
+SAME_FIELD(GpuInstanceInfo, nvmlGpuInstanceInfo_t, placement);
+SAME_SIZE(ComputeInstanceInfo, nvmlComputeInstanceInfo_t);
+SAME_FIELD(ComputeInstanceInfo, nvmlComputeInstanceInfo_t, device);
+SAME_FIELD(ComputeInstanceInfo, nvmlComputeInstanceInfo_t, gpuInstance);
+SAME_FIELD(ComputeInstanceInfo, nvmlComputeInstanceInfo_t, id);
+SAME_FIELD(ComputeInstanceInfo, nvmlComputeInstanceInfo_t, profileId);
+SAME_FIELD(ComputeInstanceInfo, nvmlComputeInstanceInfo_t, placement);
+SAME_SIZE(InstancePlacement, nvmlGpuInstancePlacement_t);
+SAME_FIELD(InstancePlacement, nvmlGpuInstancePlacement_t, start);
+SAME_FIELD(InstancePlacement, nvmlGpuInstancePlacement_t, size);
+SAME_SIZE(GpuInstanceProfileInfo, nvmlGpuInstanceProfileInfo_t);
+SAME_FIELD(GpuInstanceProfileInfo, nvmlGpuInstanceProfileInfo_t, id);
+SAME_FIELD(GpuInstanceProfileInfo, nvmlGpuInstanceProfileInfo_t, isP2pSupported);
+SAME_FIELD(GpuInstanceProfileInfo, nvmlGpuInstanceProfileInfo_t, sliceCount);
+SAME_FIELD(GpuInstanceProfileInfo, nvmlGpuInstanceProfileInfo_t, instanceCount);
+SAME_FIELD(GpuInstanceProfileInfo, nvmlGpuInstanceProfileInfo_t, multiprocessorCount);
+SAME_FIELD(GpuInstanceProfileInfo, nvmlGpuInstanceProfileInfo_t, copyEngineCount);
+SAME_FIELD(GpuInstanceProfileInfo, nvmlGpuInstanceProfileInfo_t, decoderCount);
+SAME_FIELD(GpuInstanceProfileInfo, nvmlGpuInstanceProfileInfo_t, encoderCount);
+SAME_FIELD(GpuInstanceProfileInfo, nvmlGpuInstanceProfileInfo_t, jpegCount);
+SAME_FIELD(GpuInstanceProfileInfo, nvmlGpuInstanceProfileInfo_t, ofaCount);
+SAME_FIELD(GpuInstanceProfileInfo, nvmlGpuInstanceProfileInfo_t, memorySizeMB);
+SAME_SIZE(ComputeInstanceProfileInfo, nvmlComputeInstanceProfileInfo_t);
+SAME_FIELD(ComputeInstanceProfileInfo, nvmlComputeInstanceProfileInfo_t, id);
+SAME_FIELD(ComputeInstanceProfileInfo, nvmlComputeInstanceProfileInfo_t, sliceCount);
+SAME_FIELD(ComputeInstanceProfileInfo, nvmlComputeInstanceProfileInfo_t, instanceCount);
+SAME_FIELD(ComputeInstanceProfileInfo, nvmlComputeInstanceProfileInfo_t, multiprocessorCount);
+SAME_FIELD(ComputeInstanceProfileInfo, nvmlComputeInstanceProfileInfo_t, sharedCopyEngineCount);
+SAME_FIELD(ComputeInstanceProfileInfo, nvmlComputeInstanceProfileInfo_t, sharedDecoderCount);
+SAME_FIELD(ComputeInstanceProfileInfo, nvmlComputeInstanceProfileInfo_t, sharedEncoderCount);
+SAME_FIELD(ComputeInstanceProfileInfo, nvmlComputeInstanceProfileInfo_t, sharedJpegCount);
+SAME_FIELD(ComputeInstanceProfileInfo, nvmlComputeInstanceProfileInfo_t, sharedOfaCount);
+
+#ifdef HAS_nvmlTemperature_v1_t
+SAME_SIZE(Temperature_v1, nvmlTemperature_v1_t);
+SAME_FIELD(Temperature_v1, nvmlTemperature_v1_t, version);
+SAME_FIELD(Temperature_v1, nvmlTemperature_v1_t, sensorType);
+SAME_FIELD(Temperature_v1, nvmlTemperature_v1_t, temperature);
+#endif
+
+#ifdef HAS_nvmlProcessDetailList_v1_t
+SAME_SIZE(ProcessDetailList, nvmlProcessDetailList_v1_t);
+SAME_FIELD(ProcessDetailList, nvmlProcessDetailList_v1_t, version);
+SAME_FIELD(ProcessDetailList, nvmlProcessDetailList_v1_t, mode);
+SAME_FIELD(ProcessDetailList, nvmlProcessDetailList_v1_t, numProcArrayEntries);
+SAME_FIELD(ProcessDetailList, nvmlProcessDetailList_v1_t, procArray);
+SAME_SIZE(ProcessDetail, nvmlProcessDetail_v1_t);
+SAME_FIELD(ProcessDetail, nvmlProcessDetail_v1_t, pid);
+SAME_FIELD(ProcessDetail, nvmlProcessDetail_v1_t, usedGpuMemory);
+SAME_FIELD(ProcessDetail, nvmlProcessDetail_v1_t, gpuInstanceId);
+SAME_FIELD(ProcessDetail, nvmlProcessDetail_v1_t, computeInstanceId);
+SAME_FIELD(ProcessDetail, nvmlProcessDetail_v1_t, usedGpuCcProtectedMemory);
+#endif
+
+#ifdef HAS_nvmlAccountingStats_v2_t
+SAME_SIZE(AccountingStats_v2, nvmlAccountingStats_v2_t);
+SAME_FIELD(AccountingStats_v2, nvmlAccountingStats_v2_t, pid);
+SAME_FIELD(AccountingStats_v2, nvmlAccountingStats_v2_t, isRunning);
+SAME_FIELD(AccountingStats_v2, nvmlAccountingStats_v2_t, gpuUtilization);
+SAME_FIELD(AccountingStats_v2, nvmlAccountingStats_v2_t, memoryUtilization);
+SAME_FIELD(AccountingStats_v2, nvmlAccountingStats_v2_t, maxMemoryUsage);
+SAME_FIELD(AccountingStats_v2, nvmlAccountingStats_v2_t, sampleCount);
+SAME_FIELD(AccountingStats_v2, nvmlAccountingStats_v2_t, startTime);
+#endif
+
+#ifdef HAS_nvmlGpuInstanceProfileInfo_v2_t
+SAME_SIZE(GpuInstanceProfileInfo_v2, nvmlGpuInstanceProfileInfo_v2_t);
+SAME_FIELD(GpuInstanceProfileInfo_v2, nvmlGpuInstanceProfileInfo_v2_t, version);
+SAME_FIELD(GpuInstanceProfileInfo_v2, nvmlGpuInstanceProfileInfo_v2_t, id);
+SAME_FIELD(GpuInstanceProfileInfo_v2, nvmlGpuInstanceProfileInfo_v2_t, isP2pSupported);
+SAME_FIELD(GpuInstanceProfileInfo_v2, nvmlGpuInstanceProfileInfo_v2_t, sliceCount);
+SAME_FIELD(GpuInstanceProfileInfo_v2, nvmlGpuInstanceProfileInfo_v2_t, instanceCount);
+SAME_FIELD(GpuInstanceProfileInfo_v2, nvmlGpuInstanceProfileInfo_v2_t, multiprocessorCount);
+SAME_FIELD(GpuInstanceProfileInfo_v2, nvmlGpuInstanceProfileInfo_v2_t, copyEngineCount);
+SAME_FIELD(GpuInstanceProfileInfo_v2, nvmlGpuInstanceProfileInfo_v2_t, decoderCount);
+SAME_FIELD(GpuInstanceProfileInfo_v2, nvmlGpuInstanceProfileInfo_v2_t, encoderCount);
+SAME_FIELD(GpuInstanceProfileInfo_v2, nvmlGpuInstanceProfileInfo_v2_t, jpegCount);
+SAME_FIELD(GpuInstanceProfileInfo_v2, nvmlGpuInstanceProfileInfo_v2_t, ofaCount);
+SAME_FIELD(GpuInstanceProfileInfo_v2, nvmlGpuInstanceProfileInfo_v2_t, memorySizeMB);
+SAME_FIELD(GpuInstanceProfileInfo_v2, nvmlGpuInstanceProfileInfo_v2_t, name);
+SAME_VALUE(kGpuInstanceProfileInfoVersion2, nvmlGpuInstanceProfileInfo_v2);
+#endif
+
+#ifdef HAS_nvmlGpuInstanceProfileInfo_v3_t
+SAME_SIZE(GpuInstanceProfileInfo_v3, nvmlGpuInstanceProfileInfo_v3_t);
+SAME_FIELD(GpuInstanceProfileInfo_v3, nvmlGpuInstanceProfileInfo_v3_t, version);
+SAME_FIELD(GpuInstanceProfileInfo_v3, nvmlGpuInstanceProfileInfo_v3_t, id);
+SAME_FIELD(GpuInstanceProfileInfo_v3, nvmlGpuInstanceProfileInfo_v3_t, sliceCount);
+SAME_FIELD(GpuInstanceProfileInfo_v3, nvmlGpuInstanceProfileInfo_v3_t, instanceCount);
+SAME_FIELD(GpuInstanceProfileInfo_v3, nvmlGpuInstanceProfileInfo_v3_t, multiprocessorCount);
+SAME_FIELD(GpuInstanceProfileInfo_v3, nvmlGpuInstanceProfileInfo_v3_t, copyEngineCount);
+SAME_FIELD(GpuInstanceProfileInfo_v3, nvmlGpuInstanceProfileInfo_v3_t, decoderCount);
+SAME_FIELD(GpuInstanceProfileInfo_v3, nvmlGpuInstanceProfileInfo_v3_t, encoderCount);
+SAME_FIELD(GpuInstanceProfileInfo_v3, nvmlGpuInstanceProfileInfo_v3_t, jpegCount);
+SAME_FIELD(GpuInstanceProfileInfo_v3, nvmlGpuInstanceProfileInfo_v3_t, ofaCount);
+SAME_FIELD(GpuInstanceProfileInfo_v3, nvmlGpuInstanceProfileInfo_v3_t, memorySizeMB);
+SAME_FIELD(GpuInstanceProfileInfo_v3, nvmlGpuInstanceProfileInfo_v3_t, name);
+SAME_FIELD(GpuInstanceProfileInfo_v3, nvmlGpuInstanceProfileInfo_v3_t, capabilities);
+SAME_VALUE(kGpuInstanceProfileInfoVersion3, nvmlGpuInstanceProfileInfo_v3);
+#endif
+
+#ifdef HAS_nvmlComputeInstanceProfileInfo_v2_t
+SAME_SIZE(ComputeInstanceProfileInfo_v2, nvmlComputeInstanceProfileInfo_v2_t);
+SAME_FIELD(ComputeInstanceProfileInfo_v2, nvmlComputeInstanceProfileInfo_v2_t, version);
+SAME_FIELD(ComputeInstanceProfileInfo_v2, nvmlComputeInstanceProfileInfo_v2_t, name);
+static_assert(offsetof(ours::ComputeInstanceProfileInfo_v2, info) == offsetof(nvmlComputeInstanceProfileInfo_v2_t, id));
+SAME_VALUE(kComputeInstanceProfileInfoVersion2, nvmlComputeInstanceProfileInfo_v2);
+#endif
+
+#ifdef HAS_nvmlGpuFabricInfo_t
+SAME_SIZE(GpuFabricInfo, nvmlGpuFabricInfo_t);
+SAME_FIELD(GpuFabricInfo, nvmlGpuFabricInfo_t, clusterUuid);
+SAME_FIELD(GpuFabricInfo, nvmlGpuFabricInfo_t, status);
+SAME_FIELD(GpuFabricInfo, nvmlGpuFabricInfo_t, cliqueId);
+SAME_FIELD(GpuFabricInfo, nvmlGpuFabricInfo_t, state);
+SAME_VALUE(kFabricNotSupported, NVML_GPU_FABRIC_STATE_NOT_SUPPORTED);
+SAME_VALUE(kFabricCompleted, NVML_GPU_FABRIC_STATE_COMPLETED);
+#endif
+
+#ifdef HAS_nvmlGpuFabricInfo_v2_t
+SAME_VALUE(kGpuFabricInfoVersion2, nvmlGpuFabricInfo_v2);
+SAME_FIELD(GpuFabricInfo_v3, nvmlGpuFabricInfo_v2_t, healthMask);
+static_assert(offsetof(ours::GpuFabricInfo_v3, info) == offsetof(nvmlGpuFabricInfo_v2_t, clusterUuid));
+#endif
+
+#ifdef HAS_nvmlGpuFabricInfo_v3_t
+SAME_SIZE(GpuFabricInfo_v3, nvmlGpuFabricInfo_v3_t);
+SAME_FIELD(GpuFabricInfo_v3, nvmlGpuFabricInfo_v3_t, version);
+SAME_FIELD(GpuFabricInfo_v3, nvmlGpuFabricInfo_v3_t, healthMask);
+SAME_FIELD(GpuFabricInfo_v3, nvmlGpuFabricInfo_v3_t, healthSummary);
+SAME_VALUE(kGpuFabricInfoVersion3, nvmlGpuFabricInfo_v3);
+#endif
+
+SAME_VALUE(kLocationDeviceMemory, NVML_MEMORY_LOCATION_DEVICE_MEMORY);
+SAME_VALUE(kLocationSram, NVML_MEMORY_LOCATION_SRAM);
+SAME_VALUE(kMemoryLocations, NVML_MEMORY_LOCATION_COUNT);
+SAME_VALUE(kEventTypeMigChange, nvmlEventMigConfigChange);
+SAME_VALUE(kTopologyNode, NVML_TOPOLOGY_NODE);
+SAME_VALUE(kTopologySystem, NVML_TOPOLOGY_SYSTEM);
+SAME_VALUE(kPcieSent, NVML_PCIE_UTIL_TX_BYTES);
+SAME_VALUE(kPcieReceived, NVML_PCIE_UTIL_RX_BYTES);
+
 SAME_VALUE(kSuccess, NVML_SUCCESS);
 SAME_VALUE(kUninitialized, NVML_ERROR_UNINITIALIZED);
 SAME_VALUE(kInvalidArgument, NVML_ERROR_INVALID_ARGUMENT);
@@ -226,14 +377,15 @@ concept Sized = requires {
   sizeof(T);
 };
 
-// The same in a call: as wide, both pointer or both number, and what is pointed to as large (but for the one
-// structure whose length is every release's own).
+// The same in a call: as wide, both pointer or both number, and what is pointed to as large (but for the two
+// structures whose length is every release's own).
 template <typename Our, typename Their>
 constexpr bool passes_alike() {
   if constexpr (std::is_pointer_v<Our> && std::is_pointer_v<Their>) {
     using OurTarget = std::remove_pointer_t<Our>;
     using TheirTarget = std::remove_pointer_t<Their>;
     if constexpr (std::is_same_v<OurTarget, ours::GpmMetricsGet>) return Sized<TheirTarget>;
+    if constexpr (std::is_same_v<OurTarget, ours::GpuFabricInfo_v3>) return Sized<TheirTarget>;
     if constexpr (Sized<OurTarget> && Sized<TheirTarget>) return sizeof(OurTarget) == sizeof(TheirTarget);
     return Sized<OurTarget> == Sized<TheirTarget>;
   } else {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real NVML clients read the simulated driver: nvidia-ml-py every part of it, nvtop as a user sees it.
+"""Real NVML clients read the simulated driver: nvidia-ml-py every part of it, nvtop, nvitop and gpustat as users do.
 
 They are looked for in GPU_LEDGER_PARTS (filled by tools/fetch_nvml_clients.sh), else on the system
 (PYNVML_DIR, NVTOP). A given directory that cannot be used is a failure; none at all skips, saying so.
@@ -310,6 +310,62 @@ class NvtopTest(unittest.TestCase):
         for wanted in ("H200", "A100-SXM4-40GB", "T4", str(os.getpid())):
             self.assertIn(wanted, screen)
         self.assertRegex(screen, r"700 ?W")
+
+
+# What nvitop's screen is made of, as its own API says it: of GPUs and of the MIG devices in them.
+NVITOP = """
+import json
+import nvitop
+def number(value):
+    return None if value is nvitop.NA else value
+print(json.dumps([{
+    "name": str(gpu.name()), "display": str(gpu.display_active()), "ecc": number(gpu.total_volatile_uncorrected_ecc_errors()),
+    "limit": number(gpu.power_limit()), "utilization": number(gpu.gpu_utilization()), "pids": sorted(gpu.processes()),
+    "pcie": number(gpu.pcie_throughput().rx), "links": number(gpu.nvlink_link_count()),
+    "migs": [[str(mig.name()), number(mig.memory_total()), number(mig.bar1_memory_total()), sorted(mig.processes())]
+             for mig in gpu.mig_devices()]} for gpu in nvitop.Device.all()]))
+"""
+
+
+class MonitorsTest(unittest.TestCase):
+    def setUp(self):
+        self.monitors = os.path.join(PARTS, "monitors")
+        if not HAVE_PARTS or not os.path.isdir(self.monitors):
+            self.skipTest("nvitop and gpustat are not there: set GPU_LEDGER_PARTS")
+        self.scenario = Scenario("real", video="1GiB")
+        self.addCleanup(self.scenario.remove)
+        self.environment = dict(os.environ, **self.scenario.environment, LD_LIBRARY_PATH=SIM, PYTHONPATH=self.monitors,
+                                TERM="xterm", LANG="C.UTF-8", COLUMNS="160")
+
+    def run_python(self, *arguments):
+        done = subprocess.run([sys.executable, "-B", *arguments], env=self.environment, capture_output=True, text=True,
+                              timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_nvitop_reads_gpus_and_mig_devices(self):
+        h200, a100, t4 = json.loads(self.run_python("-c", NVITOP))
+        self.assertEqual([gpu["name"] for gpu in (h200, a100, t4)], ["NVIDIA H200", "NVIDIA A100-SXM4-40GB", "Tesla T4"])
+        for gpu in (h200, a100, t4):
+            self.assertEqual((gpu["display"], gpu["ecc"]), ("Disabled", 0))
+        self.assertEqual((h200["limit"], h200["migs"], h200["pids"]), (700000, [], sorted([os.getpid(), 990001])))
+        self.assertIsNone(a100["utilization"])
+        self.assertEqual((h200["links"], a100["links"]), (0, 12))
+        self.assertEqual(a100["migs"], [["NVIDIA A100-SXM4-40GB MIG 3g.20gb", 20357 << 20, 32 << 30, [990002]],
+                                        ["NVIDIA A100-SXM4-40GB MIG 1g.5gb", 5089 << 20, 8 << 30, []]])
+
+    def test_nvitop_shows_a_screen(self):
+        screen = self.run_python("-m", "nvitop", "--once", "--ascii")
+        for wanted in ("H200", "A100-SXM4-40GB", "3g.20gb @ GI/CI: 1/0", "1g.5gb @ GI/CI: 5/0", "990002"):
+            self.assertIn(wanted, screen)
+        self.assertNotIn("N/A / N/A", screen)
+
+    def test_gpustat_reads_gpus(self):
+        gpus = json.loads(self.run_python("-m", "gpustat", "--json"))["gpus"]
+        self.assertEqual([gpu["name"] for gpu in gpus], ["NVIDIA H200", "NVIDIA A100-SXM4-40GB", "Tesla T4"])
+        self.assertEqual([gpu["enforced.power.limit"] for gpu in gpus], [700, 400, 70])
+        self.assertEqual([gpu["memory.total"] for gpu in gpus], [143771, 40960, 15360])
+        self.assertEqual([process["pid"] for process in gpus[0]["processes"]], [os.getpid()])  # the one that /proc knows
 
 
 if __name__ == "__main__":

@@ -53,7 +53,8 @@ events:
   EXPECT_EQ(read(0, kFieldRetiredPending).nvmlReturn, kNotSupported) << "from Ampere on rows are remapped instead";
   EXPECT_EQ(read(0, kFieldRemapPending).nvmlReturn, kSuccess);
   EXPECT_EQ(read(0, kFieldMemoryTemperature).value.uiVal, 46u);
-  EXPECT_EQ(read(0, kFieldNvlinkSent).nvmlReturn, kInvalidArgument) << "of which link?";
+  EXPECT_EQ(read(0, kFieldNvlinkSent, 0).nvmlReturn, kSuccess) << "of the first link";
+  EXPECT_EQ(read(0, kFieldNvlinkSent, 99).nvmlReturn, kInvalidArgument) << "of which link?";
   EXPECT_EQ(read(0, kFieldNvlinkSent, kScopeAllLinks).nvmlReturn, kSuccess);
 }
 
