@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The RPM: made by CPack, installed, upgraded and removed by the real rpm in a clean root with a glibc as old as Ubuntu
-22.04's. That root has no list of RPMs, so dependencies are compared with what the program needs, not resolved.
+"""The RPM: made by CPack, installed, upgraded and removed by the real rpm in a clean Ubuntu 22.04 (or Debian 12, where that
+cannot be had). That root has no list of RPMs, so dependencies are compared with what the program needs, not resolved.
 """
 
 import os
@@ -32,7 +32,11 @@ def missing():
         return "no rpmbuild (package rpm)"
     if not (RELEASE / "CPackConfig.cmake").exists():
         return f"no {RELEASE}/CPackConfig.cmake; build the release first"
-    return None if fetch("ubuntu") else "no clean Ubuntu to install into"
+    return None if clean_system() else "no clean system to install into"
+
+
+def clean_system():
+    return fetch("ubuntu") or fetch("debian")
 
 
 def build(folder, version=None):
@@ -49,7 +53,7 @@ class Rpm(unittest.TestCase):
         cls.addClassCleanup(shutil.rmtree, cls.folder, True)
         cls.package = build(cls.folder / "packages")
         cls.newer = build(cls.folder / "newer", "99.0.0")
-        cls.root = clean_root.CleanRoot(fetch("ubuntu"), cls.folder / "root")
+        cls.root = clean_root.CleanRoot(clean_system(), cls.folder / "root")
         # Says what it was asked for. systemd itself must not run here.
         cls.root.write("usr/bin/systemctl", SYSTEMCTL, 0o755)
         (cls.root.path / "run/systemd/system").mkdir(parents=True)
