@@ -18,7 +18,7 @@ test_packages=(libgtest-dev libgmock-dev prometheus prometheus-node-exporter pyt
   procps ca-certificates)
 # Real container engines and what a real kubelet needs; Kubernetes itself is built with Go 1.26 where there is one.
 cluster_packages=(containerd runc docker.io podman busybox-static iproute2 util-linux debootstrap python3-yaml dpkg-dev
-  systemd git)
+  rpm systemd git)
 ci_packages=(libbenchmark-dev clang-format-14 clang-14 clang-tidy-14 libclang-rt-14-dev)
 # Left out where there is no such package: Ubuntu has Chromium as a snap only. Its test says so and is skipped. Not in
 # --test, for it is 100 MB to fetch.
