@@ -115,7 +115,8 @@ JsonFields<DeviceSeries> device_fields(Nanoseconds now) {
 template <typename Entry, typename OwnerOf>
 JsonFields<Entry> fields_of_owner(OwnerOf owner_of) {
   JsonFields<Entry> fields;
-  for (const std::span<const OwnerField> list : {std::span(kOwnerFields), std::span(kOwnerFieldAliases)}) {
+  const std::span<const OwnerField> lists[] = {kOwnerFields, kOwnerFieldAliases};
+  for (const std::span<const OwnerField> list : lists) {
     for (const OwnerField& field : list) {
       fields.add(field.name, [=](const Entry& entry) -> std::string_view { return owner_of(entry).*field.value; });
     }
