@@ -73,7 +73,8 @@ constexpr Chapter kChapters[] = {
     {"idle",
      "Processes that hold GPU memory without work. A process is idle after two evaluations (`--idle-interval`) with "
      "none of\nits engines busy. If the GPU reports no utilization per process, the idle series are absent. Whether a "
-     "process is idle\nthat is only in the driver's graphics list (Xorg, a desktop) is not judged, and its memory is no "
+     "process is idle\nthat is only in the driver's graphics list (Xorg, a desktop) is not judged, and its memory is "
+     "no "
      "waste."},
     {"processlist",
      "The running processes, in the form that is used with node_exporter's textfile collector.\n"

@@ -103,8 +103,9 @@ TEST(PodCollector, OneFamilyPerKindOfOwner) {
   EXPECT_EQ(out.find("gpu_ledger_pod_energy_joules_total", pod).size(), 2u);
   EXPECT_EQ(out.value("gpu_ledger_pod_gpu_seconds_total", pod), Value("20"));
   EXPECT_EQ(out.value("gpu_ledger_pod_idle_memory_bytes", pod), Value("0"));
-  EXPECT_EQ(out.find("gpu_ledger_slurm_job_energy_joules_total")[0]->labels,
-            (Labels{{"slurm_job_id", "4711"}, {"job", "4711"}, {"step", "0"}, {"gpu", "1"}, {"energy_estimated", "false"}}));
+  EXPECT_EQ(
+      out.find("gpu_ledger_slurm_job_energy_joules_total")[0]->labels,
+      (Labels{{"slurm_job_id", "4711"}, {"job", "4711"}, {"step", "0"}, {"gpu", "1"}, {"energy_estimated", "false"}}));
   EXPECT_EQ(out.value("gpu_ledger_slurm_job_gpu_seconds_total"), Value("9"));
   EXPECT_EQ(out.find("gpu_ledger_container_energy_joules_total")[0]->labels, (Labels{{"runtime", "docker"},
                                                                                      {"container_id", "9f3c"},

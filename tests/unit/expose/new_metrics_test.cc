@@ -96,7 +96,8 @@ TEST(DeviceMetrics, LimitLinkStateAndNumbers) {
   const Labels h200{{"gpu", "0"}};
   EXPECT_EQ(out.value("gpu_ledger_device_power_limit_watts", h200), Value("700"));
   EXPECT_TRUE(out.find("gpu_ledger_device_power_limit_watts", {{"gpu", "2"}}).empty()) << "lost";
-  EXPECT_EQ(out.find("gpu_ledger_device_info", {{"serial", "1653020"}, {"vbios_version", "96.00.A5.00.00"}}).size(), 1u);
+  EXPECT_EQ(out.find("gpu_ledger_device_info", {{"serial", "1653020"}, {"vbios_version", "96.00.A5.00.00"}}).size(),
+            1u);
   for (const char* name : {"gpu_ledger_performance_state", "gpu_ledger_pcie_link_generation",
                            "gpu_ledger_pcie_link_width", "gpu_ledger_encoder_utilization_ratio"}) {
     EXPECT_EQ(out.find(name, h200).size(), 1u) << name;
@@ -131,8 +132,8 @@ TEST(DeviceMetrics, MigInstances) {
 
 TEST(DeviceMetrics, RequestsBesideTheAllocation) {
   const Exposition out = expose(node_example());
-  const Labels shared{{"namespace", "ml"}, {"pod", "train-0"}, {"container", "pytorch"},
-                      {"resource", "nvidia.com/gpu.shared"}};
+  const Labels shared{
+      {"namespace", "ml"}, {"pod", "train-0"}, {"container", "pytorch"}, {"resource", "nvidia.com/gpu.shared"}};
   EXPECT_EQ(out.value("gpu_ledger_container_requested_devices", shared), Value("2"));
   // Two replicas of one GPU, and an instance that has the same resource in the example.
   EXPECT_EQ(out.value("gpu_ledger_container_allocated_devices", shared), Value("3"));
@@ -164,9 +165,8 @@ TEST(IdleMemory, OfADesktopIsNotWaste) {
   EXPECT_TRUE(out.find("gpu_idle_process_idle_memory_bytes", {{"pid", "200"}}).empty());
   EXPECT_EQ(out.find("gpu_idle_process_memory_used_bytes", {{"pid", "200"}}).size(), 1u);
   // With nobody else there, nothing is idle, and that is known.
-  std::erase_if(cycle.ledger.processes, [](const ProcessAccount& one) {
-    return one.gpu_index == 0 && one.identity.key.pid != 200;
-  });
+  std::erase_if(cycle.ledger.processes,
+                [](const ProcessAccount& one) { return one.gpu_index == 0 && one.identity.key.pid != 200; });
   EXPECT_EQ(expose(cycle).value("gpu_idle_memory_total_bytes", gpu), Value("0"));
 }
 

@@ -246,8 +246,12 @@ Cycle node_example() {
   auto identities = std::make_shared<IdentityMap>();
   identities->without_owner = 1;
   identities->allocatable = 8;
-  identities->pods.push_back({"ml", "train-0", "uid-1", "apiserver", {{"app.kubernetes.io/name", "train \"x\""}},
-                               {{"pytorch", "nvidia.com/gpu.shared", 2}, {"pytorch", "nvidia.com/mig-1g.10gb", 1}}});
+  identities->pods.push_back({"ml",
+                              "train-0",
+                              "uid-1",
+                              "apiserver",
+                              {{"app.kubernetes.io/name", "train \"x\""}},
+                              {{"pytorch", "nvidia.com/gpu.shared", 2}, {"pytorch", "nvidia.com/mig-1g.10gb", 1}}});
   cycle.identities = std::move(identities);
   Allocation given;
   given.gpu.text = "GPU-h200";

@@ -49,8 +49,8 @@ TEST(OwnerKinds, EachHasItsMetricsWithItsLabels) {
       if (!family.name.starts_with(stem) || !family.labels.starts_with(labels)) continue;
       found.insert(family.name.substr(stem.size()));
     }
-    for (const char* metric : {"energy_joules_total", "energy_standard_error_joules", "gpu_seconds_total",
-                               "memory_peak_bytes"}) {
+    for (const char* metric :
+         {"energy_joules_total", "energy_standard_error_joules", "gpu_seconds_total", "memory_peak_bytes"}) {
       EXPECT_TRUE(found.contains(metric)) << row.word << " " << metric;
     }
   }

@@ -56,7 +56,7 @@ TEST(PodJson, WhatContainersAskFor) {
       "initContainers":[{"name":"setup","resources":{"limits":{"nvidia.com/gpu":1}}}],
       "containers":[{"name":"main","resources":{"limits":{"cpu":"4","nvidia.com/gpu":"2","x.com/y":"many"}}},
                     {"name":"none","resources":{"limits":7}}, 7]}}]})",
-                                  {});
+                                   {});
   ASSERT_TRUE(list.ok());
   const std::vector<GpuRequest> expected = {{"setup", "nvidia.com/gpu", 1}, {"main", "nvidia.com/gpu", 2}};
   EXPECT_EQ(list->pods.at(0).requests, expected);

@@ -292,8 +292,7 @@ TEST(ConfigPresets, ACollectorThatIsGivenWinsWhereverItIsGiven) {
   EXPECT_FALSE(config_of({"--collector.preset=lean", "--no-collector.pod"}).collectors.contains("pod"));
   const ConfigFile file("collector: {idle: true}");
   EXPECT_TRUE(config_of({"--collector.preset=lean", file.flag()}).collectors.contains("idle"));
-  EXPECT_EQ(error_of({"--collector.preset=small"}),
-            "--collector.preset: \"small\" is not one of compatible or lean");
+  EXPECT_EQ(error_of({"--collector.preset=small"}), "--collector.preset: \"small\" is not one of compatible or lean");
 }
 
 }  // namespace
