@@ -50,22 +50,29 @@ class PresetsTest(harness.Case):
         return len(all_of), calls, of_process
 
     def test_series_of_both(self):
-        everything, calls, compatible = self.count(self.once())
-        few, no_calls, lean = self.count(self.once("--collector.preset=lean"))
-        video = {"45500"}  # its encoder and decoder come on top
-        for name, (total, of_calls, processes) in (("compatible", (everything, calls, compatible)),
-                                                   ("lean", (few, no_calls, lean))):
+        """On one node, all of whose processes were seen for some time: what docs/decisions/0019-presets.md says."""
+        file = self.write("c.yaml", "collector: {preset: compatible}\n")
+        with harness.Ledger(*harness.FAST, f"--config={file}") as ledger:
+            pids = lambda name: {labels["pid"] for labels, _ in ledger.metrics().find(name)}
+            harness.wait_until(lambda: {"41001", "41302"} <= pids("gpu_idle_process_idle_seconds"), 40, "neighbours")
+            everything, calls, compatible = self.count(ledger.get("/metrics").text)
+            file.write_text("collector: {preset: lean}\n", encoding="utf-8")
+            ledger.send(harness.signal.SIGHUP)
+            harness.wait_until(lambda: not pids("my_gpu_process_active"), 10, "the older names to go")
+            few, no_calls, lean = self.count(ledger.get("/metrics").text)
+        video = "45500"  # its encoder and decoder come on top
+        for name, total, of_calls, processes in (("compatible", everything, calls, compatible), ("lean", few, no_calls, lean)):
             mean = sum(processes.values()) / len(processes)
-            most = max(count for pid, count in processes.items() if pid not in video)
+            most = max(count for pid, count in processes.items() if pid != video)
             print(f"{name}: {total} series, {of_calls} of driver calls; a process {mean:.1f}, most {most}, "
-                  f"with video {processes['45500']}; {len(processes)} processes")
+                  f"with video {processes[video]}; {len(processes)} processes")
         self.assertEqual(no_calls, 0)
         self.assertGreater(calls, 200)
-        self.assertEqual(set(lean), set(compatible))
-        self.assertGreaterEqual(len(lean), 14)
+        self.assertGreaterEqual(len(lean), 13)
         for pid, count in lean.items():
-            self.assertLessEqual(count, 9 if pid in video else 7, pid)
-        self.assertLess(few, everything / 2)
+            self.assertLessEqual(count, 9 if pid == video else 7, pid)
+        self.assertGreater(sum(compatible.values()) / len(compatible), 12)
+        self.assertLess(few, everything * 0.6)
 
     def test_lean_has_one_set_of_names(self):
         text = self.once("--collector.preset=lean")
