@@ -28,6 +28,8 @@ TEST(DeviceCollector, InfoSaysWhatTheGpuIs) {
                                       {"driver", "570.133.20"},
                                       {"mig_mode", "disabled"},
                                       {"energy_source", "counter"},
+                                      {"serial", "1653020"},
+                                      {"vbios_version", "96.00.A5.00.00"},
                                       {"accounting_mode", "enabled"}}));
   EXPECT_EQ(out.find("gpu_ledger_device_info", {{"gpu", "1"}, {"mig_mode", "enabled"}}).size(), 1u);
   const Labels t4{{"gpu", "3"}, {"mig_mode", "unsupported"}, {"energy_source", "power_integral"}};
