@@ -195,7 +195,7 @@ TEST(Options, CollectorsAreOnOrOff) {
     ExposeOptions options = example_options();
     options.collectors = all;
     options.collectors.erase(off);
-    const Exposition out = expose(node_example(), options);
+    const Exposition out = expose(whole_example(), options);
     for (const Family& family : catalog()) {
       EXPECT_EQ(out.families.contains(full_name(family, "my_gpu_process")), family.collector != off) << family.name;
     }
