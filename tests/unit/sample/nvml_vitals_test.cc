@@ -58,6 +58,7 @@ TEST_F(VitalsTest, WhatIsCheapComesWithEverySampleAndTheRestWithScans) {
 }
 
 TEST_F(VitalsTest, StateAndLink) {
+  gpu().performance_state = 2;
   SampleBatch batch = sample(true);
   EXPECT_THAT(vital(batch, Vital::kPerformanceState), Optional(2));
   EXPECT_THAT(vital(batch, Vital::kPcieGeneration), Optional(5));
