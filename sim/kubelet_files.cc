@@ -95,6 +95,30 @@ json offered(const Scenario& scenario, const Grants& grants) {
   return ids;
 }
 
+Grants grants_at(const Scenario& scenario, const std::vector<Life>& lives, Millis now) {
+  Grants grants;
+  for (const Life& life : lives) {
+    if (life.process->owner.kind == OwnerKind::kPod) add_grants(scenario, *life.process, grants);
+  }
+  for (const AllocationSpec& allocation : scenario.allocations) {
+    if (given_now(allocation, now)) grants.whole[allocation.gpu].insert(Grants::holder(allocation.owner));
+  }
+  add_whole_gpus(scenario, grants);
+  return grants;
+}
+
+// A container asks for what it was given.
+void add_limits(const Grants& grants, json& pod) {
+  for (json& container : pod["spec"]["containers"]) {
+    const auto devices =
+        grants.devices.find({pod["metadata"]["namespace"], pod["metadata"]["name"], container["name"]});
+    if (devices == grants.devices.end()) continue;
+    std::map<std::string, unsigned> counts;
+    for (const auto& [resource, id] : devices->second) ++counts[resource];
+    for (const auto& [resource, count] : counts) container["resources"]["limits"][resource] = std::to_string(count);
+  }
+}
+
 }  // namespace
 
 std::string pod_list_text(const Scenario& scenario, const std::vector<Life>& lives, Millis now) {
@@ -106,19 +130,14 @@ std::string pod_list_text(const Scenario& scenario, const std::vector<Life>& liv
     if (given_now(allocation, now)) add_pod(allocation.owner, pods);
   }
   json list = {{"kind", "PodList"}, {"apiVersion", "v1"}, {"metadata", json::object()}, {"items", json::array()}};
+  const Grants grants = grants_at(scenario, lives, now);
+  for (auto& [uid, pod] : pods) add_limits(grants, pod);
   for (auto& [uid, pod] : pods) list["items"].push_back(std::move(pod));
   return list.dump(1) + "\n";
 }
 
 std::string pod_resources_text(const Scenario& scenario, const std::vector<Life>& lives, Millis now) {
-  Grants grants;
-  for (const Life& life : lives) {
-    if (life.process->owner.kind == OwnerKind::kPod) add_grants(scenario, *life.process, grants);
-  }
-  for (const AllocationSpec& allocation : scenario.allocations) {
-    if (given_now(allocation, now)) grants.whole[allocation.gpu].insert(Grants::holder(allocation.owner));
-  }
-  add_whole_gpus(scenario, grants);
+  const Grants grants = grants_at(scenario, lives, now);
   json document = {{"podResources", json::array()}, {"allocatable", offered(scenario, grants)}};
   for (const auto& [holder, devices] : grants.devices) {
     const auto& [name_space, pod, container] = holder;

@@ -14,12 +14,20 @@ namespace fs = std::filesystem;
 constexpr int64_t kUptimeSeconds = 86400;  // the node was up for a day when the simulation began
 constexpr int64_t kTicksPerSecond = 100;
 constexpr size_t kCommLength = 15;
+// Of the node: that of its first process.
+constexpr const char* kPasswdFile = "proc/1/root/etc/passwd";
+constexpr const char* kPasswd =
+    "root:x:0:0:root:/root:/bin/bash\n"
+    "ubuntu:x:1000:1000::/home/ubuntu:/bin/bash\n"
+    "ana:x:2001:2001::/home/ana:/bin/bash\n"
+    "ben:x:2002:2002::/home/ben:/bin/bash\n";
 
 std::string status_text(const Life& life) {
   const std::string pid = std::to_string(life.pid);
+  const std::string uid = std::to_string(life.process->uid);
   return "Name:\t" + life.process->name.substr(0, kCommLength) + "\nUmask:\t0022\nState:\tR (running)\nTgid:\t" + pid +
-         "\nPid:\t" + pid + "\nPPid:\t1\nUid:\t1000\t1000\t1000\t1000\nGid:\t1000\t1000\t1000\t1000\nNSpid:\t" + pid +
-         "\nThreads:\t8\n";
+         "\nPid:\t" + pid + "\nPPid:\t1\nUid:\t" + uid + "\t" + uid + "\t" + uid + "\t" + uid +
+         "\nGid:\t1000\t1000\t1000\t1000\nNSpid:\t" + pid + "\nThreads:\t8\n";
 }
 
 std::string stat_text(const Life& life, int64_t start_ticks) {
@@ -76,6 +84,8 @@ NodeRoot::~NodeRoot() {
   for (const char* name : {"proc/driver/nvidia/gpus", "proc/driver/nvidia", "proc/driver"}) {
     fs::remove(folder_ / name, ignored);
   }
+  for (const char* name : {kPasswdFile, "proc/1/root/etc", "proc/1/root", "proc/1"})
+    fs::remove(folder_ / name, ignored);
   // Only when empty: whatever else is there is not ours.
   fs::remove(folder_ / "proc", ignored);
   fs::remove(folder_ / "kubelet", ignored);
@@ -92,6 +102,7 @@ void NodeRoot::keep(Millis now) {
   if (started_ && now >= written_at_ && now < next_change_) return;
   if (!started_) {
     write_file(folder_ / "proc" / "stat", "cpu  0 0 0 0 0 0 0 0 0 0\nbtime " + std::to_string(boot_seconds_) + "\n");
+    write_file(folder_ / kPasswdFile, kPasswd);
     for (const GpuSpec& gpu : scenario_.gpus) {
       write_file(driver_folder(gpu) / "information",
                  "Model: \t\t " + gpu.model.name + "\nGPU UUID: \t " + gpu.uuid + "\n");

@@ -39,6 +39,7 @@ struct GpuSpec {
   std::string pci_bus_id;
   unsigned pci_bus = 0;
   std::string serial;
+  std::string vbios;
   bool mig = false;
   std::vector<MigSpec> instances;  // position is the MIG index; a destroyed one leaves a hole
   bool accounting = false;
@@ -99,6 +100,7 @@ struct ProcessSpec {
   std::optional<unsigned> gpu_instance, compute_instance;
   Load load;
   OwnerSpec owner;
+  unsigned uid = 1000;
   bool real = false;  // a process of this machine: the real /proc knows it, so none is written
 };
 

@@ -52,6 +52,7 @@ void fill_addresses(unsigned index, GpuSpec* out) {
   out->pci_bus_id = text;
   snprintf(text, sizeof text, "165202100%04u", index);
   out->serial = text;
+  out->vbios = "96.00.9F.00.01";
 }
 
 void parse_gpu(const YAML::Node& node, const std::string& folder, unsigned index, ParseFailure* failure, GpuSpec* out) {
@@ -73,6 +74,7 @@ void parse_gpu(const YAML::Node& node, const std::string& folder, unsigned index
   reader.text("uuid", &out->uuid);
   reader.text("pci_bus_id", &out->pci_bus_id);
   reader.text("serial", &out->serial);
+  reader.text("vbios", &out->vbios);
   reader.flag("accounting", &out->accounting);
   double joules = 0;
   reader.number("counter_start_joules", &joules, 0, 1e13);

@@ -207,6 +207,7 @@ void parse_process(const YAML::Node& node, const std::vector<GpuSpec>& gpus, Par
   parse_kind(&reader, out);
   parse_times(&reader, out);
   reader.bytes("memory", &out->memory);
+  reader.whole("uid", &out->uid);
   reader.flag("real", &out->real);
   parse_instance(&reader, gpus, out);
   if (failure->failed()) return;

@@ -30,6 +30,9 @@ Made from the catalog in the source by `gpu_ledger_metrics_doc > docs/metrics.md
 - `/metrics` gives text format 0.0.4 or OpenMetrics 1.0, by the Accept header, with the same series. In OpenMetrics
   the HELP and TYPE lines name a counter's family without `_total`, as that format requires.
 
+Names that begin with `gpu_ledger_` come first; names of older exporters follow: the collectors process, idle and
+processlist, and the device view. `--collector.preset=lean` leaves those out.
+
 The books balance in every scrape, for every GPU, to the millijoule:
 
     gpu_ledger_device_energy_joules_total
@@ -45,7 +48,23 @@ current counter values the gauge must be added. An owner's counter is at least t
 equals it until the first of them is dropped.
 )";
 
+// First what is our own, then the names of older exporters.
 constexpr Chapter kChapters[] = {
+    {"device", "One set per GPU."},
+    {"pod",
+     "The owners' accounts: every joule of a process is booked to exactly one owner, the first that fits of pod, Slurm "
+     "job,\ncontainer, host. They include running and exited processes and never fall. An ended owner stays "
+     "for\n`--owner-retention`; then its joules are in the closed account of its kind and namespace.\n\n"
+     "A Slurm job's number is in the label `slurm_job_id`. The label `job` has the same value; it is deprecated and "
+     "goes in\n0.3.0, because Prometheus has a label `job` of its own."},
+    {"process-info",
+     "Every process that uses or used a GPU: whose it is and what it is. `gpu_ledger_process_info` joins with the "
+     "other series of\nthe process by `pid` and `gpu`."},
+    {"process-native",
+     "Off by default, on with `--collector.preset=lean`: the same numbers as of the collector process, under names of "
+     "our own."},
+    {"self", "The exporter itself."},
+    {"driver-calls", "The time of driver calls. Off with `--collector.preset=lean`."},
     {"process",
      "Every process that uses or used a GPU. The names begin with `--metric-prefix`, by default `my_gpu_process`.\n"
      "An exited process stays for `--metric-retention` with `active` 0 and its counters, without utilization and "
@@ -53,17 +72,14 @@ constexpr Chapter kChapters[] = {
      "continue."},
     {"idle",
      "Processes that hold GPU memory without work. A process is idle after two evaluations (`--idle-interval`) with "
-     "none of\nits engines busy. If the GPU reports no utilization per process, the idle series are absent."},
+     "none of\nits engines busy. If the GPU reports no utilization per process, the idle series are absent. Whether a "
+     "process is idle\nthat is only in the driver's graphics list (Xorg, a desktop) is not judged, and its memory is "
+     "no "
+     "waste."},
     {"processlist",
      "The running processes, in the form that is used with node_exporter's textfile collector.\n"
      "`gpu_process_count` keeps its older name, the only one that `promtool check metrics` complains about "
      "(`_count`)."},
-    {"device", "One set per GPU."},
-    {"pod",
-     "The owners' accounts: every joule of a process is booked to exactly one owner, the first that fits of pod, Slurm "
-     "job,\ncontainer, host. They include running and exited processes and never fall. An ended owner stays "
-     "for\n`--owner-retention`; then its joules are in the closed account of its kind and namespace."},
-    {"self", "The exporter itself."},
 };
 
 void print_rows(std::string_view collector) {

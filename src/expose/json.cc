@@ -97,18 +97,17 @@ JsonFields<DeviceSeries> device_fields(Nanoseconds now) {
       .add("gpu_seconds_source", time_source)
       .add("health", [now](JsonText& json, const Gpu& gpu) { write_troubles(json, gpu, now); })
       .add("index", [=](const Gpu& gpu) { return described(gpu).index; })
-      .add("memory_total_bytes", [](const Gpu& gpu) { return gpu.reading().memory_total; })
-      .add("memory_used_bytes", [](const Gpu& gpu) { return gpu.reading().memory_used; })
       .add("memory_utilization_ratio", [](const Gpu& gpu) { return gpu.reading().memory_utilization; })
       .add("mig", write_mig_instances)
       .add("mig_mode", [=](const Gpu& gpu) { return mig_mode_name(described(gpu)); })
       .add("model", [=](const Gpu& gpu) { return described(gpu).model; })
       .add("pci_bus_id", [=](const Gpu& gpu) { return described(gpu).pci_bus_id; })
-      .add("power_limit_watts", [=](const Gpu& gpu) { return described(gpu).power_limit; })
+      .add("performance_state", [](const Gpu& gpu) { return gpu.reading().vitals[Vital::kPerformanceState]; })
+      .add("serial", [=](const Gpu& gpu) { return described(gpu).serial; })
       .add("temperature_celsius", [](const Gpu& gpu) { return gpu.reading().temperature_celsius; })
       .add("unattributed_joules", write_unattributed)
-      .add("utilization_ratio", [](const Gpu& gpu) { return gpu.reading().gpu_utilization; })
       .add("uuid", [=](const Gpu& gpu) { return described(gpu).uuid.text; })
+      .add("vbios_version", [=](const Gpu& gpu) { return described(gpu).vbios_version; })
       .add("xid_errors", write_xids)
       .sorted();
 }
@@ -116,8 +115,11 @@ JsonFields<DeviceSeries> device_fields(Nanoseconds now) {
 template <typename Entry, typename OwnerOf>
 JsonFields<Entry> fields_of_owner(OwnerOf owner_of) {
   JsonFields<Entry> fields;
-  for (const OwnerField& field : kOwnerFields) {
-    fields.add(field.name, [=](const Entry& entry) -> std::string_view { return owner_of(entry).*field.value; });
+  const std::span<const OwnerField> lists[] = {kOwnerFields, kOwnerFieldAliases};
+  for (const std::span<const OwnerField> list : lists) {
+    for (const OwnerField& field : list) {
+      fields.add(field.name, [=](const Entry& entry) -> std::string_view { return owner_of(entry).*field.value; });
+    }
   }
   return fields.add("owner", [=](const Entry& entry) { return owner_kind(owner_of(entry).kind).word; })
       .add("owner_text", [=](const Entry& entry) { return owner_text(owner_of(entry)); })
@@ -129,6 +131,7 @@ const JsonFields<ProcessSeries>& process_fields() {
   static const JsonFields<Series> fields =
       fields_of_owner<Series>([](const Series& series) -> const Owner& { return series.newest->identity.owner; })
           .add(process_rows())
+          .add(process_info_rows())
           .add("container_id",  // for every kind of owner
                [](const Series& series) -> std::string_view {
                  const ProcessIdentity& identity = series.newest->identity;
@@ -158,6 +161,9 @@ const JsonFields<ProcessSeries>& process_fields() {
                  return series.newest->identity.owner_inferred ? std::optional(true) : std::nullopt;
                })
           .add("pid", [](const Series& series) { return series.newest->identity.key.pid; })
+          .add("type", [](const Series& series) { return process_type_name(*series.newest); })
+          .add("uid", [](const Series& series) -> std::string_view { return series.newest->identity.uid; })
+          .add("user_name", [](const Series& series) -> std::string_view { return series.newest->identity.user_name; })
           .sorted();
   return fields;
 }
@@ -170,6 +176,8 @@ const JsonFields<OwnerSeries>& owner_fields() {
           .add("gpu", [](const Series& series) { return series.account->gpu_index; })
           .add("gpu_uuid", [](const Series& series) -> std::string_view { return series.account->gpu.text; })
           .add("idle_memory_bytes", [](const Series& series) { return series.idle_memory; })
+          .add("uid", [](const Series& series) -> std::string_view { return series.account->uid; })
+          .add("user_name", [](const Series& series) -> std::string_view { return series.account->user_name; })
           .sorted();
   return fields;
 }
@@ -202,6 +210,7 @@ void write_closed(JsonText& json, const ClosedAccount& account) {
 
 void write_source(JsonText& json, const SourceHealth& health) {
   json.open('{');
+  json.field("needed", health.needed);
   json.field_if_any("reason", health.reason);
   json.field("source", std::string_view(health.source));
   json.field("up", health.up);

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
-
 #include "expose/catalog.h"
 #include "expose/series_limit.h"
 #include "expose/text_writer.h"
@@ -27,7 +25,8 @@ SeriesCount count_series(const View& view) {
 }
 
 // Collectors with series per process or owner; the others have no series_left_out.
-constexpr std::array<std::string_view, 5> kGrowing = {"process", "idle", "processlist", "device", "pod"};
+constexpr std::string_view kGrowing[] = {"process",     "process-native", "process-info", "idle",
+                                         "processlist", "device",         "pod"};
 
 void limit(View& view) {
   for (const std::string_view collector : kGrowing) {

@@ -39,7 +39,31 @@ size_t count_all(std::span<const Row<Entry>> rows, const View& view, const Entri
 
 size_t series_of_owner(const View& view, const OwnerSeries& series) {
   return count(owner_rows(), view, series) +
+         (owner_kind(series.kind()).of_user ? count(user_rows(), view, series) : 0) +
          (series.kind() == OwnerKind::kPod ? count(pod_owner_rows(), view, series) : 0);
+}
+
+size_t series_of_allocation(const View& view, const AllocationSeries& series) {
+  return count(allocation_rows(), view, series) + count(given_rows(), view, series);
+}
+
+// Rows for each process, and the list of the View that they are for.
+struct ProcessTable {
+  const char* collector;
+  std::vector<ProcessSeries> View::*list;
+  std::span<const Row<ProcessSeries>> (*rows)();
+};
+constexpr ProcessTable kProcessTables[] = {
+    {"process", &View::processes, process_rows},           {"process-native", &View::processes, process_native_rows},
+    {"process-info", &View::processes, process_info_rows}, {"idle", &View::holders, idle_process_rows},
+    {"processlist", &View::listed, processlist_rows},
+};
+
+template <typename Use>
+void for_each_shown(const View& view, Use use) {
+  for (const ProcessTable& table : kProcessTables) {
+    if (view.options.collectors.contains(table.collector)) use(view.*table.list, table.rows());
+  }
 }
 
 // The indices of a list's entries, the highest energy first.
@@ -91,12 +115,9 @@ std::array<size_t, N> share(size_t room, const std::array<size_t, N>& needs) {
 
 void cut_processes(View& view, size_t room) {
   std::unordered_map<const ProcessAccount*, size_t> series_of;  // in the three lists together
-  const auto add = [&](const std::vector<ProcessSeries>& list, std::span<const Row<ProcessSeries>> rows) {
+  for_each_shown(view, [&](const std::vector<ProcessSeries>& list, std::span<const Row<ProcessSeries>> rows) {
     for (const ProcessSeries& series : list) series_of[series.newest] += count(rows, view, series);
-  };
-  add(view.processes, process_rows());
-  add(view.holders, idle_process_rows());
-  add(view.listed, processlist_rows());
+  });
   std::vector<size_t> order = by_spending(view.processes, [](const auto& series) { return series.booked.total(); });
   cut(order, room, [&](size_t place) { return series_of[view.processes[place].newest]; });
   std::unordered_set<const ProcessAccount*> kept;
@@ -147,14 +168,14 @@ void cut_given(View& view, size_t room) {
     const auto found = spent.find(pod);
     return found == spent.end() ? Energy() : found->second;
   };
-  const size_t of_pods = std::min(view.pods.size(), room / 3);
+  const size_t of_pods = std::min(count_all(pod_rows(), view, view.pods), room / 3);
   auto pods = by_spending(view.pods, [&](const PodFacts* pod) { return spent_by({pod->name_space, pod->pod}); });
-  cut(pods, of_pods, [](size_t) { return size_t{1}; });
+  cut(pods, of_pods, [&](size_t place) { return count(pod_rows(), view, view.pods[place]); });
   keep_places(view.pods, std::move(pods));
   auto given = by_spending(view.allocations, [&](const AllocationSeries& series) {
     return spent_by({series.account->allocation.name_space, series.account->allocation.pod});
   });
-  cut(given, room - of_pods, [&](size_t place) { return count(allocation_rows(), view, view.allocations[place]); });
+  cut(given, room - of_pods, [&](size_t place) { return series_of_allocation(view, view.allocations[place]); });
   keep_places(view.allocations, std::move(given));
 }
 
@@ -185,13 +206,14 @@ size_t sum_of(const SeriesCount& count) {
 }
 
 size_t most_series(const View& view) {
-  return kOfProgram + kOfGpu * view.devices.size() +
-         kMostOfRow *
-             (process_rows().size() * view.processes.size() + idle_process_rows().size() * view.holders.size() +
-              processlist_rows().size() * view.listed.size() +
-              (owner_rows().size() + pod_owner_rows().size()) * view.owners.size() +
-              closed_rows().size() * view.closed.size() + allocation_rows().size() * view.allocations.size() +
-              pod_rows().size() * view.pods.size());
+  size_t most =
+      kOfProgram + kOfGpu * view.devices.size() +
+      kMostOfRow * ((owner_rows().size() + user_rows().size() + pod_owner_rows().size()) * view.owners.size() +
+                    closed_rows().size() * view.closed.size() +
+                    (allocation_rows().size() + given_rows().size()) * view.allocations.size());
+  for_each_shown(view, [&](const auto& list, auto rows) { most += kMostOfRow * rows.size() * list.size(); });
+  for (const PodSeries& pod : view.pods) most += pod_rows().size() + pod->requests.size();
+  return most;
 }
 
 size_t expected_bytes(const View& view) {
@@ -202,23 +224,21 @@ size_t expected_bytes(const View& view) {
     for (const auto& series : list)
       bytes += (rows + 1) * (series.labels.size() + kNameAndValue);  // one has two samples
   };
-  add(view.processes, process_rows().size());
-  add(view.holders, idle_process_rows().size());
-  add(view.listed, processlist_rows().size());
+  for_each_shown(view, [&](const auto& list, auto rows) { add(list, rows.size()); });
   add(view.owners, owner_rows().size() + pod_owner_rows().size());
-  add(view.allocations, allocation_rows().size());
-  return bytes + (view.pods.size() + 3 * view.closed.size()) * (kLabels + kNameAndValue);
+  add(view.allocations, allocation_rows().size() + given_rows().size());
+  return bytes + (pod_rows().size() * view.pods.size() + 3 * view.closed.size()) * (kLabels + kNameAndValue);
 }
 
 void keep_biggest(View& view, SeriesCount (*count_series)(const View&)) {
   const size_t fixed = count_fixed(view, count_series) + room_for_closed(view);
   const size_t room = view.options.max_series > fixed ? view.options.max_series - fixed : 0;
-  const size_t processes = count_all(process_rows(), view, view.processes) +
-                           count_all(idle_process_rows(), view, view.holders) +
-                           count_all(processlist_rows(), view, view.listed);
+  size_t processes = 0;
+  for_each_shown(view, [&](const auto& list, auto rows) { processes += count_all(rows, view, list); });
   size_t owners = 0;
   for (const OwnerSeries& series : view.owners) owners += series_of_owner(view, series);
-  const size_t given = count_all(allocation_rows(), view, view.allocations) + view.pods.size();
+  size_t given = count_all(pod_rows(), view, view.pods);
+  for (const AllocationSeries& series : view.allocations) given += series_of_allocation(view, series);
   const auto rooms = share<3>(room, {processes, owners, given});
   if (rooms[0] < processes) cut_processes(view, rooms[0]);
   if (rooms[1] < owners) cut_owners(view, rooms[1]);

@@ -19,6 +19,7 @@ void merge_into(ProcessSeries& series, const ProcessAccount& account) {
   if (series.newest == nullptr || account.active || !series.newest->active) series.newest = &account;
   series.booked += account.booked;
   series.variance += account.standard_error_joules * account.standard_error_joules;
+  series.memory_peak = higher(series.memory_peak, account.memory_peak);
   if (account.active && account.memory) {
     series.memory = Bytes{(series.memory ? series.memory->count : 0) + account.memory->count};
   }
@@ -27,6 +28,7 @@ void merge_into(ProcessSeries& series, const ProcessAccount& account) {
 void merge_into(OwnerSeries& series, const View& view, const OwnerAccount& account) {
   series.booked += account.booked;
   series.variance += account.standard_error_joules * account.standard_error_joules;
+  series.memory_peak = higher(series.memory_peak, account.memory_peak);
   const DeviceSeries* device = view.find_device(account.gpu);
   if (device != nullptr && device->idle_known && account.idle_memory) {
     series.idle_memory = Bytes{series.idle_memory.value_or(Bytes()).count + account.idle_memory->count};
@@ -117,7 +119,7 @@ std::vector<OwnerSeries> merge_owners(const View& view) {
     std::string labels = owner_labels(view, account);
     const std::string key = std::to_string(static_cast<int>(account.owner.kind)) + labels;
     const auto [place, added] = places.emplace(key, merged.size());
-    if (added) merged.push_back({std::move(labels), one, {}, 0, {}});
+    if (added) merged.push_back({std::move(labels), one, {}, 0, {}, {}});
     merge_into(merged[place->second], view, account);
   }
   return merged;
@@ -142,7 +144,7 @@ DeviceSeries join_device(const View& view, const DeviceAccount& account) {
   if (series.sample != nullptr) {
     bool anyone = false;
     for (const ProcessAccount& process : view.cycle.ledger.processes) {
-      if (!process.active || process.gpu != description.uuid) continue;
+      if (!process.active || process.gpu != description.uuid || process.only_draws()) continue;
       anyone = true;
       series.idle_known |= process.idle.evaluated;
     }
@@ -176,6 +178,13 @@ LabelText place_labels(const View& view, const Allocation& allocation) {
       .add("pod", allocation.pod)
       .add("container", allocation.container);
   return labels;
+}
+
+std::string request_labels(const View& view, std::string_view name_space, std::string_view pod,
+                           std::string_view container, std::string_view resource) {
+  LabelText labels = view.labels();
+  labels.add("namespace", name_space).add("pod", pod).add("container", container).add("resource", resource);
+  return labels.take();
 }
 
 std::vector<const OwnerAccount*> owners_in_order(const Ledger& ledger) {
@@ -235,6 +244,7 @@ void View::add_series() {
     series.first_of_place = allocations.empty() || allocations.back().labels != series.labels;
     allocations.push_back(std::move(series));
   }
+  count_given();
   for (const PodFacts& pod : cycle.identities->pods) pods.push_back(&pod);
   // Sums over all series, also those that --max-series leaves out.
   for (DeviceSeries& device : devices) {
@@ -253,6 +263,15 @@ const DeviceSeries* View::find_device(const GpuUuid& uuid) const {
     if (series.account->description->uuid == uuid) return &series;
   }
   return nullptr;
+}
+
+void View::count_given() {
+  using Key = std::tuple<std::string_view, std::string_view, std::string_view, std::string_view>;
+  std::map<Key, AllocationSeries*> first;
+  for (AllocationSeries& series : allocations) {
+    const Allocation& one = series.account->allocation;
+    ++first.try_emplace({one.name_space, one.pod, one.container, one.resource}, &series).first->second->given;
+  }
 }
 
 void View::count_switches() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -24,6 +25,7 @@ struct ProcessSeries {
   Booked booked;
   double variance = 0;          // of booked.shared, in square joules
   std::optional<Bytes> memory;  // of running ones
+  std::optional<Bytes> memory_peak;
   // With --exact-time. The trace has only pids, so the count is of the last process with this pid.
   std::optional<uint64_t> switches;
 };
@@ -34,6 +36,7 @@ struct OwnerSeries {
   Booked booked;
   double variance = 0;               // of booked.shared, in square joules
   std::optional<Bytes> idle_memory;  // empty: idle state not known
+  std::optional<Bytes> memory_peak;
 
   OwnerKind kind() const { return account->owner.kind; }
 };
@@ -61,6 +64,7 @@ struct AllocationSeries {
   std::string labels;
   const AllocationAccount* account = nullptr;
   bool first_of_place = true;  // false: another replica of the same GPU in the same container
+  uint64_t given = 0;          // devices of the resource that the container has; 0: another of them says it
 };
 using PodSeries = const PodFacts*;
 
@@ -80,10 +84,16 @@ ProcessSeries series_of(const View& view, const ProcessAccount& account);
 OwnerSeries series_of(const View& view, const OwnerAccount& account);
 
 LabelText place_labels(const View& view, const Allocation& allocation);
+std::string request_labels(const View& view, std::string_view name_space, std::string_view pod,
+                           std::string_view container, std::string_view resource);
 
 // Empty once the process has exited, even if the account has a value.
 inline std::optional<double> ratio_of(const ProcessSeries& series, const std::optional<Ratio>& ratio) {
   return ratio && series.newest->active ? std::optional(ratio->value) : std::nullopt;
+}
+// Empty if neither is known.
+inline std::optional<Bytes> higher(const std::optional<Bytes>& a, const std::optional<Bytes>& b) {
+  return std::max(a, b);
 }
 // 0 while the process works; empty: not known.
 inline std::optional<Nanoseconds> idle_time(const IdleState& state) {
@@ -124,6 +134,7 @@ struct View {
  private:
   View(const Cycle& source, const ExposeOptions& settings, bool with_series);
   void add_series();
+  void count_given();
   void count_switches();
 };
 

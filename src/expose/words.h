@@ -28,6 +28,12 @@ inline std::string_view gpu_time_source_name(GpuTimeSource source) {
 }
 
 // Empty: not known.
+inline std::string_view process_type_name(const ProcessAccount& process) {
+  if (process.compute) return process.graphics ? "both" : "compute";
+  return process.graphics ? "graphics" : "";
+}
+
+// Empty: not known.
 inline std::string_view mig_mode_name(const DeviceDescription& description) {
   if (!description.mig_known) return "";
   if (!description.mig_enabled) return "unsupported";

@@ -92,4 +92,10 @@ OwnerFound owner_of(const CgroupHome& home, const NameBook& names) {
   return host_owner(home);
 }
 
+bool needs_names(const CgroupHome& home, std::string_view runtime) {
+  using Payer = CgroupHome::Payer;
+  if (home.payer != Payer::kContainer && home.payer != Payer::kUser) return false;
+  return home.runtime == runtime || home.node.runtime == runtime;
+}
+
 }  // namespace gpuledger::identity

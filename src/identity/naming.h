@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "identity/cgroup_path.h"
@@ -49,5 +50,8 @@ struct OwnerFound {
 // program runs in the same container and a pod source knows the pod; else the container pays. A container below a
 // user's slice pays if that user's own daemon knows it; else the user pays.
 OwnerFound owner_of(const CgroupHome& home, const NameBook& names);
+
+// Whether only the daemon of this runtime (docker, podman) can name the container of this process.
+bool needs_names(const CgroupHome& home, std::string_view runtime);
 
 }  // namespace gpuledger::identity

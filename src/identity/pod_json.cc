@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "identity/pod_json.h"
 
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 namespace gpuledger::identity {
@@ -36,6 +37,20 @@ void add_containers(const Json& statuses, Pod& pod) {
   }
 }
 
+// Limits: an extended resource must have one, and its request is equal to it.
+void add_requests(const Json& containers, Pod& pod) {
+  if (!containers.is_array()) return;
+  for (const Json& container : containers) {
+    const Json& limits = child(child(container, "resources"), "limits");
+    if (!limits.is_object()) continue;
+    for (const auto& [resource, count] : limits.items()) {
+      // A quantity is a text; a whole number may be written as one.
+      const std::string text = count.is_string() ? count.get<std::string>() : count.dump();
+      add_request(text_at(container, "name"), resource, text, pod);
+    }
+  }
+}
+
 // Deep nesting would overflow the parser's stack; a pod is about ten levels deep.
 Json parse_bounded(std::string_view text) {
   return Json::parse(
@@ -46,6 +61,15 @@ Json parse_bounded(std::string_view text) {
 
 std::string bounded_name(std::string_view text) {
   return std::string(text.substr(0, kLongestName));
+}
+
+void add_request(std::string_view container, std::string_view resource, std::string_view count, Pod& pod) {
+  constexpr size_t kMostRequests = 256;
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(count.data(), count.data() + count.size(), number);
+  const bool whole = error == std::errc() && end == count.data() + count.size() && number > 0;
+  if (!whole || resource.find('/') == std::string_view::npos || pod.requests.size() >= kMostRequests) return;
+  pod.requests.push_back({bounded_name(container), bounded_name(resource), number});
 }
 
 std::string bare_container_id(std::string_view with_scheme) {
@@ -67,6 +91,8 @@ std::optional<Pod> parse_pod(const Json& object, const PodLabelList& labels) {
     std::string value = text_at(child(metadata, "labels"), name.c_str());
     if (!value.empty()) pod.labels[name] = bounded_name(value);
   }
+  const Json& spec = child(object, "spec");
+  for (const char* kind : {"initContainers", "containers"}) add_requests(child(spec, kind), pod);
   const Json& status = child(object, "status");
   const std::string phase = text_at(status, "phase");
   pod.finished = phase == "Succeeded" || phase == "Failed";

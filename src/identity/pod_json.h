@@ -24,6 +24,8 @@ Result<PodList> parse_pod_list(std::string_view json, const PodLabelList& labels
 
 // A name cut to the length limit of Kubernetes.
 std::string bounded_name(std::string_view text);
+// Adds what a container asks for, if it is an extended resource: "nvidia.com/gpu" and "2".
+void add_request(std::string_view container, std::string_view resource, std::string_view count, Pod& pod);
 // "containerd://<id>" to "<id>"; empty if there is no id yet.
 std::string bare_container_id(std::string_view with_scheme);
 

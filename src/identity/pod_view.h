@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "model/identity.h"
+
 namespace gpuledger::identity {
 
 struct PodContainer {
@@ -25,6 +27,7 @@ struct Pod {
   std::vector<PodContainer> containers;
   std::map<std::string, std::string> labels;  // only those of --pod-labels
   std::string hami_devices;                   // HAMi's annotation: the GPUs really given
+  std::vector<GpuRequest> requests;           // of extended resources (with a '/'), not only GPUs
 };
 
 // The pods of this node at one moment. Immutable once made, so any thread may read it.

@@ -7,6 +7,7 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "identity/user_names.h"
 
 namespace gpuledger::identity {
 
@@ -30,7 +31,9 @@ struct ProcView {
 // Reads processes from /proc. Reads below root, so tests and the simulated node bring their own.
 class ProcReader {
  public:
-  explicit ProcReader(std::string root) : root_(std::move(root)) {}
+  // passwd: the host's; empty: found where it can be.
+  explicit ProcReader(std::string root, const std::string& passwd = {})
+      : root_(std::move(root)), users_(passwd.empty() ? UserNames::find_file(root_) : passwd) {}
 
   Status check() const;  // is this a /proc at all?
   // Called once at the start. A folder that is no procfs (a test's, the simulated node's) is taken as it is.
@@ -45,9 +48,10 @@ class ProcReader {
   };
   std::optional<Stamp> read_stamp(Pid pid) const;
   Result<std::string> read_name(Pid pid) const;
-  // The real uid as a number: names come from the host's passwd, and a container has another one. Empty: could not be
-  // read.
+  // The real uid as a number. Empty: could not be read.
   std::string read_uid(Pid pid) const;
+  // The uid's name in the host's passwd. Empty: not known.
+  std::string user_name(const std::string& uid) { return users_.name_of(uid); }
   // kMalformed: the path is longer than the kernel prints (ENAMETOOLONG). A container that may make cgroups can do that
   // to its own processes.
   Result<std::string> read_cgroup(Pid pid) const;
@@ -63,6 +67,7 @@ class ProcReader {
   std::string path(Pid pid, const char* file) const;
 
   std::string root_;
+  UserNames users_;
   std::optional<double> boot_time_;
 };
 

@@ -190,7 +190,8 @@ Result<Resolver::Known> Resolver::read_process(Pid pid) {
     const auto name = proc_.read_name(pid);
     if (!name.ok() && name.error().code != Code::kNotFound) return failed(name.error());
     Known known;
-    GL_TRY_STATUS(read_home(pid, known));
+    const std::string uid = proc_.read_uid(pid);
+    GL_TRY_STATUS(read_home(pid, uid, known));
     const auto after = proc_.read_start_ticks(pid);
     if (!after.ok()) return failed(after.error());
     if (*before != *after) continue;
@@ -198,6 +199,8 @@ Result<Resolver::Known> Resolver::read_process(Pid pid) {
     known.identity.key = {pid, *before};
     known.identity.name = name.value_or("unknown");
     known.identity.start_time_seconds = proc_.start_time_seconds(*before);
+    known.identity.user_name = proc_.user_name(uid);
+    known.identity.uid = uid;
     return known;
   }
   return Error{Code::kNotFound, "changes hands"};
@@ -209,7 +212,7 @@ Error Resolver::failed(const Error& error) {
 }
 
 // Error: to be read again later.
-Status Resolver::read_home(Pid pid, Known& known) {
+Status Resolver::read_home(Pid pid, const std::string& uid, Known& known) {
   const auto cgroup = proc_.read_cgroup(pid);
   if (!cgroup.ok()) {
     if (cgroup.error().code != Code::kNotFound) ++errors_[std::string("cgroup_") + code_name(cgroup.error().code)];
@@ -224,7 +227,7 @@ Status Resolver::read_home(Pid pid, Known& known) {
     // Slurm 26.05 and newer: the path has a SLUID in place of the job's number.
     if (const auto job = proc_.read_slurm_job(kCgroupRoot, home.slurm_cgroup)) home.slurm_job = std::to_string(*job);
   }
-  if (home.user.empty()) home.user = proc_.read_uid(pid);
+  if (home.user.empty()) home.user = uid;
   return ok_status();
 }
 

@@ -45,7 +45,7 @@ class Resolver final : public IdentitySource {
   // Reads name and cgroup between two reads of the start time, so that a reused pid never gets the other process's
   // name. kNotFound: no such process; any other error does not mean that it exited.
   Result<Known> read_process(Pid pid);
-  Status read_home(Pid pid, Known& known);
+  Status read_home(Pid pid, const std::string& uid, Known& known);
   Error failed(const Error& error);
   void give_name(Known& known) const;
   bool has_ended(Pid pid, Known& known, const std::set<Pid>& ended) const;
@@ -58,6 +58,8 @@ class Resolver final : public IdentitySource {
   std::shared_ptr<const IdentityMap> write_map(const SampleBatch& batch) const;
   ProcessIdentity stranger(Pid pid, const SampleBatch& batch) const;
   std::vector<PodFacts> pod_facts() const;
+  std::vector<GpuRequest> gpu_requests(const Pod& pod) const;
+  bool is_needed(std::string_view runtime) const;
   void ask_for_names() const;
 
   ProcReader proc_;

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "identity/allocations.h"
+#include "identity/device_id.h"
 #include "identity/resolver.h"
 
 // The part of the resolver that writes the map.
@@ -56,10 +57,25 @@ ProcessIdentity Resolver::stranger(Pid pid, const SampleBatch& batch) const {
   return identity;
 }
 
+// Resources that are GPUs by their name, or because the kubelet gave such a GPU to somebody (--gpu-resources).
+std::vector<GpuRequest> Resolver::gpu_requests(const Pod& pod) const {
+  std::vector<GpuRequest> requests;
+  for (const GpuRequest& request : pod.requests) {
+    const auto given = [&](const Allocation& allocation) { return allocation.resource == request.resource; };
+    if (is_gpu_resource(request.resource) || std::any_of(allocations_.begin(), allocations_.end(), given)) {
+      requests.push_back(request);
+    }
+  }
+  std::sort(requests.begin(), requests.end());
+  return requests;
+}
+
 std::vector<PodFacts> Resolver::pod_facts() const {
   std::set<PodFacts> facts;
   const std::string source = directory_.pods ? directory_.pods->health().source : std::string();
-  const auto add = [&](const Pod& pod) { facts.insert({pod.name_space, pod.name, pod.uid, source, pod.labels}); };
+  const auto add = [&](const Pod& pod) {
+    facts.insert({pod.name_space, pod.name, pod.uid, source, pod.labels, gpu_requests(pod)});
+  };
   for (const auto& [pid, known] : known_) {
     const Owner& owner = known.identity.owner;
     if (owner.kind != OwnerKind::kPod || owner.pod.empty()) continue;
@@ -89,8 +105,19 @@ std::vector<SourceHealth> Resolver::health() const {
     for (SourceHealth& one : directory_.pods->healths()) all.push_back(std::move(one));
   }
   if (directory_.allocations) all.push_back(directory_.allocations->health());
-  for (const auto& source : directory_.containers) all.push_back(source->health());
+  for (const auto& source : directory_.containers) {
+    SourceHealth& health = all.emplace_back(source->health());
+    health.needed = is_needed(source->runtime());
+    if (!health.up && !health.needed) {
+      health.reason = "not needed now, because no process on a GPU runs in its containers; " + health.reason;
+    }
+  }
   return all;
+}
+
+bool Resolver::is_needed(std::string_view runtime) const {
+  return std::any_of(known_.begin(), known_.end(),
+                     [&](const auto& entry) { return needs_names(entry.second.home, runtime); });
 }
 
 void Resolver::wait_for_names(Nanoseconds patience) const {

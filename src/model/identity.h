@@ -18,9 +18,20 @@ struct ProcessIdentity {
   Name name;  // cleaned and bounded; "unknown" if the process exited before it could be read
   std::optional<double> start_time_seconds;  // since 1970
   Name container_id;                         // for any owner
+  // The real uid, as /proc shows it, and its name in the host's passwd. Empty: not known.
+  Name uid;
+  Name user_name;
   Owner owner;
   bool owner_inferred = false;  // from the allocation of the GPU; the process could not be read
   friend bool operator==(const ProcessIdentity&, const ProcessIdentity&) = default;
+};
+
+// GPUs, MIG instances or replicas that a container's spec asks for.
+struct GpuRequest {
+  std::string container;
+  std::string resource;  // "nvidia.com/gpu"
+  uint64_t count = 0;
+  friend auto operator<=>(const GpuRequest&, const GpuRequest&) = default;
 };
 
 // A pod that uses or was given a GPU.
@@ -30,6 +41,7 @@ struct PodFacts {
   std::string pod_uid;
   std::string name_source;                    // where its name is from: "apiserver", "pod-resources"
   std::map<std::string, std::string> labels;  // of --pod-labels
+  std::vector<GpuRequest> requests = {};      // sorted; empty: none, or its source does not tell
   friend auto operator<=>(const PodFacts&, const PodFacts&) = default;
 };
 

@@ -81,8 +81,16 @@ struct ProcessAccount {
   double standard_error_joules = 0;  // one standard error of booked.shared
   std::optional<Ratio> sm;           // empty where utilization is unknown, or after exit
   std::optional<Ratio> memory_utilization;
+  std::optional<Ratio> encoder;  // empty also before its first use
+  std::optional<Ratio> decoder;  // likewise
   std::optional<Bytes> memory;
+  std::optional<Bytes> memory_peak;  // since it was first seen; stays after exit
+  bool compute = false;              // in which of the driver's lists it was last
+  bool graphics = false;
   IdleState idle;
+
+  // Xorg, a desktop: it holds memory to draw with, and drawing is not in the driver's samples.
+  bool only_draws() const { return graphics && !compute; }
   std::optional<Nanoseconds> gone_for;  // since exit
 };
 
@@ -90,9 +98,12 @@ struct OwnerAccount {
   Owner owner;
   GpuUuid gpu;
   uint32_t gpu_index = 0;
-  Booked booked;                     // running and exited processes
-  double standard_error_joules = 0;  // one standard error of booked.shared; not the sum of the processes'
-  std::optional<Bytes> idle_memory;  // empty: it has no process accounts
+  Booked booked;                          // running and exited processes
+  double standard_error_joules = 0;       // one standard error of booked.shared; not the sum of the processes'
+  std::optional<Bytes> idle_memory;       // empty: it has no process accounts
+  std::optional<Bytes> memory_peak = {};  // the most that its processes held at one time on this GPU
+  Name uid = {};                          // of its processes; empty: not known, or different ones
+  Name user_name = {};
 };
 
 // The sum of closed accounts of ended owners: --owner-retention is over, or there were too many of them. The smallest

@@ -44,17 +44,22 @@ inline constexpr OwnerField kPodUidField{"pod_uid", &Owner::pod_uid};
 inline constexpr OwnerField kRuntimeField{"runtime", &Owner::runtime};
 inline constexpr OwnerField kContainerIdField{"container_id", &Owner::container_id};
 inline constexpr OwnerField kJobField{"job", &Owner::job};
+// Prometheus has a label job of its own. `job` goes in the version after this one.
+inline constexpr OwnerField kSlurmJobIdField{"slurm_job_id", &Owner::job};
 inline constexpr OwnerField kStepField{"step", &Owner::step};
 inline constexpr OwnerField kUnitField{"unit", &Owner::unit};
 inline constexpr OwnerField kUserField{"user", &Owner::user};
 
-// All of them, in the order of the state file.
+// All of them, once, in the order of the state file.
 inline constexpr OwnerField kOwnerFields[] = {kNamespaceField, kPodField,         kContainerField, kPodUidField,
                                               kRuntimeField,   kContainerIdField, kJobField,       kStepField,
                                               kUnitField,      kUserField};
 
+// Second names of them, in labels and JSON.
+inline constexpr OwnerField kOwnerFieldAliases[] = {kSlurmJobIdField};
+
 inline constexpr OwnerField kPodFields[] = {kNamespaceField, kPodField, kContainerField, kPodUidField};
-inline constexpr OwnerField kSlurmFields[] = {kJobField, kStepField};
+inline constexpr OwnerField kSlurmFields[] = {kSlurmJobIdField, kJobField, kStepField};
 inline constexpr OwnerField kContainerFields[] = {kRuntimeField, kContainerIdField, kContainerField};
 inline constexpr OwnerField kHostFields[] = {kUnitField, kUserField};
 
@@ -65,6 +70,7 @@ struct OwnerKindRow {
   std::string_view processes;          // for HELP, in place of {}
   std::span<const OwnerField> fields;  // its labels, in this order
   std::string (*text)(const Owner&);   // for people, in one short line
+  bool of_user = false;                // all its processes are of one user, who is shown
 };
 
 inline constexpr OwnerKindRow kOwnerKinds[] = {
@@ -74,7 +80,7 @@ inline constexpr OwnerKindRow kOwnerKinds[] = {
      }},
     {OwnerKind::kSlurmJob, "slurm_job", "slurm_job", "the processes of a Slurm job step, running and exited",
      kSlurmFields,
-     [](const Owner& owner) { return "Slurm job " + owner.job + (owner.step.empty() ? "" : "." + owner.step); }},
+     [](const Owner& owner) { return "Slurm job " + owner.job + (owner.step.empty() ? "" : "." + owner.step); }, true},
     {OwnerKind::kContainer, "container", "container",
      "the processes of a container outside Kubernetes, running and exited", kContainerFields,
      [](const Owner& owner) {

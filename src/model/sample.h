@@ -41,6 +41,8 @@ struct DeviceDescription {
   std::string model;
   std::string pci_bus_id;
   std::string driver;
+  std::string serial;         // empty: not reported (GeForce)
+  std::string vbios_version;  // likewise
   EnergySource energy_source = EnergySource::kCounter;
   std::optional<bool> mig_enabled;  // empty: a GPU without MIG, or not known
   bool mig_known = true;            // false: not known whether it has MIG
@@ -136,6 +138,10 @@ struct SourceHealth {
   std::string reason;                      // why not
   std::map<std::string, uint64_t> errors;  // since start, by code name
   bool undecided = false;                  // the first request has no answer yet
+  bool needed = true;                      // false: nothing on this node asks for what it tells
+
+  // Down, and something needs it.
+  bool missed() const { return !up && needed; }
 };
 
 // Histogram of call or cycle times. All have the same bounds, so that they can be summed. The bounds are few because

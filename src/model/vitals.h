@@ -42,8 +42,11 @@ enum class Vital : uint8_t {
   kNvlinkRecoveryErrors,
   kNvlinkSent,  // KiB
   kNvlinkReceived,
+  kPerformanceState,  // 0 (fastest) to 15
+  kPcieGeneration,    // of the link now: it falls while the GPU is idle
+  kPcieWidth,         // lanes, likewise
 };
-inline constexpr size_t kVitalCount = static_cast<size_t>(Vital::kNvlinkReceived) + 1;
+inline constexpr size_t kVitalCount = static_cast<size_t>(Vital::kPcieWidth) + 1;
 
 struct Vitals {
   std::array<std::optional<uint64_t>, kVitalCount> values{};

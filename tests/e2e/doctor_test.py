@@ -212,7 +212,7 @@ class DoctorTest(harness.Case):
         dead.listen(8)  # takes connections and never says a word
         findings = self.on_real_names(flag, "--docker-socket=" + str(folder / "kubelet.sock"))
         self.assert_said(findings, "pod-resources", "FAIL", "answer")
-        self.assert_said(findings, "docker", "warn", "answer")
+        self.assert_said(findings, "docker", "ok", "not needed", "answer")
         dead.close()
 
     def test_a_kubelet_that_lets_only_root_in(self):
@@ -266,7 +266,17 @@ class DoctorTest(harness.Case):
             self.assert_said(self.on_real_names(f"--docker-socket={path}"), "docker", "ok", "answers")
         os.unlink(path)
         with self.serving(UnixServer(path, Answers), lambda _: (500, b"broken")):
-            self.assert_said(self.on_real_names(f"--docker-socket={path}"), "docker", "warn", "500")
+            self.assert_said(self.on_real_names(f"--docker-socket={path}"), "docker", "ok", "not needed", "500")
+            # Only its daemon can name the container of a process on a GPU.
+            proc = self.folder / "proc"
+            (proc / "7").mkdir(parents=True)
+            (proc / "stat").write_text("btime 1700000000\n")
+            (proc / "7/stat").write_text("7 (train) S 1 2 3 0 -1 4194560 1 0 0 0 7 8 0 0 20 0 5 0 100 1000 200 0\n")
+            (proc / "7/cgroup").write_text("0::/system.slice/docker-" + "a" * 64 + ".scope\n")
+            scenario = ACCOUNTING_ON + "processes: [{pid: 7, name: train, gpus: 0, memory: 1GiB, load: gemm, real: true}]\n"
+            needed = self.on_real_names(f"--docker-socket={path}", f"--proc-root={proc}",
+                                        environment={"NVML_SIM_SCENARIO": str(self.write("needed.yaml", scenario))})
+            self.assert_said(needed, "docker", "warn", "500")
         self.assert_said(self.on_real_names("--podman-socket="), "podman", "ok", "as the settings say")
 
     def test_api_server_and_its_rights(self):

@@ -43,11 +43,14 @@ Findings check_driver(const Config& config, const Result<OpenDriver>& driver) {
                (config.backend == Backend::kSim ? " simulated GPUs" : " GPUs")}};
 }
 
-Status check_hardware(const Config& config, OpenDriver& driver, const identity::ProcReader& proc, Report& report) {
+// in_use: container runtimes of the processes.
+Status check_hardware(const Config& config, OpenDriver& driver, const identity::ProcReader& proc, Report& report,
+                      std::optional<std::set<std::string>>& in_use) {
   if (const Status written = report.add(check_symbols(driver.probe)); !written.ok()) return written;
   const SampleBatch first = driver.source->sample(true);
   std::this_thread::sleep_for(kBetweenLooks);
   const SampleBatch second = driver.source->sample(true);
+  in_use = runtimes_in_use(second, proc);
   if (const Status written = report.add(check_gpus(first, second)); !written.ok()) return written;
   if (const Status written = report.add(check_processes(second, proc)); !written.ok()) return written;
   return report.add(check_exact_time(config, driver.library, second));
@@ -72,8 +75,9 @@ Status doctor_command(const Config& config, const ConfigSources& /*sources*/) {
   const bool simulated = driver.ok() && driver->sim;
   const bool own_proc = simulated && config.proc_root == Config{}.proc_root;
   const identity::ProcReader proc(own_proc ? driver->sim->proc_root() : config.proc_root);
+  std::optional<std::set<std::string>> in_use;
   if (driver.ok()) {
-    if (const Status looked = check_hardware(config, *driver, proc, report); !looked.ok()) return looked;
+    if (const Status looked = check_hardware(config, *driver, proc, report, in_use); !looked.ok()) return looked;
   }
   if (const Status written = report.add(check_proc(proc)); !written.ok()) return written;
   std::vector<GpuUuid> gpus;
@@ -81,7 +85,7 @@ Status doctor_command(const Config& config, const ConfigSources& /*sources*/) {
     for (const auto& gpu : driver->probe.gpus) gpus.push_back(gpu.uuid);
   }
   const Findings names =
-      simulated ? Findings{{Finding::Level::kOk, "names", "those of the simulated node"}} : check_names(config);
+      simulated ? Findings{{Finding::Level::kOk, "names", "those of the simulated node"}} : check_names(config, in_use);
   for (const Findings& findings : {check_dcgm(config), check_dcgm_exporter(config, gpus, clock), names,
                                    check_textfile(config), check_state_file(config), check_listen_addresses(config)}) {
     if (const Status written = report.add(findings); !written.ok()) return written;

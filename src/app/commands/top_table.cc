@@ -185,7 +185,7 @@ void add_processes(const Cycle& cycle, const Cycle* before, const TopView& view,
 std::vector<std::string> write_top(const Cycle& cycle, const Cycle* before, const TopView& view) {
   std::vector<std::string> lines = {first_line(cycle, view)};
   for (const SourceHealth& source : cycle.sources) {
-    if (!source.up) lines.push_back("! " + source.source + ": " + clean_text(source.reason, kLongestText));
+    if (source.missed()) lines.push_back("! " + source.source + ": " + clean_text(source.reason, kLongestText));
   }
   lines.emplace_back();
   add_gpus(cycle, lines);

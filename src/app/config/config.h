@@ -40,6 +40,8 @@ enum class Backend { kAuto, kNvml, kDcgm, kSim };
 
 // auto: on where possible; on: warns if not possible
 enum class ExactTimeMode { kOff, kAuto, kOn };
+// Sets of collectors: every older exporter's names, or our own names only and few series.
+enum class Preset { kCompatible, kLean };
 enum class PodSourceName { kAuto, kPodsApi, kApiServer, kKubelet, kCri, kNone };
 
 // Every setting, with its default. Filled by read_config from flags, environment, config file.
@@ -60,7 +62,9 @@ struct Config {
   uint64_t max_ended_owners = 1000;
   uint64_t max_series = 15000;
   std::string metric_prefix = "my_gpu_process";
-  std::set<std::string> collectors = {"process", "idle", "processlist", "device", "dcgm", "pod", "self"};
+  Preset preset = Preset::kCompatible;
+  std::set<std::string> collectors = {"process", "process-info", "idle", "processlist", "device",
+                                      "dcgm",    "pod",          "self", "driver-calls"};
   Attribution attribution = Attribution::kAdaptive;
   StaticPower static_power = StaticPower::kProportional;
   std::optional<ExactTimeMode> exact_time;                 // empty: off; a replay uses its recording's
@@ -74,6 +78,7 @@ struct Config {
   std::string sim_scenario;              // empty: the built-in mixed node
   std::vector<std::string> gpu_devices;  // indexes or UUIDs; empty: all
   std::string proc_root = "/proc";
+  std::string passwd_file;         // empty: found where it can be
   std::optional<bool> kubernetes;  // empty: if a kubelet or a cluster is found
   PodSourceName pod_source = PodSourceName::kAuto;
   std::vector<std::string> pod_labels;

@@ -86,6 +86,7 @@ constexpr std::array<std::string_view, 3> kStaticPowers = {"proportional", "equa
 constexpr std::array<std::string_view, 6> kPodSources = {"auto", "pods-api", "apiserver", "kubelet", "cri", "none"};
 constexpr std::array<std::string_view, 4> kBackends = {"auto", "nvml", "dcgm", "sim"};
 constexpr std::array<std::string_view, 3> kExactTimeModes = {"off", "auto", "on"};
+constexpr std::array<std::string_view, 2> kPresets = {"compatible", "lean"};
 constexpr std::array<std::string_view, 4> kLogLevels = {"debug", "info", "warn", "error"};
 constexpr std::array<std::string_view, 2> kLogFormats = {"text", "json"};
 
@@ -138,6 +139,19 @@ constexpr SettingMember exact_time_mode() {
     return a.exact_time.value_or(ExactTimeMode::kOff) == b.exact_time.value_or(ExactTimeMode::kOff);
   };
   return member;
+}
+
+// Before the collectors in the table: each of them may differ from its preset.
+Status set_preset(const Values& values, Config& config) {
+  const Result<size_t> place = parse_choice(values.front(), kPresets);
+  if (!place.ok()) return place.error();
+  config.preset = static_cast<Preset>(*place);
+  if (config.preset == Preset::kCompatible) {
+    config.collectors = Config{}.collectors;
+  } else {
+    config.collectors = {"process-native", "process-info", "device", "pod", "self"};
+  }
+  return ok_status();
 }
 
 Status set_collector(const std::string& name, const Values& values, Config& config) {
@@ -258,6 +272,10 @@ const Setting kSettings[] = {
      kept_in<&Config::gpu_devices>(set_gpu_devices)},
     {"proc-root", G::kSource, F::kValue, "DIR", "/proc", "where the host's /proc is mounted",
      kPath<&Config::proc_root>},
+    {"passwd-file", G::kSource, F::kValue, "FILE", "",
+     "the host's passwd, for names of users; else that of the host's first process if it can be read, or /etc/passwd "
+     "outside containers",
+     kPath<&Config::passwd_file>},
     {"dcgm-library", G::kSource, F::kValue, "FILE", "",
      "with --backend=dcgm: DCGM's library, if not the loader's libdcgm.so.4 or libdcgm.so.3",
      kText<&Config::dcgm_library>},
@@ -306,13 +324,23 @@ const Setting kSettings[] = {
     {"podman-socket", G::kContainers, F::kValue, "FILE", "/run/podman/podman.sock", "the same for podman",
      kText<&Config::podman_socket>},
 
-    GL_COLLECTOR("process", "true", "energy, time, utilization and memory of each process"),
+    {"collector.preset", G::kCollectors, F::kValue, "NAME", "compatible",
+     "which collectors are on if they are not given: compatible (as listed below, with all older names) or lean "
+     "(process-native, process-info, device, pod and self: names gpu_ledger_* only, few series)",
+     kept_in<&Config::preset>(set_preset), kLive},
+    GL_COLLECTOR("process", "true",
+                 "my_gpu_process_*, or --metric-prefix: energy, time, utilization and memory of each process"),
+    GL_COLLECTOR("process-native", "false",
+                 "gpu_ledger_process_*: energy, time and memory of each process, in place of the collector process"),
+    GL_COLLECTOR("process-info", "true",
+                 "gpu_ledger_process_*: user, type and owner of each process, peak memory, video engines"),
     GL_COLLECTOR("idle", "true", "gpu_idle_*: processes that hold memory and are idle"),
     GL_COLLECTOR("processlist", "true", "gpu_process_*: the list of processes"),
     GL_COLLECTOR("device", "true", "gpu_ledger_device_*: the GPUs, measured and unattributed"),
     GL_COLLECTOR("dcgm", "true", "dcgm_* on /gpu/metrics"),
     GL_COLLECTOR("pod", "true", "gpu_ledger_pod_* and the other owners"),
     GL_COLLECTOR("self", "true", "gpu_ledger_build_info and the program's own state"),
+    GL_COLLECTOR("driver-calls", "true", "gpu_ledger_driver_call_duration_seconds: histograms of driver calls"),
     GL_COLLECTOR("dcgm-modern", "false", "DCGM_FI_* on /gpu/metrics"),
 
     {"config", G::kProgram, F::kValue, "FILE", "", "YAML file with the same names; read again at SIGHUP",

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,8 +38,12 @@ Findings check_gpus(const SampleBatch& first, const SampleBatch& second);
 Findings check_proc(const identity::ProcReader& proc);
 Findings check_processes(const SampleBatch& batch, const identity::ProcReader& proc);
 
-// All sockets and servers that give names. Takes as long as the slowest, a few seconds at most.
-Findings check_names(const Config& config);
+// Container runtimes whose daemons are needed to name the batch's processes.
+std::set<std::string> runtimes_in_use(const SampleBatch& batch, const identity::ProcReader& proc);
+
+// All sockets and servers that give names. Takes as long as the slowest, a few seconds at most. in_use: as above;
+// empty: not known.
+Findings check_names(const Config& config, const std::optional<std::set<std::string>>& in_use = std::nullopt);
 
 // DCGM's engine and another exporter, if the settings name them. gpus: this node's UUIDs from the driver. The engine is
 // asked only for its version and its GPUs: nothing that adds a watch or switches accounting on.

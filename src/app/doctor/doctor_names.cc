@@ -8,6 +8,7 @@
 
 #include "app/doctor/doctor.h"
 #include "app/runtime/directory.h"
+#include "identity/naming.h"
 #include "identity/sources/cri.h"
 #include "identity/sources/docker_names.h"
 
@@ -26,6 +27,7 @@ struct Asked {
   Level if_failing = Level::kFail;
   std::string if_working;
   SourceHealth last = {};
+  std::string before_reason = {};
 
   bool decided() {
     last = health();
@@ -34,7 +36,7 @@ struct Asked {
   Finding finding() const {
     if (last.up) return {Level::kOk, subject, if_working};
     const std::string late = "no answer within " + std::to_string(kPatience.count()) + " s";
-    return {if_failing, subject, last.errors.empty() ? late : last.reason};
+    return {if_failing, subject, before_reason + (last.errors.empty() ? late : last.reason)};
   }
 };
 
@@ -51,7 +53,8 @@ std::function<SourceHealth()> health_of(std::unique_ptr<Source> source) {
   return [shared = std::shared_ptr<Source>(std::move(source))] { return shared->health(); };
 }
 
-Findings ask_containers(const Config& config, std::vector<Asked>& asked) {
+Findings ask_containers(const Config& config, const std::optional<std::set<std::string>>& in_use,
+                        std::vector<Asked>& asked) {
   Findings findings;
   for (const auto& [name, socket] : {std::pair("docker", config.docker_socket), {"podman", config.podman_socket}}) {
     if (socket.empty()) {
@@ -62,7 +65,12 @@ Findings ask_containers(const Config& config, std::vector<Asked>& asked) {
   }
   for (auto& source : open_containers(config)) {
     const std::string name(source->runtime());
-    asked.push_back({name, health_of(std::move(source)), Level::kWarn, "answers with the names of its containers"});
+    Asked& one = asked.emplace_back();
+    one = {name, health_of(std::move(source)), Level::kWarn, "answers with the names of its containers"};
+    if (in_use && !in_use->contains(name)) {
+      one.if_failing = Level::kOk;
+      one.before_reason = "not needed now, because no process on a GPU runs in its containers; ";
+    }
   }
   return findings;
 }
@@ -144,11 +152,24 @@ void ask_kubernetes(const Config& config, Findings& findings, std::vector<Asked>
 
 }  // namespace
 
-Findings check_names(const Config& config) {
+std::set<std::string> runtimes_in_use(const SampleBatch& batch, const identity::ProcReader& proc) {
+  std::set<std::string> in_use;
+  for (const DeviceSample& device : batch.devices) {
+    for (const ProcessSample& process : device.processes) {
+      const auto home = identity::parse_cgroup(proc.read_cgroup(process.pid).value_or(""));
+      for (const char* runtime : {"docker", "podman"}) {
+        if (identity::needs_names(home, runtime)) in_use.insert(runtime);
+      }
+    }
+  }
+  return in_use;
+}
+
+Findings check_names(const Config& config, const std::optional<std::set<std::string>>& in_use) {
   std::vector<Asked> asked;
   Findings findings;
   ask_kubernetes(config, findings, asked);
-  const Findings containers = ask_containers(config, asked);
+  const Findings containers = ask_containers(config, in_use, asked);
   findings.insert(findings.end(), containers.begin(), containers.end());
   wait_for(asked);
   // With both available one that answers is enough; none is a failure.

@@ -136,6 +136,11 @@ void Pipeline::log_changes(const Cycle& cycle) {
   };
   for (const SourceHealth& source : cycle.sources) {
     if (source.undecided) continue;  // else the reason that follows would not be a change
+    if (!source.up && !source.needed) {
+      states_.update(source.source, "not needed", "source fails, and is not needed: " + source.reason,
+                     LogLevel::kDebug);
+      continue;
+    }
     const std::string message = source.up ? "source works" : "source fails: " + source.reason;
     states_.update(source.source, source.up ? "up" : "down", message, level(source.up));
   }

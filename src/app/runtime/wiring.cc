@@ -3,8 +3,10 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 
 #include "app/runtime/directory.h"
@@ -229,7 +231,10 @@ Result<Node> open_node(const Config& config, const Clock& clock) {
   std::string proc_root = config.proc_root;
   // A simulated process is not in the real /proc; a scenario with real pids sets /proc itself.
   if (node.sim && proc_root == Config{}.proc_root) proc_root = node.sim->proc_root();
-  identity::ProcReader proc(proc_root);
+  if (!config.passwd_file.empty() && ::access(config.passwd_file.c_str(), R_OK) != 0) {
+    return Error{Code::kNotFound, "--passwd-file: " + config.passwd_file + ": " + std::strerror(errno)};
+  }
+  identity::ProcReader proc(proc_root, config.passwd_file);
   if (const Status readable = proc.check(); !readable.ok()) return readable.error();
   auto directory = open_directory(config, node.sim.get());
   if (!directory.ok()) return directory.error();

@@ -65,9 +65,7 @@ void DeviceBook::mark_down(Nanoseconds now) {
   up_ = false;
   if (!down_since_) down_since_ = now;
   for (auto& [key, account] : accounts_) {
-    account.sm.reset();
-    account.memory_utilization.reset();
-    account.memory.reset();
+    account.forget_gauges();
     account.idle.observe(DeviceSample{}, EngineUse{}, Nanoseconds(0));  // blind
   }
 }
@@ -132,7 +130,12 @@ void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rule
     process.standard_error_joules = standard_error(account, owes);
     process.sm = account.sm;
     process.memory_utilization = account.memory_utilization;
+    process.encoder = account.encoder;
+    process.decoder = account.decoder;
     process.memory = account.memory;
+    process.memory_peak = account.memory_peak;
+    process.compute = account.compute;
+    process.graphics = account.graphics;
     if (account.exited) {
       process.gone_for = at.steady - *account.exited;
       process.idle.evaluated = account.idle.state(at.steady).evaluated;
@@ -151,6 +154,9 @@ void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rule
     const Sums& sums = by_owner[book.place];
     account.standard_error_joules = owner_standard_error(book, sums.owed);
     account.idle_memory = sums.idle_memory;
+    account.memory_peak = book.memory_peak;
+    account.uid = book.uid;
+    account.user_name = book.user_name;
   }
   for (const auto& [of, booked] : closed_) {
     ledger.closed.push_back({of.first, of.second, description_->uuid, description_->index, booked});

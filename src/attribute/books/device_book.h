@@ -65,7 +65,11 @@ class DeviceBook {
   struct OwnerBook {
     uint64_t id = 0;  // never used again on this GPU
     Booked booked;
-    size_t accounts = 0;       // of its processes, also exited ones
+    size_t accounts = 0;  // of its processes, also exited ones
+    std::optional<Bytes> memory_peak;
+    Name uid;  // of its processes, if all have the same
+    Name user_name;
+    bool users_differ = false;
     Nanoseconds last_seen{0};  // when one of them ran or was charged
     mutable size_t place = 0;  // in the ledger that is being written
   };
@@ -91,7 +95,15 @@ class DeviceBook {
     bool momentary = false;
     std::optional<Ratio> sm;
     std::optional<Ratio> memory_utilization;
+    std::optional<Ratio> encoder;  // since its first use
+    std::optional<Ratio> decoder;  // likewise
+    bool has_encoded = false;
+    bool has_decoded = false;
     std::optional<Bytes> memory;
+    std::optional<Bytes> memory_peak;  // of it and of dropped processes with the same labels
+    bool compute = false;
+    bool graphics = false;
+    void forget_gauges();
   };
   using Accounts = std::map<AccountKey, Account, std::less<>>;
 
@@ -139,6 +151,8 @@ class DeviceBook {
   bool seen_under_any_owner(const AccountKey& key, const Present& present);
   Accounts::iterator open_account(const ProcessSample& process, const ProcessIdentity* identity);
   void retire_missing(const Present& present);
+  void note_peaks();
+  static void note_user(const ProcessIdentity& identity, OwnerBook& owner);
   void bequeath(const AccountKey& key, const Account& old);
   template <typename Matches>
   size_t forget_if(Matches matches);

@@ -27,6 +27,7 @@ void DeviceBook::bequeath(const AccountKey& key, const Account& old) {
     if (heir.id == old.id || !same_labels) continue;
     heir.inherited += old.booked;
     heir.inherited += old.inherited;
+    if (old.memory_peak) heir.memory_peak = std::max(heir.memory_peak.value_or(Bytes{}), *old.memory_peak);
     if (!heir.owner && old.owner) join(heir, *old.owner);
     return;
   }

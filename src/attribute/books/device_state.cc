@@ -39,7 +39,13 @@ DeviceState DeviceBook::state(const std::string& boot_id) const {
   state.xid_seen = xid_seen_;
   for (const auto& [owner, book] : owners_) {
     OwnerState& saved = state.owners.emplace_back();
-    saved = {owner, book.booked, estimator_ ? estimator_->owner_error(book.id) : 0, std::nullopt};
+    saved.owner = owner;
+    saved.booked = book.booked;
+    saved.error = estimator_ ? estimator_->owner_error(book.id) : 0;
+    saved.memory_peak = book.memory_peak;
+    saved.uid = book.uid;
+    saved.user_name = book.user_name;
+    saved.users_differ = book.users_differ;
     if (book.accounts == 0) saved.gone_for = std::max(now_ - book.last_seen, Nanoseconds(0));
   }
   for (const auto& [of, booked] : closed_) state.closed.push_back({of.first, of.second, booked});
@@ -52,6 +58,7 @@ DeviceState DeviceBook::state(const std::string& boot_id) const {
     saved.booked = account.booked;
     saved.inherited = account.inherited;
     saved.static_energy = account.static_energy;
+    saved.memory_peak = account.memory_peak;
     if (estimator_) {
       const Claim claim = estimator_->claim(account.id);
       saved.claimed = claim.joules;
@@ -84,6 +91,10 @@ void DeviceBook::restore(const DeviceState& state, const std::string& boot_id, N
     book.id = ++owners_opened_;
     ++ended_owners_;
     book.booked = owner.booked;
+    book.memory_peak = owner.memory_peak;
+    book.uid = owner.uid;
+    book.user_name = owner.user_name;
+    book.users_differ = owner.users_differ;
     book.last_seen = now - owner.gone_for.value_or(Nanoseconds(0));
     estimator_->settle_owner(book.id, owner.error);
   }
@@ -119,6 +130,7 @@ void DeviceBook::restore_account(const AccountState& state, bool same_boot, Nano
   account.booked = state.booked;
   account.inherited = state.inherited;
   account.static_energy = state.static_energy;
+  account.memory_peak = state.memory_peak;
   // Its owner must not be closed before the account is dropped.
   if (const auto owner = owners_.find(account.identity.owner); owner != owners_.end()) { join(account, owner->second); }
   if (state.gone_for) {

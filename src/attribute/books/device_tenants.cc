@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "attribute/books/device_book.h"
@@ -33,6 +34,12 @@ bool mps_hides(const DeviceSample& sample) {
     server_works |= !process.mps_client && process.use.any();
   }
   return clients && server_works;
+}
+
+// Most processes never use it: they have no series of it.
+void note_engine(bool known, Ratio use, bool& ever, std::optional<Ratio>& now) {
+  ever |= known && use.value > 0;
+  now = known && ever ? std::optional(use) : std::nullopt;
 }
 
 }  // namespace
@@ -80,9 +87,17 @@ void DeviceBook::add_tenant(Accounts::iterator account, const ProcessSample& pro
   const bool hidden = step.mps_hides && process.mps_client && !process.use.any();
   const bool known_use = sample.utilization == UtilizationState::kKnown && !hidden;
   book.memory = process.memory;
+  if (process.memory) book.memory_peak = std::max(book.memory_peak.value_or(Bytes{}), *process.memory);
+  if (process.listed) {
+    book.compute = process.compute || process.mps_client;
+    book.graphics = process.graphics;
+  }
+  const bool only_draws = book.graphics && !book.compute;
   book.sm = known_use ? std::optional(process.use.sm) : std::nullopt;
   book.memory_utilization = known_use ? std::optional(process.use.memory) : std::nullopt;
-  if (hidden) {
+  note_engine(known_use, process.use.encoder, book.has_encoded, book.encoder);
+  note_engine(known_use, process.use.decoder, book.has_decoded, book.decoder);
+  if (hidden || only_draws) {
     book.idle.observe_nothing();
   } else {
     book.idle.observe(sample, process.use, now_);
@@ -188,6 +203,8 @@ DeviceBook::Accounts::iterator DeviceBook::open_account(const ProcessSample& pro
     }
     it->second.identity.start_time_seconds = who.start_time_seconds;
     it->second.identity.container_id = who.container_id;
+    it->second.identity.uid = who.uid;
+    it->second.identity.user_name = who.user_name;
   }
   if (const MigInstance* instance = find_instance(*description_, process.mig)) it->second.mig = *instance;
   if (identity) it->second.exited.reset();
@@ -203,10 +220,36 @@ void DeviceBook::retire_missing(const Present& step) {
     ++exited_;
     if (account.exited) continue;
     account.exited = now_;
-    account.sm.reset();
-    account.memory_utilization.reset();
-    account.memory.reset();
+    account.forget_gauges();
   }
+  note_peaks();
+}
+
+void DeviceBook::Account::forget_gauges() {
+  sm.reset();
+  memory_utilization.reset();
+  encoder.reset();
+  decoder.reset();
+  memory.reset();
+}
+
+void DeviceBook::note_peaks() {
+  std::unordered_map<OwnerBook*, uint64_t> held;
+  for (const auto& [key, account] : accounts_) {
+    if (account.exited || account.owner == nullptr) continue;
+    note_user(account.identity, *account.owner);
+    if (account.memory) held[account.owner] += account.memory->count;
+  }
+  for (const auto& [owner, bytes] : held) {
+    owner->memory_peak = std::max(owner->memory_peak.value_or(Bytes{}), Bytes{bytes});
+  }
+}
+
+void DeviceBook::note_user(const ProcessIdentity& identity, OwnerBook& owner) {
+  if (owner.users_differ || identity.uid.empty()) return;
+  owner.users_differ = !owner.uid.empty() && owner.uid != identity.uid;
+  owner.uid = owner.users_differ ? Name() : identity.uid;
+  owner.user_name = owner.users_differ ? Name() : identity.user_name;
 }
 
 }  // namespace gpuledger::attribute

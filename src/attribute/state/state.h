@@ -28,6 +28,10 @@ struct OwnerState {
   Booked booked;
   double error = 0;                     // joules, of the estimate
   std::optional<Nanoseconds> gone_for;  // empty: it has processes, or a state of version 1 or 2
+  std::optional<Bytes> memory_peak = {};
+  Name uid = {};
+  Name user_name = {};
+  bool users_differ = false;
 };
 
 struct ClosedState {
@@ -43,6 +47,7 @@ struct AccountState {
   Booked booked;
   Booked inherited;
   Energy static_energy;
+  std::optional<Bytes> memory_peak;
   double claimed = 0;                       // joules above the static watts, of the estimate
   double error = 0;                         // of these
   std::optional<Nanoseconds> gone_for;      // empty: it runs

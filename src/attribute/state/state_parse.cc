@@ -79,6 +79,11 @@ double number_or_zero(const Json& json, const char* key) {
   return found == json.end() ? 0 : number(*found);
 }
 
+std::optional<Bytes> bytes_if_any(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found == json.end() ? std::nullopt : std::optional(Bytes{unsigned_whole(*found)});
+}
+
 Booked booked(const Json& json) {
   Booked result;
   result.alone = energy(json.at(0));
@@ -112,6 +117,8 @@ AccountState account(const Json& json) {
   result.identity.name = read_bytes(json.at("name"));
   if (json.contains("start_seconds")) result.identity.start_time_seconds = number(json["start_seconds"]);
   result.identity.container_id = bytes_or_none(json, "container_id");
+  result.identity.uid = bytes_or_none(json, "uid");
+  result.identity.user_name = bytes_or_none(json, "user_name");
   result.identity.owner = owner(json.at("owner"));
   result.identity.owner_inferred = json.value("owner_inferred", false);
   if (json.contains("mig_id")) result.mig_id = MigId{small(json["mig_id"].at(0)), small(json["mig_id"].at(1))};
@@ -127,6 +134,7 @@ AccountState account(const Json& json) {
   result.booked = booked(json.at("booked"));
   if (json.contains("inherited")) result.inherited = booked(json["inherited"]);
   result.static_energy = energy(json.at("static_uj"));
+  result.memory_peak = bytes_if_any(json, "memory_peak");
   // Version 1 had other names, and other signatures, which are learned again.
   const bool first_version = json.contains("fair_joules");
   result.claimed = number(json.at(first_version ? "fair_joules" : "claimed_joules"));
@@ -202,7 +210,13 @@ DeviceState device_of(const Json& json) {
   for (const Json& entry : json.at("owners")) {
     const double error = std::max(0.0, number_or_zero(entry, "error_joules"));
     OwnerState& saved = device.owners.emplace_back();
-    saved = {owner(entry.at("owner")), booked(entry.at("booked")), error, std::nullopt};
+    saved.owner = owner(entry.at("owner"));
+    saved.booked = booked(entry.at("booked"));
+    saved.error = error;
+    saved.memory_peak = bytes_if_any(entry, "memory_peak");
+    saved.uid = bytes_or_none(entry, "uid");
+    saved.user_name = bytes_or_none(entry, "user_name");
+    saved.users_differ = entry.value("users_differ", false);
     if (entry.contains("gone_ns")) saved.gone_for = std::max(time(entry["gone_ns"]), Nanoseconds(0));
   }
   for (const Json& entry : json.value("closed", Json::array())) {

@@ -103,6 +103,8 @@ void write_account(JsonText& json, const AccountState& account) {
   json.field("name", std::string_view(account.identity.name));
   if (account.identity.start_time_seconds) json.field("start_seconds", *account.identity.start_time_seconds);
   json.field_if_any("container_id", account.identity.container_id);
+  json.field_if_any("uid", account.identity.uid);
+  json.field_if_any("user_name", account.identity.user_name);
   write_owner(json, account.identity.owner);
   if (account.identity.owner_inferred) json.field("owner_inferred", true);
   write_mig(json, account);
@@ -111,6 +113,7 @@ void write_account(JsonText& json, const AccountState& account) {
     write_booked(json, "inherited", account.inherited);
   }
   json.field("static_uj", account.static_energy);
+  if (account.memory_peak) json.field("memory_peak", account.memory_peak->count);
   json.field("claimed_joules", account.claimed);
   json.field("error_joules", account.error);
   if (account.gone_for) json.field("gone_ns", *account.gone_for);
@@ -200,6 +203,10 @@ void write_device(JsonText& json, const DeviceState& device) {
     write_owner(json, owner.owner);
     write_booked(json, "booked", owner.booked);
     json.field("error_joules", owner.error);
+    if (owner.memory_peak) json.field("memory_peak", owner.memory_peak->count);
+    json.field_if_any("uid", owner.uid);
+    json.field_if_any("user_name", owner.user_name);
+    if (owner.users_differ) json.field("users_differ", true);
     if (owner.gone_for) json.field("gone_ns", *owner.gone_for);
     json.close('}');
     json.line();

@@ -13,6 +13,23 @@ std::string label(std::string_view name, std::string_view value) {
   return std::string(name).append("=\"").append(value).append("\"");
 }
 
+std::optional<double> value_of(const std::optional<Ratio>& ratio) {
+  return ratio ? std::optional(ratio->value) : std::nullopt;
+}
+
+// One sample for each MIG instance. get returns a value or an optional.
+template <typename Get>
+void add_instances(const DeviceSeries& device, Samples& samples, Get get) {
+  static const ConstantLabels kNone;
+  if (!device.up()) return;
+  for (const MigInstance& instance : device.account->description->mig) {
+    LabelText labels(kNone);
+    labels.add("mig_uuid", instance.uuid).add("mig_profile", instance.profile);
+    labels.add("gi_id", instance.id.gpu_instance).add("ci_id", instance.id.compute_instance);
+    get(instance, labels);
+  }
+}
+
 void add_info(const DeviceSeries& device, Samples& samples) {
   const DeviceDescription& description = *device.account->description;
   LabelText labels = samples.view().labels();
@@ -22,7 +39,9 @@ void add_info(const DeviceSeries& device, Samples& samples) {
       .add("pci_bus_id", description.pci_bus_id)
       .add("driver", description.driver)
       .add("mig_mode", mig_mode_name(description))
-      .add("energy_source", energy_source_name(description.energy_source));
+      .add("energy_source", energy_source_name(description.energy_source))
+      .add("serial", description.serial)
+      .add("vbios_version", description.vbios_version);
   if (description.accounting_enabled) {
     labels.add("accounting_mode", *description.accounting_enabled ? "enabled" : "disabled");
   }
@@ -30,9 +49,11 @@ void add_info(const DeviceSeries& device, Samples& samples) {
 }
 
 constexpr Row<DeviceSeries> kRows[] = {
-    {"gpu_ledger_device_info", kGauge, "model pci_bus_id driver mig_mode energy_source accounting_mode",
+    {"gpu_ledger_device_info", kGauge,
+     "model pci_bus_id driver mig_mode energy_source serial vbios_version accounting_mode",
      "A GPU, always 1. mig_mode is enabled, disabled or unsupported; it is absent if DCGM is the only source and "
-     "reports MIG as off. energy_source is counter or power_integral.",
+     "reports MIG as off. energy_source is counter or power_integral. serial and vbios_version are absent if the GPU "
+     "does not report them.",
      [](const DeviceSeries& device, Samples& samples) { add_info(device, samples); }},
     {"gpu_ledger_device_up", kGauge, "", "1 while the GPU answers, 0 while it is lost.",
      [](const DeviceSeries& device) { return device.account->up; }, "up"},
@@ -51,6 +72,16 @@ constexpr Row<DeviceSeries> kRows[] = {
      }},
     {"gpu_ledger_device_power_watts", kGauge, "", "Power draw of the GPU in watts.",
      [](const DeviceSeries& device) { return device.reading().power; }, "power_watts"},
+    {"gpu_ledger_device_power_limit_watts", kGauge, "",
+     "Power limit in watts that the GPU keeps to: the lowest of all limits that are set.",
+     [](const DeviceSeries& device) { return device.up() ? device.account->description->power_limit : std::nullopt; },
+     "power_limit_watts"},
+    {"gpu_ledger_device_utilization_ratio", kGauge, "", "Share of time in which any kernel ran on the GPU, 0 to 1.",
+     [](const DeviceSeries& device) { return value_of(device.reading().gpu_utilization); }, "utilization_ratio"},
+    {"gpu_ledger_device_memory_used_bytes", kGauge, "", "Used GPU memory in bytes.",
+     [](const DeviceSeries& device) { return device.reading().memory_used; }, "memory_used_bytes"},
+    {"gpu_ledger_device_memory_total_bytes", kGauge, "", "Total GPU memory in bytes.",
+     [](const DeviceSeries& device) { return device.reading().memory_total; }, "memory_total_bytes"},
     {"gpu_ledger_device_idle_power_watts", kGauge, "",
      "Power draw of the GPU in watts without processes, learned or set by --gpu-idle-power. Absent until it is known.",
      [](const DeviceSeries& device) { return device.up() ? device.account->idle_power : std::nullopt; },
@@ -66,6 +97,32 @@ constexpr Row<DeviceSeries> kRows[] = {
          // In milliseconds: the nanoseconds only order Xids of one sample.
          samples.add(Thousandths{seen.count() / 1'000'000}, label("xid", std::to_string(xid)));
        }
+     }},
+};
+
+constexpr Row<DeviceSeries> kMigRows[] = {
+    {"gpu_ledger_mig_instance_info", kGauge, "mig_uuid mig_profile gi_id ci_id compute_slices",
+     "A MIG instance of the GPU, always 1. mig_profile and compute_slices are absent if the driver does not describe "
+     "the instance.",
+     [](const DeviceSeries& device, Samples& samples) {
+       add_instances(device, samples, [&](const MigInstance& instance, LabelText& labels) {
+         if (instance.compute_slices > 0) labels.add("compute_slices", instance.compute_slices);
+         samples.add(uint64_t{1}, labels.take());
+       });
+     }},
+    {"gpu_ledger_mig_instance_memory_total_bytes", kGauge, "mig_uuid mig_profile gi_id ci_id",
+     "Memory of the MIG instance in bytes.",
+     [](const DeviceSeries& device, Samples& samples) {
+       add_instances(device, samples, [&](const MigInstance& instance, LabelText& labels) {
+         samples.add(instance.memory_total, labels.take());
+       });
+     }},
+    {"gpu_ledger_mig_instance_memory_used_bytes", kGauge, "mig_uuid mig_profile gi_id ci_id",
+     "Used memory of the MIG instance in bytes, at the last process scan.",
+     [](const DeviceSeries& device, Samples& samples) {
+       add_instances(device, samples, [&](const MigInstance& instance, LabelText& labels) {
+         samples.add(instance.memory_used, labels.take());
+       });
      }},
 };
 
@@ -101,6 +158,18 @@ constexpr Row<AllocationSeries> kAllocationRows[] = {
      "Seconds since the container last worked on its allocated GPU, 0 while it works. Absent while it is not known "
      "whether it works, for example under MPS.",
      [](const AllocationSeries& series) { return series.first_of_place ? series.account->idle_for : std::nullopt; }},
+};
+
+constexpr Row<AllocationSeries> kGivenRows[] = {
+    {"gpu_ledger_container_allocated_devices", kGauge, "",
+     "GPUs, MIG instances or replicas of a resource that Kubernetes allocated to a container of a pod.",
+     [](const AllocationSeries& series, Samples& samples) {
+       if (series.given == 0) return;
+       const Allocation& allocation = series.account->allocation;
+       samples.add_as(request_labels(samples.view(), allocation.name_space, allocation.pod, allocation.container,
+                                     allocation.resource),
+                      series.given);
+     }},
 };
 
 constexpr Row<View> kAllocatableRows[] = {
@@ -152,12 +221,18 @@ std::span<const Row<AllocationSeries>> allocation_rows() {
   return kAllocationRows;
 }
 
+std::span<const Row<AllocationSeries>> given_rows() {
+  return kGivenRows;
+}
+
 std::vector<Family> device_families() {
   CatalogBuilder catalog("device");
   catalog.add(device_rows(), "gpu uuid", &View::devices);
   catalog.add(health_rows(), "gpu uuid", &View::devices);
+  catalog.add(rows_of(kMigRows), "gpu uuid", &View::devices);
   catalog.add_of_node(kCountRows);
   catalog.add(allocation_rows(), "gpu uuid mig_uuid namespace pod container", &View::allocations);
+  catalog.add(given_rows(), "namespace pod container resource", &View::allocations);
   catalog.add_of_node(kAllocatableRows);
   catalog.add(rows_of(kExactTimeRows), "gpu uuid", &View::devices);
   return catalog.take();

@@ -67,6 +67,12 @@ void add_parts(const DeviceSeries& device, Samples& samples, std::span<const Par
   }
 }
 
+// Of a reading in percent.
+std::optional<double> share_of(const DeviceSeries& device, Vital vital) {
+  const auto& percent = device.reading().vitals[vital];
+  return percent ? std::optional(static_cast<double>(*percent) / 100) : std::nullopt;
+}
+
 void add_throttled_time(const DeviceSeries& device, Samples& samples) {
   for (const Part& part : kThrottled) {
     const auto& value = device.reading().vitals[part.vital];
@@ -96,10 +102,7 @@ constexpr Row<DeviceSeries> kRows[] = {
      }},
     {"gpu_ledger_fan_speed_ratio", kGauge, "",
      "Requested fan speed as a share of full speed, 0 to 1. Absent on GPUs without a fan.",
-     [](const DeviceSeries& device) -> std::optional<double> {
-       const auto& percent = device.reading().vitals[Vital::kFan];
-       return percent ? std::optional(static_cast<double>(*percent) / 100) : std::nullopt;
-     }},
+     [](const DeviceSeries& device) { return share_of(device, Vital::kFan); }},
     {"gpu_ledger_throttle_active", kGauge, "reason",
      "1 while the clocks are reduced for this reason, else 0. An idle GPU does not count as throttled.",
      [](const DeviceSeries& device, Samples& samples) { add_throttles(device, samples); }},
@@ -122,6 +125,17 @@ constexpr Row<DeviceSeries> kRows[] = {
      [](const DeviceSeries& device) { return device.reading().vitals[Vital::kRemapPending]; }},
     {"gpu_ledger_row_remap_failed", kGauge, "", "1 if a row could not be replaced (replace the GPU), else 0.",
      [](const DeviceSeries& device) { return device.reading().vitals[Vital::kRemapFailed]; }},
+    {"gpu_ledger_performance_state", kGauge, "", "Performance state of the GPU: 0 (P0, the fastest) to 15.",
+     [](const DeviceSeries& device) { return device.reading().vitals[Vital::kPerformanceState]; }},
+    {"gpu_ledger_encoder_utilization_ratio", kGauge, "", "Share of time in which the video encoder was busy, 0 to 1.",
+     [](const DeviceSeries& device) { return share_of(device, Vital::kEncoder); }},
+    {"gpu_ledger_decoder_utilization_ratio", kGauge, "", "Share of time in which the video decoder was busy, 0 to 1.",
+     [](const DeviceSeries& device) { return share_of(device, Vital::kDecoder); }},
+    {"gpu_ledger_pcie_link_generation", kGauge, "",
+     "Generation of the GPU's PCIe link now. It is lower while the GPU is idle.",
+     [](const DeviceSeries& device) { return device.reading().vitals[Vital::kPcieGeneration]; }},
+    {"gpu_ledger_pcie_link_width", kGauge, "", "Lanes of the GPU's PCIe link now.",
+     [](const DeviceSeries& device) { return device.reading().vitals[Vital::kPcieWidth]; }},
     {"gpu_ledger_nvlink_errors_total", kCounter, "kind", "Errors on all NVLinks of the GPU.",
      [](const DeviceSeries& device, Samples& samples) { add_parts(device, samples, kNvlinkErrors); }},
     {"gpu_ledger_nvlink_bytes_total", kCounter, "direction", "Bytes on all NVLinks of the GPU.",

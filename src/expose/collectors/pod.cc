@@ -26,6 +26,23 @@ constexpr Row<OwnerSeries> kOwnerRows[] = {
     {"_gpu_seconds_total", kCounter, "",
      "GPU time in seconds of {}. Absent if the GPU reports no utilization per process (MIG).",
      [](const OwnerSeries& series) { return series.booked.gpu_time; }, "gpu_seconds"},
+    {"_memory_peak_bytes", kGauge, "",
+     "The most memory in bytes that was seen at one time on this GPU of {}. It never falls. Absent if the driver does "
+     "not report it.",
+     [](const OwnerSeries& series) { return series.memory_peak; }, "memory_peak_bytes"},
+};
+
+constexpr Row<OwnerSeries> kUserRows[] = {
+    {"_info", kGauge, "uid user_name",
+     "The user of {}, always 1. user_name is the uid's name in the host's passwd (absent if not there). Absent if its "
+     "processes have different users.",
+     [](const OwnerSeries& series, Samples& samples) {
+       static const ConstantLabels kNone;
+       if (series.account->uid.empty()) return;
+       LabelText labels(kNone);
+       labels.add("uid", series.account->uid).add("user_name", series.account->user_name);
+       samples.add(uint64_t{1}, labels.take());
+     }},
 };
 
 constexpr Row<OwnerSeries> kPodOwnerRows[] = {
@@ -66,6 +83,15 @@ constexpr Row<PodSeries> kPodRows[] = {
      "A pod that uses a GPU or has one allocated, always 1. label_* are the pod's labels that --pod-labels names; "
      "name_source is the source of the pod's name.",
      [](const PodSeries& pod, Samples& samples) { add_pod_info(*pod, samples); }},
+    {"gpu_ledger_container_requested_devices", kGauge, "namespace pod container resource",
+     "GPUs, MIG instances or replicas of a resource that a container of a pod asks for, by its limits. Absent for pods "
+     "without a process or an allocation here, and if the source of pod names does not tell (cri).",
+     [](const PodSeries& pod, Samples& samples) {
+       for (const GpuRequest& request : pod->requests) {
+         samples.add_as(request_labels(samples.view(), pod->name_space, pod->pod, request.container, request.resource),
+                        request.count);
+       }
+     }},
 };
 
 constexpr Row<ClosedSeries> kClosedRows[] = {
@@ -109,6 +135,10 @@ std::span<const Row<OwnerSeries>> pod_owner_rows() {
   return kPodOwnerRows;
 }
 
+std::span<const Row<OwnerSeries>> user_rows() {
+  return kUserRows;
+}
+
 std::span<const Row<ClosedSeries>> closed_rows() {
   return kClosedRows;
 }
@@ -121,6 +151,7 @@ std::vector<Family> pod_families() {
   CatalogBuilder catalog("pod");
   for (const OwnerKindRow& kind : kOwnerKinds) {
     add_owners(catalog, kind, owner_rows());
+    if (kind.of_user) add_owners(catalog, kind, user_rows());
     if (kind.kind != OwnerKind::kPod) continue;
     add_owners(catalog, kind, pod_owner_rows());
     catalog.add(pod_rows(), "", [](const View& view, const auto& visit) {

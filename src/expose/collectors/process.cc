@@ -51,8 +51,7 @@ std::span<const Row<ProcessSeries>> process_rows() {
 
 std::vector<Family> process_families() {
   CatalogBuilder catalog("process");
-  catalog.add(process_rows(), "pid gpu process_name pod namespace container pod_uid container_id mig_uuid mig_profile",
-              &View::processes);
+  catalog.add(process_rows(), kProcessLabels, &View::processes);
   return catalog.take();
 }
 

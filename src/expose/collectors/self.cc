@@ -40,9 +40,13 @@ constexpr Row<View> kRows[] = {
      }},
     {"gpu_ledger_simulated", kGauge, "", "1 while the numbers come from the simulated node; absent on real GPUs.",
      [](const View& view) { return view.cycle.simulated ? std::optional(true) : std::nullopt; }},
-    {"gpu_ledger_source_up", kGauge, "source", "1 while the source answers, 0 while it does not.",
+    {"gpu_ledger_source_up", kGauge, "source",
+     "1 while the source answers, 0 while it does not. Absent while it does not and nothing needs it: names of "
+     "containers "
+     "where no process on a GPU runs in one.",
      [](const View& view, Samples& samples) {
        for (const SourceHealth& health : view.sources) {
+         if (!health.up && !health.needed) continue;
          samples.add_as(view.labels().add("source", health.source).take(), health.up);
        }
      }},
@@ -57,12 +61,6 @@ constexpr Row<View> kRows[] = {
     {"gpu_ledger_sample_duration_seconds", kHistogram, "",
      "Seconds per cycle, from the first driver call to the published snapshot.",
      [](const View& view) { return &view.cycle.cycle_durations; }},
-    {"gpu_ledger_driver_call_duration_seconds", kHistogram, "call", "Seconds per driver call.",
-     [](const View& view, Samples& samples) {
-       for (const auto& [call, durations] : view.cycle.batch.call_durations) {
-         samples.add_as(view.labels().add("call", call).take(), &durations);
-       }
-     }},
     {"gpu_ledger_snapshot_timestamp_seconds", kGauge, "",
      "Time of the sample for this exposition, in seconds since 1970.",
      [](const View& view) { return view.cycle.batch.at.wall; }},
@@ -103,7 +101,22 @@ constexpr Row<View> kRows[] = {
      [](const View&, Samples& samples) { samples.add(uint64_t{samples.written() + 1}); }},
 };
 
+constexpr Row<View> kDriverRows[] = {
+    {"gpu_ledger_driver_call_duration_seconds", kHistogram, "call", "Seconds per driver call.",
+     [](const View& view, Samples& samples) {
+       for (const auto& [call, durations] : view.cycle.batch.call_durations) {
+         samples.add_as(view.labels().add("call", call).take(), &durations);
+       }
+     }},
+};
+
 }  // namespace
+
+std::vector<Family> driver_call_families() {
+  CatalogBuilder catalog("driver-calls");
+  catalog.add_of_node(kDriverRows);
+  return catalog.take();
+}
 
 std::vector<Family> self_families() {
   CatalogBuilder catalog("self");

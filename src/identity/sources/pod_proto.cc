@@ -29,6 +29,15 @@ void add_containers(const Statuses& statuses, Pod& pod) {
   }
 }
 
+using Containers = google::protobuf::RepeatedPtrField<wire::Container>;
+void add_requests(const Containers& containers, Pod& pod) {
+  for (const auto& container : containers) {
+    for (const auto& [resource, count] : container.resources().limits()) {
+      add_request(container.name(), resource, count.text(), pod);
+    }
+  }
+}
+
 }  // namespace
 
 std::optional<Pod> parse_pod_proto(std::string_view bytes, const PodLabelList& labels) {
@@ -46,6 +55,8 @@ std::optional<Pod> parse_pod_proto(std::string_view bytes, const PodLabelList& l
     const std::string value = text_at(metadata.labels(), name.c_str());
     if (!value.empty()) pod.labels[name] = bounded_name(value);
   }
+  add_requests(message.spec().init_containers(), pod);
+  add_requests(message.spec().containers(), pod);
   const auto& status = message.status();
   pod.finished = status.phase() == "Succeeded" || status.phase() == "Failed";
   add_containers(status.init_containers(), pod);

@@ -42,6 +42,8 @@ enum Return : int {
 inline constexpr unsigned kUuidBufferSize = 96;
 inline constexpr unsigned kNameBufferSize = 96;
 inline constexpr unsigned kVersionBufferSize = 80;
+inline constexpr unsigned kSerialBufferSize = 30;
+inline constexpr unsigned kVbiosBufferSize = 32;
 inline constexpr unsigned kTemperatureGpu = 0;
 inline constexpr unsigned kClockSm = 1;
 inline constexpr unsigned kClockMemory = 2;

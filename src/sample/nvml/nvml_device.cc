@@ -12,6 +12,12 @@ namespace {
 // A kilowatt for thirty years. More is no valid reading, and would overflow the microjoules.
 constexpr unsigned long long kMostMillijoules = 1'000'000'000'000'000;
 
+// Boards without a number report zeros or N/A.
+std::string without_blank(std::string_view text) {
+  if (text == "N/A" || text.find_first_not_of("0. ") == std::string_view::npos) return "";
+  return std::string(text);
+}
+
 }  // namespace
 
 NvmlDevice::NvmlDevice(GpuUuid uuid) {
@@ -35,6 +41,14 @@ void NvmlDevice::attach(Session& session, Device handle, unsigned index, const s
   if (read(session, session.fn.nvmlDeviceGetPciInfo_v3, &pci)) {
     pci.busId[sizeof(pci.busId) - 1] = '\0';
     description->pci_bus_id = pci.busId;
+  }
+  char serial[kSerialBufferSize] = {};
+  if (read(session, session.fn.nvmlDeviceGetSerial, serial, kSerialBufferSize - 1)) {
+    description->serial = without_blank(serial);
+  }
+  char vbios[kVbiosBufferSize] = {};
+  if (read(session, session.fn.nvmlDeviceGetVbiosVersion, vbios, kVbiosBufferSize - 1)) {
+    description->vbios_version = without_blank(vbios);
   }
   description_ = std::move(description);
 }

@@ -103,10 +103,26 @@ void VitalsReader::read_gauges(Session& session, Device device, Vitals& out) {
   if (call(session, fn.nvmlDeviceGetDecoderUtilization, device, &value, &period) && value <= 100) {
     out[Vital::kDecoder] = value;
   }
+  constexpr unsigned kSlowest = 15;  // 32: unknown
+  if (call(session, fn.nvmlDeviceGetPerformanceState, device, &value) && value <= kSlowest) {
+    out[Vital::kPerformanceState] = value;
+  }
   unsigned long long reasons = 0;
   if (call(session, fn.nvmlDeviceGetCurrentClocksEventReasons, device, &reasons) ||
       call(session, fn.nvmlDeviceGetCurrentClocksThrottleReasons, device, &reasons)) {
     out[Vital::kThrottleReasons] = reasons;
+  }
+}
+
+// The link is slower while the GPU is idle.
+void VitalsReader::read_pcie_link(Session& session, Device device) {
+  constexpr unsigned kNewest = 32, kWidest = 64;  // higher values are no links
+  unsigned value = 0;
+  if (call(session, session.fn.nvmlDeviceGetCurrPcieLinkGeneration, device, &value) && value > 0 && value <= kNewest) {
+    slow_[Vital::kPcieGeneration] = value;
+  }
+  if (call(session, session.fn.nvmlDeviceGetCurrPcieLinkWidth, device, &value) && value > 0 && value <= kWidest) {
+    slow_[Vital::kPcieWidth] = value;
   }
 }
 
@@ -189,6 +205,7 @@ Return VitalsReader::read(Session& session, Device device, const Readings& wante
     slow_ = Vitals();
     slow_traffic_ = Traffic();
     read_fan(session, device);
+    read_pcie_link(session, device);
     read_fields(session, device, true, slow_);
     step_nvlink_traffic(session.call.now().steady);
     if (wanted.pcie_traffic && !monitored) read_pcie_traffic(session, device);

@@ -32,6 +32,7 @@ class VitalsReader {
   bool call(Session& session, const Function<Signature>& function, Device device, Arguments... arguments);
   void read_gauges(Session& session, Device device, Vitals& out);
   void read_fan(Session& session, Device device);
+  void read_pcie_link(Session& session, Device device);
   void read_fields(Session& session, Device device, bool slow, Vitals& out);
   void read_pcie_traffic(Session& session, Device device);
   void step_nvlink_traffic(Nanoseconds now);

@@ -279,6 +279,35 @@ TEST_F(Restore, IdlenessIsKnownFromPassToPass) {
   EXPECT_FALSE(find(1)->idle.evaluated) << "nobody looked for more than ten minutes";
 }
 
+TEST_F(Restore, PeaksAndUsersAreKept) {
+  const auto at = [](double second, uint64_t bytes) {
+    BatchBuilder batch(second);
+    batch.gpu(0, static_cast<int64_t>(second) * 300'000).process(1, 1, 0, testing::pod_owner("train"));
+    batch.last().memory = Bytes{bytes};
+    batch.identity(1).uid = "2001";
+    batch.identity(1).user_name = "ana";
+    return batch;
+  };
+  start();
+  advance(at(0, 100));
+  advance(at(1, 5000));
+  advance(at(2, 100));
+  restart();
+  advance(at(3, 100));
+  advance(at(4, 100));
+  EXPECT_EQ(find(1)->memory_peak, Bytes{5000});
+  EXPECT_EQ(ledger_.owners.at(0).memory_peak, Bytes{5000});
+  advance(BatchBuilder(5).gpu(0, 1'500'000));
+  restart();
+  advance(BatchBuilder(6).gpu(0, 1'800'000));
+  EXPECT_FALSE(find(1)->active);
+  EXPECT_EQ(find(1)->memory_peak, Bytes{5000});
+  EXPECT_EQ(find(1)->identity.uid, "2001");
+  EXPECT_EQ(find(1)->identity.user_name, "ana");
+  EXPECT_EQ(ledger_.owners.at(0).uid, "2001");
+  EXPECT_EQ(ledger_.owners.at(0).user_name, "ana");
+}
+
 TEST_F(Restore, TheMpsServerDoesNotPayForItsClients) {
   start();
   const auto node = [](double at, int64_t counter) {

@@ -28,6 +28,8 @@ TEST(DeviceCollector, InfoSaysWhatTheGpuIs) {
                                       {"driver", "570.133.20"},
                                       {"mig_mode", "disabled"},
                                       {"energy_source", "counter"},
+                                      {"serial", "1653020"},
+                                      {"vbios_version", "96.00.A5.00.00"},
                                       {"accounting_mode", "enabled"}}));
   EXPECT_EQ(out.find("gpu_ledger_device_info", {{"gpu", "1"}, {"mig_mode", "enabled"}}).size(), 1u);
   const Labels t4{{"gpu", "3"}, {"mig_mode", "unsupported"}, {"energy_source", "power_integral"}};
@@ -103,8 +105,9 @@ TEST(PodCollector, OneFamilyPerKindOfOwner) {
   EXPECT_EQ(out.find("gpu_ledger_pod_energy_joules_total", pod).size(), 2u);
   EXPECT_EQ(out.value("gpu_ledger_pod_gpu_seconds_total", pod), Value("20"));
   EXPECT_EQ(out.value("gpu_ledger_pod_idle_memory_bytes", pod), Value("0"));
-  EXPECT_EQ(out.find("gpu_ledger_slurm_job_energy_joules_total")[0]->labels,
-            (Labels{{"job", "4711"}, {"step", "0"}, {"gpu", "1"}, {"energy_estimated", "false"}}));
+  EXPECT_EQ(
+      out.find("gpu_ledger_slurm_job_energy_joules_total")[0]->labels,
+      (Labels{{"slurm_job_id", "4711"}, {"job", "4711"}, {"step", "0"}, {"gpu", "1"}, {"energy_estimated", "false"}}));
   EXPECT_EQ(out.value("gpu_ledger_slurm_job_gpu_seconds_total"), Value("9"));
   EXPECT_EQ(out.find("gpu_ledger_container_energy_joules_total")[0]->labels, (Labels{{"runtime", "docker"},
                                                                                      {"container_id", "9f3c"},
@@ -137,7 +140,7 @@ TEST(PodCollector, ErrorsOfOwnersWithSharedEnergy) {
   const auto job = out.find("gpu_ledger_slurm_job_energy_standard_error_joules");
   ASSERT_EQ(job.size(), 1u);
   EXPECT_EQ(job[0]->value, "2.5");
-  EXPECT_EQ(job[0]->labels, (Labels{{"job", "4711"}, {"step", "0"}, {"gpu", "1"}}));
+  EXPECT_EQ(job[0]->labels, (Labels{{"slurm_job_id", "4711"}, {"job", "4711"}, {"step", "0"}, {"gpu", "1"}}));
   const auto container = out.find("gpu_ledger_container_energy_standard_error_joules");
   ASSERT_EQ(container.size(), 1u);
   EXPECT_EQ(container[0]->value, "0.03");

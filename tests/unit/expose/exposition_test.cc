@@ -47,6 +47,30 @@ TEST(Books, BalanceInThePrintedTextForEveryGpu) {
             out.micro_sum("my_gpu_process_energy_joules_total", {{"pod", "train-0"}}));
 }
 
+// With a sample of every family.
+Cycle whole_example() {
+  Cycle cycle = node_example();
+  process_of(cycle, 100).decoder = Ratio{0.5};
+  ProcessAccount job = process_of(cycle, 300);
+  job.identity.key.pid = 301;
+  job.identity.owner = {};
+  job.identity.owner.kind = OwnerKind::kSlurmJob;
+  job.identity.owner.job = "4711";
+  job.identity.owner.step = "0";
+  cycle.ledger.processes.push_back(job);
+  for (OwnerAccount& owner : cycle.ledger.owners) owner.memory_peak = Bytes{1};
+  auto description = std::make_shared<DeviceDescription>(*cycle.ledger.devices[1].description);
+  description->mig.at(0).memory_used = Bytes{1};
+  cycle.ledger.devices[1].description = description;
+  return cycle;
+}
+
+ExposeOptions all_collectors() {
+  ExposeOptions options = example_options();
+  options.collectors.insert("process-native");
+  return options;
+}
+
 TEST(Catalog, NamesTypesAndUnitsFit) {
   std::set<std::string> names;
   for (const Family& family : catalog()) {
@@ -62,7 +86,7 @@ TEST(Catalog, NamesTypesAndUnitsFit) {
 }
 
 TEST(Catalog, EveryFamilyIsPrintedWithTheLabelsItNames) {
-  const Exposition out = expose(node_example());
+  const Exposition out = expose(whole_example(), all_collectors());
   std::map<std::string_view, std::set<std::string>> printed;  // families that name the same labels together
   for (const Family& family : catalog()) {
     const std::string name = full_name(family, "my_gpu_process");
@@ -86,7 +110,7 @@ TEST(Catalog, EveryFamilyIsPrintedWithTheLabelsItNames) {
 }
 
 TEST(Catalog, TextFollowsItsOrder) {
-  const Exposition out = expose(node_example());
+  const Exposition out = expose(whole_example(), all_collectors());
   std::vector<std::string> printed, listed;
   for (const ParsedSample& sample : out.samples) {
     if (printed.empty() || printed.back() != sample.family) printed.push_back(sample.family);
@@ -166,12 +190,12 @@ TEST(Options, OwnPodIsOnIdleSeriesThatHaveNone) {
 }
 
 TEST(Options, CollectorsAreOnOrOff) {
-  const std::set<std::string> all = {"process", "idle", "processlist", "device", "pod", "self"};
+  const std::set<std::string> all = all_collectors().collectors;
   for (const std::string& off : all) {
     ExposeOptions options = example_options();
     options.collectors = all;
     options.collectors.erase(off);
-    const Exposition out = expose(node_example(), options);
+    const Exposition out = expose(whole_example(), options);
     for (const Family& family : catalog()) {
       EXPECT_EQ(out.families.contains(full_name(family, "my_gpu_process")), family.collector != off) << family.name;
     }

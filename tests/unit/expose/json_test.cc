@@ -22,7 +22,8 @@ TEST(Json, SaysWhenAndWhere) {
   EXPECT_EQ(document["simulated"], true);
   EXPECT_EQ(document["version"], "1.2.3");
   EXPECT_FALSE(document.contains("node"));
-  EXPECT_EQ(document["sources"][1], (json{{"source", "pod-resources"}, {"up", false}, {"reason", "no socket"}}));
+  EXPECT_EQ(document["sources"][1],
+            (json{{"source", "pod-resources"}, {"up", false}, {"needed", true}, {"reason", "no socket"}}));
 }
 
 TEST(Json, Gpus) {
@@ -115,6 +116,8 @@ TEST(Json, Owners) {
   EXPECT_EQ(owners[0]["energy_standard_error_joules"], 0.5);
   EXPECT_EQ(owners[0]["idle_memory_bytes"], 0);
   EXPECT_EQ(owners[1]["job"], "4711");
+  EXPECT_EQ(owners[1]["slurm_job_id"], "4711");
+  EXPECT_EQ(owners[1]["user_name"], "ana");
   EXPECT_FALSE(owners[1].contains("idle_memory_bytes"));
   EXPECT_EQ(owners[3]["owner"], "host");
   EXPECT_FALSE(owners[3].contains("energy_standard_error_joules")) << "all of it is measured";

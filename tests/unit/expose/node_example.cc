@@ -47,6 +47,9 @@ std::shared_ptr<DeviceDescription> describe(uint32_t index, const std::string& m
   description->pci_bus_id = "00000000:0" + std::to_string(index) + ":00.0";
   description->driver = "570.133.20";
   description->accounting_enabled = true;
+  description->serial = "165302" + std::to_string(index);
+  description->vbios_version = "96.00.A5.00.0" + std::to_string(index);
+  description->power_limit = Power::watts(700);
   return description;
 }
 
@@ -130,6 +133,11 @@ void add_h200(Cycle& cycle) {
   trainer.sm = Ratio{0.85};
   trainer.memory_utilization = Ratio{0.07};
   trainer.memory = Bytes{2048 * kMiB};
+  trainer.memory_peak = Bytes{3072 * kMiB};
+  trainer.encoder = Ratio{0.25};
+  trainer.compute = true;
+  trainer.identity.uid = "1000";
+  trainer.identity.user_name = "ana";
   trainer.idle = {true, false, Nanoseconds(0), Ratio{0.85}};
   ProcessAccount exited = trainer;
   exited.identity.key = {90, 900};
@@ -139,6 +147,7 @@ void add_h200(Cycle& cycle) {
   exited.sm.reset();
   exited.memory_utilization.reset();
   exited.memory.reset();
+  exited.encoder.reset();
   exited.idle = {};
   exited.gone_for = seconds(45);
   ProcessAccount holder = account(0, 200, "notebook", {});
@@ -147,6 +156,9 @@ void add_h200(Cycle& cycle) {
   holder.sm = Ratio{0};
   holder.memory_utilization = Ratio{0};
   holder.memory = Bytes{20 * kGiB};
+  holder.memory_peak = Bytes{21 * kGiB};
+  holder.compute = holder.graphics = true;
+  holder.identity.uid = "1001";
   holder.idle = {true, true, seconds(700), 0};
   cycle.ledger.processes.insert(cycle.ledger.processes.end(), {exited, trainer, holder});
 
@@ -163,6 +175,7 @@ void add_mig(Cycle& cycle) {
   slice.id = {7, 0};
   slice.profile = "1g.10gb";
   slice.memory_total = Bytes{10 * kGiB};
+  slice.compute_slices = 1;
   description->mig.push_back(slice);
   DeviceAccount& device = add_device(cycle, description, true);
   device.measured = Energy::millijoules(90'001);
@@ -182,7 +195,7 @@ void add_mig(Cycle& cycle) {
   cycle.ledger.processes.push_back(process);
   cycle.ledger.owners.push_back({host_service(), {"GPU-0001"}, 1, process.booked, 0.5, Bytes{}});
   const Booked job{Energy::millijoules(20'000), Energy::millijoules(10'000), seconds(9)};
-  cycle.ledger.owners.push_back({slurm_job(), {"GPU-0001"}, 1, job, 2.5, {}});
+  cycle.ledger.owners.push_back({slurm_job(), {"GPU-0001"}, 1, job, 2.5, {}, Bytes{4 * kGiB}, "2001", "ana"});
 }
 
 void add_lost(Cycle& cycle) {
@@ -233,7 +246,12 @@ Cycle node_example() {
   auto identities = std::make_shared<IdentityMap>();
   identities->without_owner = 1;
   identities->allocatable = 8;
-  identities->pods.push_back({"ml", "train-0", "uid-1", "apiserver", {{"app.kubernetes.io/name", "train \"x\""}}});
+  identities->pods.push_back({"ml",
+                              "train-0",
+                              "uid-1",
+                              "apiserver",
+                              {{"app.kubernetes.io/name", "train \"x\""}},
+                              {{"pytorch", "nvidia.com/gpu.shared", 2}, {"pytorch", "nvidia.com/mig-1g.10gb", 1}}});
   cycle.identities = std::move(identities);
   Allocation given;
   given.gpu.text = "GPU-h200";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "expose/catalog.h"
@@ -26,6 +27,12 @@ TEST(OwnerKinds, EveryFieldOfAnOwnerIsInTheList) {
     owner.*field.value = "x";
     EXPECT_NE(owner, Owner());
   }
+  // Another name of a field that has one: the state file must not have it twice.
+  for (const OwnerField& alias : kOwnerFieldAliases) {
+    EXPECT_TRUE(std::any_of(std::begin(kOwnerFields), std::end(kOwnerFields),
+                            [&](const OwnerField& field) { return field.value == alias.value; }));
+    EXPECT_TRUE(names.insert(alias.name).second) << alias.name;
+  }
   for (const OwnerKindRow& row : kOwnerKinds) {
     for (const OwnerField& field : row.fields) EXPECT_TRUE(names.contains(field.name)) << field.name;
   }
@@ -42,7 +49,8 @@ TEST(OwnerKinds, EachHasItsMetricsWithItsLabels) {
       if (!family.name.starts_with(stem) || !family.labels.starts_with(labels)) continue;
       found.insert(family.name.substr(stem.size()));
     }
-    for (const char* metric : {"energy_joules_total", "energy_standard_error_joules", "gpu_seconds_total"}) {
+    for (const char* metric :
+         {"energy_joules_total", "energy_standard_error_joules", "gpu_seconds_total", "memory_peak_bytes"}) {
       EXPECT_TRUE(found.contains(metric)) << row.word << " " << metric;
     }
   }

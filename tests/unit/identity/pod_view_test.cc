@@ -51,6 +51,17 @@ TEST(PodJson, PodsContainersAndStaticPods) {
   EXPECT_EQ(view.by_name("other", "train-0"), nullptr);
 }
 
+TEST(PodJson, WhatContainersAskFor) {
+  const auto list = parse_pod_list(R"({"items":[{"metadata":{"name":"a","uid":"u"},"spec":{
+      "initContainers":[{"name":"setup","resources":{"limits":{"nvidia.com/gpu":1}}}],
+      "containers":[{"name":"main","resources":{"limits":{"cpu":"4","nvidia.com/gpu":"2","x.com/y":"many"}}},
+                    {"name":"none","resources":{"limits":7}}, 7]}}]})",
+                                   {});
+  ASSERT_TRUE(list.ok());
+  const std::vector<GpuRequest> expected = {{"setup", "nvidia.com/gpu", 1}, {"main", "nvidia.com/gpu", 2}};
+  EXPECT_EQ(list->pods.at(0).requests, expected);
+}
+
 TEST(PodJson, RefusesWhatIsNoList) {
   for (const char* text : {"", "{", "[]", "7", R"({"items":{}})", R"({"kind":"Status"})"}) {
     EXPECT_FALSE(parse_pod_list(text, {}).ok()) << text;

@@ -55,7 +55,10 @@ class FixedContainers final : public ContainerSource {
  public:
   std::string_view runtime() const override { return "docker"; }
   std::shared_ptr<const ContainerNames> view() const override { return view_; }
-  SourceHealth health() const override { return {.source = "docker", .up = true, .reason = {}, .errors = {}}; }
+  SourceHealth health() const override {
+    return {.source = "docker", .up = works, .reason = works ? "" : "no permission", .errors = {}};
+  }
+  bool works = true;
   void name(const std::string& id, const std::string& name) {
     view_ = std::make_shared<const ContainerNames>(ContainerNames{{id, name}});
   }
@@ -406,6 +409,28 @@ TEST_F(ResolverTest, AFailedReadIsNoEnd) {
     EXPECT_EQ(map->by_pid.at(5).key, (ProcKey{5, 100})) << scanned;
     EXPECT_FALSE(map->rescan_wanted) << scanned;
   }
+}
+
+TEST_F(ResolverTest, ADaemonIsNeededWhileAProcessRunsInItsContainers) {
+  containers_->works = false;
+  tree_.add(5, "blender", 100);
+  tree_.add(6, "web", 100, "0::/system.slice/docker-" + kId + ".scope\n");
+  tree_.add(7, "pod", 100, kPodCgroup);
+  const auto docker = [&] { return resolver_.health().back(); };
+  (void)resolver_.resolve(batch_of({5, 7}));
+  EXPECT_EQ(docker().source, "docker");
+  EXPECT_FALSE(docker().needed);
+  EXPECT_FALSE(docker().missed());
+  EXPECT_NE(docker().reason.find("not needed"), std::string::npos);
+  EXPECT_NE(docker().reason.find("no permission"), std::string::npos);
+  (void)resolver_.resolve(batch_of({5, 6}));
+  EXPECT_TRUE(docker().missed());
+  EXPECT_EQ(docker().reason, "no permission");
+  (void)resolver_.resolve(batch_of({5}));
+  EXPECT_FALSE(docker().needed);
+  containers_->works = true;
+  EXPECT_TRUE(docker().up);
+  EXPECT_EQ(docker().reason, "");
 }
 
 }  // namespace

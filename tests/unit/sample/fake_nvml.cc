@@ -201,6 +201,14 @@ void add_readings(FunctionTable& t) {
     put_text(out, length, gpu_of(d)->name);
     return fake().enter("nvmlDeviceGetName", gpu_of(d));
   };
+  t.nvmlDeviceGetSerial.pointer = [](Device d, char* out, unsigned length) -> Return {
+    put_text(out, length, gpu_of(d)->serial);
+    return fake().enter("nvmlDeviceGetSerial", gpu_of(d));
+  };
+  t.nvmlDeviceGetVbiosVersion.pointer = [](Device d, char* out, unsigned length) -> Return {
+    put_text(out, length, gpu_of(d)->vbios);
+    return fake().enter("nvmlDeviceGetVbiosVersion", gpu_of(d));
+  };
   t.nvmlDeviceGetPciInfo_v3.pointer = [](Device d, PciInfo* out) -> Return {
     put_text(out->busId, sizeof(out->busId), "00000000:18:00.0");
     return fake().enter("nvmlDeviceGetPciInfo_v3", gpu_of(d));
@@ -231,6 +239,9 @@ void add_vitals(FunctionTable& t) {
   t.nvmlDeviceGetFieldValues.pointer = field_values;
   FAKE_VALUE(nvmlDeviceGetCurrentClocksEventReasons, unsigned long long, gpu_of(d)->clock_reasons);
   FAKE_VALUE(nvmlDeviceGetCurrentClocksThrottleReasons, unsigned long long, gpu_of(d)->clock_reasons);
+  FAKE_VALUE(nvmlDeviceGetPerformanceState, unsigned, gpu_of(d)->performance_state);
+  FAKE_VALUE(nvmlDeviceGetCurrPcieLinkGeneration, unsigned, gpu_of(d)->link_generation);
+  FAKE_VALUE(nvmlDeviceGetCurrPcieLinkWidth, unsigned, gpu_of(d)->link_width);
   t.nvmlDeviceGetFanSpeed.pointer = [](Device d, unsigned* out) -> Return {
     if (!gpu_of(d)->fan_percent) return fake().enter("nvmlDeviceGetFanSpeed", gpu_of(d)), kNotSupported;
     return answer("nvmlDeviceGetFanSpeed", d, out, *gpu_of(d)->fan_percent);

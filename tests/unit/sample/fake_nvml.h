@@ -65,6 +65,11 @@ struct FakeGpu {
   std::map<unsigned, FieldValue> fields;  // type, return code and value by id; others are not supported
   unsigned pcie_kilobytes = 5000;
   std::optional<unsigned> fan_percent;
+  std::string serial = "1653022041234";
+  std::string vbios = "96.00.A5.00.01";
+  unsigned performance_state = 2;
+  unsigned link_generation = 5;
+  unsigned link_width = 16;
   unsigned long long clock_reasons = 0;
   bool accounting_on = true;
   std::map<unsigned, AccountingStats> accounting;  // by pid

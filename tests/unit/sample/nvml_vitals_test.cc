@@ -57,6 +57,29 @@ TEST_F(VitalsTest, WhatIsCheapComesWithEverySampleAndTheRestWithScans) {
   EXPECT_EQ(nvml_.called("nvmlDeviceGetFieldValues"), 5) << "one call a sample, one more a scan";
 }
 
+TEST_F(VitalsTest, StateAndLink) {
+  gpu().performance_state = 2;
+  SampleBatch batch = sample(true);
+  EXPECT_THAT(vital(batch, Vital::kPerformanceState), Optional(2));
+  EXPECT_THAT(vital(batch, Vital::kPcieGeneration), Optional(5));
+  EXPECT_THAT(vital(batch, Vital::kPcieWidth), Optional(16));
+  EXPECT_EQ(batch.devices.at(0).description->serial, "1653022041234");
+  EXPECT_EQ(batch.devices.at(0).description->vbios_version, "96.00.A5.00.01");
+  gpu().performance_state = 32;  // unknown
+  gpu().link_generation = 0;
+  batch = sample(true);
+  EXPECT_EQ(vital(batch, Vital::kPerformanceState), std::nullopt);
+  EXPECT_EQ(vital(batch, Vital::kPcieGeneration), std::nullopt);
+}
+
+TEST_F(VitalsTest, ABoardWithoutANumberHasNone) {
+  gpu().serial = "0";
+  gpu().vbios = "N/A";
+  const SampleBatch batch = sample(true);
+  EXPECT_EQ(batch.devices.at(0).description->serial, "");
+  EXPECT_EQ(batch.devices.at(0).description->vbios_version, "");
+}
+
 TEST_F(VitalsTest, WhatTheGpuDoesNotHaveIsAskedForOnce) {
   gpu().fields[kFieldMemoryTemperature] = whole(41);
   gpu().fields[kFieldPcieReplays] = failing(kInvalidArgument);  // an older driver

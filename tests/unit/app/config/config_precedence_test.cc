@@ -277,5 +277,23 @@ TEST(ReadSources, TakesArgumentsAndEnvironment) {
   EXPECT_EQ(sources.environment.at("GPU_LEDGER_NODE_NAME"), "a=b");
 }
 
+TEST(ConfigPresets, CompatibleIsTheDefaultAndLeanHasOurOwnNamesOnly) {
+  EXPECT_EQ(config_of({"--collector.preset=compatible"}).collectors, Config{}.collectors);
+  const std::set<std::string> lean = {"process-native", "process-info", "device", "pod", "self"};
+  EXPECT_EQ(config_of({"--collector.preset=lean"}).collectors, lean);
+  EXPECT_EQ(config_of({}, {{"GPU_LEDGER_COLLECTOR_PRESET", "lean"}}).collectors, lean);
+  EXPECT_EQ(config_of({ConfigFile("collector: {preset: lean}").flag()}).collectors, lean);
+}
+
+TEST(ConfigPresets, ACollectorThatIsGivenWinsWhereverItIsGiven) {
+  // Before or after the preset, and from a source of less weight.
+  EXPECT_TRUE(config_of({"--collector.idle", "--collector.preset=lean"}).collectors.contains("idle"));
+  EXPECT_TRUE(config_of({"--collector.preset=lean", "--collector.idle"}).collectors.contains("idle"));
+  EXPECT_FALSE(config_of({"--collector.preset=lean", "--no-collector.pod"}).collectors.contains("pod"));
+  const ConfigFile file("collector: {idle: true}");
+  EXPECT_TRUE(config_of({"--collector.preset=lean", file.flag()}).collectors.contains("idle"));
+  EXPECT_EQ(error_of({"--collector.preset=small"}), "--collector.preset: \"small\" is not one of compatible or lean");
+}
+
 }  // namespace
 }  // namespace gpuledger::app

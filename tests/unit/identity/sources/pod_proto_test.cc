@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "unit/identity/sources/pod_bytes.h"
@@ -33,6 +34,24 @@ TEST(PodProto, WhatNamesNeed) {
   EXPECT_EQ(pod->containers[0].id + "=" + pod->containers[0].name, "older=pytorch");
   EXPECT_EQ(pod->containers[1].id + "=" + pod->containers[1].name, "abc=pytorch");
   EXPECT_EQ(pod->containers[2].id + "=" + pod->containers[2].name, "def=sidecar");
+}
+
+TEST(PodProto, WhatItsContainersAskFor) {
+  const auto limits = [](const std::string& resource, const std::string& count) {
+    return wire_field(1, wire_field(1, resource) + wire_field(2, wire_field(1, count)));
+  };
+  const std::string container =
+      wire_field(1, "main") + wire_field(8, limits("nvidia.com/gpu", "2") + limits("cpu", "4") +
+                                                limits("vendor.com/x", "1500m") + limits("nvidia.com/mig-1g.5gb", "1"));
+  const std::string bytes =
+      wire_field(1, wire_field(1, "a") + wire_field(5, "u")) + wire_field(2, wire_field(2, container));
+  const auto pod = parse_pod_proto(bytes, {});
+  ASSERT_TRUE(pod);
+  ASSERT_EQ(pod->requests.size(), 2u) << "extended resources in whole numbers";
+  std::vector<GpuRequest> requests = pod->requests;
+  std::sort(requests.begin(), requests.end());
+  EXPECT_EQ(requests[0], (GpuRequest{"main", "nvidia.com/gpu", 2}));
+  EXPECT_EQ(requests[1], (GpuRequest{"main", "nvidia.com/mig-1g.5gb", 1}));
 }
 
 TEST(PodProto, InitAndEphemeralContainers) {

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+
+#include "expose/collectors/collectors.h"
+#include "expose/words.h"
+
+// What the older exporters do not tell of a process: whose it is, what it is, and the most memory it held.
+namespace gpuledger::expose {
+namespace {
+
+// Fields of an owner that the process has as labels anyway, or under a better name.
+bool is_told(std::string_view field) {
+  constexpr std::array kTold = {kNamespaceField,   kPodField, kContainerField, kPodUidField,
+                                kContainerIdField, kJobField, kUserField};
+  return std::any_of(kTold.begin(), kTold.end(), [&](const OwnerField& told) { return told.name == field; });
+}
+
+void add_info(const ProcessSeries& series, Samples& samples) {
+  static const ConstantLabels kNone;
+  const ProcessAccount& process = *series.newest;
+  const Owner& owner = process.identity.owner;
+  LabelText labels(kNone);
+  labels.add("uid", process.identity.uid)
+      .add("user_name", process.identity.user_name)
+      .add("type", process_type_name(process))
+      .add("owner", owner_kind(owner.kind).word);
+  for (const OwnerField& field : owner_kind(owner.kind).fields) {
+    if (!is_told(field.name)) labels.add(field.name, owner.*field.value);
+  }
+  samples.add(uint64_t{1}, labels.take());
+}
+
+constexpr Row<ProcessSeries> kRows[] = {
+    {"gpu_ledger_process_info", kGauge, "uid user_name type owner slurm_job_id step runtime unit",
+     "A process that uses or used a GPU, always 1. uid is its real uid, user_name its name in the host's passwd "
+     "(absent "
+     "if not there); type is compute, graphics or both, by the driver's lists; owner is pod, slurm_job, container, "
+     "host or unknown.",
+     [](const ProcessSeries& series, Samples& samples) { add_info(series, samples); }},
+    {"gpu_ledger_process_memory_peak_bytes", kGauge, "",
+     "The most GPU memory in bytes that the process was seen to hold on the GPU. It never falls and stays after exit. "
+     "Absent if the driver does not report it.",
+     [](const ProcessSeries& series) { return series.memory_peak; }, "memory_peak_bytes"},
+    {"gpu_ledger_process_encoder_utilization_ratio", kGauge, "",
+     "Share of time in which the process kept the video encoder busy, 0 to 1. Absent until its first use, if the GPU "
+     "reports no utilization per process, and once the process has exited.",
+     [](const ProcessSeries& series) { return ratio_of(series, series.newest->encoder); }, "encoder_utilization_ratio"},
+    {"gpu_ledger_process_decoder_utilization_ratio", kGauge, "",
+     "Share of time in which the process kept the video decoder busy, 0 to 1. Absent until its first use, if the GPU "
+     "reports no utilization per process, and once the process has exited.",
+     [](const ProcessSeries& series) { return ratio_of(series, series.newest->decoder); }, "decoder_utilization_ratio"},
+};
+
+}  // namespace
+
+std::span<const Row<ProcessSeries>> process_info_rows() {
+  return kRows;
+}
+
+std::vector<Family> process_info_families() {
+  CatalogBuilder catalog("process-info");
+  catalog.add(process_info_rows(), kProcessLabels, &View::processes);
+  return catalog.take();
+}
+
+}  // namespace gpuledger::expose
