@@ -108,11 +108,22 @@ class Browser:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
                   mobile=width < 600)
 
-    def point(self, selector, share=0.5):
-        """The mouse over a node, at this share of its width."""
+    def place(self, selector, share):
+        """A point of a node, at this share of its width, after scrolling to it."""
         box = self.run(f"(() => {{ const node = document.querySelector({selector!r}); node.scrollIntoView({{block: 'center'}});"
                        " const {x, y, width, height} = node.getBoundingClientRect(); return [x, y, width, height]; })()")
-        self.call("Input.dispatchMouseEvent", type="mouseMoved", x=box[0] + share * box[2], y=box[1] + box[3] / 2)
+        return {"x": box[0] + share * box[2], "y": box[1] + box[3] / 2}
+
+    def point(self, selector, share=0.5):
+        """The mouse over a node."""
+        self.call("Input.dispatchMouseEvent", type="mouseMoved", **self.place(selector, share))
+
+    def tap(self, selector, share=0.5):
+        """A finger on a node, and off again."""
+        self.call("Emulation.setTouchEmulationEnabled", enabled=True)
+        self.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[self.place(selector, share)])
+        self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+        self.call("Emulation.setTouchEmulationEnabled", enabled=False)
 
     def press(self, key):
         """A key, to whatever has the focus."""

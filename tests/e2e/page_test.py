@@ -252,6 +252,16 @@ class PageTest(PageCase):
         self.assertIn("1 source fails", self.text("#summary"))
         self.assertFalse(self.browser.run("document.querySelector('#simulated').hidden"))
 
+    def test_what_may_be_told_later(self):
+        self.show_watts()
+        account = "{owner: 'pod', owner_text: 'a/b', gpu_uuid: 'GPU-1'%s}"
+        user = account % ", uid: '1000', user_name: 'ann'"
+        self.assertTrue(self.browser.run(f"accountKey({account % ''}) === accountKey({user})"), "a user's name is no new account")
+        self.assertFalse(self.browser.run(f"accountKey({account % ''}) === accountKey({user.replace('a/b', 'a/c')})"))
+        self.browser.run("(() => { state.last.sources.push({source: 'cri', up: false, needed: false, reason: 'no socket'}); redraw(); })()")
+        self.assertRegex(self.text("#sources"), r"not needed\s+cri: no socket")
+        self.assertNotIn("fail", self.text("#summary"))
+
     def test_no_banner_for_a_driver_of_this_machine(self):
         ledger = harness.Program(
             [harness.BINARY, "serve", "--backend=nvml", f"--nvml-library={harness.SIM}/libnvidia-ml.so.1",
@@ -278,6 +288,9 @@ class PageTest(PageCase):
         self.assertTrue(page.run("document.title").startswith("1 lost"))
         self.assertEqual(page.run("document.querySelector('#lost').getAttribute('role')"), "alert")
         self.assertEqual(self.count(".gpu.lost .legend [data-watts]"), 0, "nothing is known of now")
+        host = page.run("[...document.querySelectorAll('#namespaces tbody tr')].find((row) => row.cells[0].innerText === '(host)')"
+                        ".cells[1].textContent")
+        self.assertEqual(host, "", "not 0 W: unknown")
         sizes = page.run("['.gpu.lost h3', '.gpu:not(.lost) h3', '#lost', '#simulated'].map((name) =>"
                          " parseFloat(getComputedStyle(document.querySelector(name)).fontSize))")
         self.assertGreater(sizes[0], sizes[1])

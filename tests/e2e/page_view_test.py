@@ -218,6 +218,8 @@ class PageViewTest(PageCase):
         self.assertEqual(self.count("#processes tbody tr"), 15)
         self.assertEqual(self.text("#count"), f"{CROWD} processes")
         self.assertEqual(self.text("#more"), f"Show 15 more of {CROWD - 15}")
+        page.tap(".plot", 0.98)
+        page.wait("!document.querySelector('.tip').hidden", "values where the finger was")
         self.click("#more")
         self.assertEqual(self.count("#processes tbody tr"), 30)
         self.assertEqual(page.run("[...document.querySelectorAll('#processes tbody tr')].indexOf(document.activeElement)"), 15)

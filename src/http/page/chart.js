@@ -24,12 +24,15 @@ function makeChart() {
   chart.cursor.hidden = chart.tip.hidden = true;
   plot.append(svg, chart.cursor, chart.tip);
   box.append(plot, chart.labels, chart.words);
-  plot.addEventListener('pointermove', (event) => {
+  const follow = (event) => {
     const place = plot.getBoundingClientRect();
     const {begin, end} = chart.data;
     pointAt(chart, begin + (end - begin) * (event.clientX - place.left) / place.width);
-  });
-  plot.addEventListener('pointerleave', () => pointAt(chart, null));
+  };
+  plot.addEventListener('pointerdown', follow);
+  plot.addEventListener('pointermove', follow);
+  // A finger leaves at once, and would see nothing: its values stay until it touches something else.
+  plot.addEventListener('pointerleave', (event) => event.pointerType === 'mouse' && pointAt(chart, null));
   plot.addEventListener('blur', () => pointAt(chart, null));
   plot.addEventListener('keydown', (event) => {
     const {entries} = chart.data;

@@ -6,10 +6,10 @@ function recordOf(process, at) {
   return {
     at, gpu: process.gpu, gpu_uuid: process.gpu_uuid, mig_uuid: process.mig && process.mig.uuid, pid: process.pid,
     name: process.name, owner: process.owner, owner_text: process.owner_text, namespace: process.namespace,
-    pod: process.pod, container: process.container, active: process.active, power_watts: power,
+    pod: process.pod, container: process.container, user_name: process.user_name, active: process.active, power_watts: power,
     power_standard_error_watts: error, energy_joules: process.energy_joules.total,
     sm_utilization_ratio: process.sm_utilization_ratio, memory_used_bytes: process.memory_used_bytes,
-    idle_seconds: process.idle_seconds,
+    memory_peak_bytes: process.memory_peak_bytes, idle_seconds: process.idle_seconds,
   };
 }
 

@@ -70,8 +70,9 @@ const ownerKey = (item) => [item.owner, item.namespace || '', ownerLabel(item)].
 const processLabel = (process) => process.name + ' (' + process.pid + ')';
 const processKey = (process) =>
   [process.gpu_uuid, process.mig ? process.mig.uuid : '', process.pid, process.start_time_seconds].join(' ');
-// An account: all names of the owner, of any kind.
-const accountKey = (item) => JSON.stringify(Object.entries(item).filter(([, value]) => typeof value === 'string'));
+// An account: all names of the owner, of any kind. The user of its processes may become known later: it is the same account.
+const accountKey = (item) => JSON.stringify(Object.entries(item)
+  .filter(([name, value]) => typeof value === 'string' && name !== 'uid' && name !== 'user_name'));
 
 // Owners without a namespace are under their kind, in brackets: no namespace has such a name.
 const kKinds = {pod: '(pods without a name)', slurm_job: '(Slurm)', container: '(containers)', host: '(host)',

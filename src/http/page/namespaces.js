@@ -7,11 +7,13 @@ let allNamespaces = false;
 function namespaceTotals() {
   const totals = new Map();
   const of = (name) => {
-    if (!totals.has(name)) totals.set(name, {name, energy: 0, power: 0, memory: 0, idle: 0, processes: 0});
+    if (!totals.has(name)) totals.set(name, {name, energy: 0, power: undefined, memory: 0, idle: 0, processes: 0});
     return totals.get(name);
   };
   for (const account of [...state.last.owners, ...state.last.closed]) {
-    of(namespaceOf(account)).energy += account.energy_joules.total;
+    const total = of(namespaceOf(account));
+    total.energy += account.energy_joules.total;
+    if (state.look && state.look.gpus.has(account.gpu_uuid)) total.power = total.power || 0;  // else it is not known
   }
   for (const process of state.last.processes) {
     if (!process.active) continue;
@@ -23,11 +25,11 @@ function namespaceTotals() {
   for (const entry of state.look ? state.look.gpus.values() : []) {
     for (const [key, value] of entry.owner) of(state.owners.get(key).namespace).power += value;
   }
-  return [...totals.values()].sort((a, b) => b.power - a.power || b.energy - a.energy || (a.name < b.name ? -1 : 1));
+  return [...totals.values()].sort((a, b) => (b.power || 0) - (a.power || 0) || b.energy - a.energy || (a.name < b.name ? -1 : 1));
 }
 
 function summed(name, rows) {
-  const total = (field) => sum(rows.map((row) => row[field]));
+  const total = (field) => sum(rows.map((row) => row[field] || 0));
   return {name, energy: total('energy'), power: total('power'), memory: total('memory'), idle: total('idle'),
           processes: total('processes')};
 }

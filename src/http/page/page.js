@@ -31,9 +31,12 @@ function drawWaste() {
   setText(byId('more-waste'), allWaste ? 'Show fewer' : `Show all ${lines.length}`);
 }
 
+// One that nobody needs may fail.
+const fails = (source) => !source.up && source.needed !== false;
+
 function drawSources() {
   byId('sources').replaceChildren(...state.last.sources.map((source) =>
-    listLine(source.up ? 'works' : 'fails', source.up ? 'up' : 'down',
+    listLine(source.up ? 'works' : fails(source) ? 'fails' : 'not needed', source.up ? 'up' : fails(source) ? 'down' : '',
              source.source + (source.reason ? ': ' + source.reason : ''))));
 }
 
@@ -45,7 +48,7 @@ function drawSummary() {
     return entry ? entry.total : gpu.power_watts || 0;
   }));
   const active = now.processes.filter((process) => process.active).length;
-  const failing = now.sources.filter((source) => !source.up).length;
+  const failing = now.sources.filter(fails).length;
   const lost = now.gpus.filter((gpu) => !gpu.up).length;
   setText(byId('node'), now.node || '');
   setText(byId('summary'), `${now.gpus.length} GPUs` + (lost ? `, ${lost} lost` : '') +

@@ -28,7 +28,7 @@ function processPasses(process) {
   if (!passes({label: ownerLabel(process), namespace: namespaceOf(process)})) return false;
   const words = view.q.toLowerCase().split(/\s+/).filter(Boolean);
   const text = [process.name, process.pid, ownerLabel(process), process.namespace, process.container, process.user,
-                'GPU ' + process.gpu].filter((part) => part !== undefined).join('\n').toLowerCase();
+                process.user_name, 'GPU ' + process.gpu].filter((part) => part !== undefined).join('\n').toLowerCase();
   return words.every((word) => text.includes(word));
 }
 
