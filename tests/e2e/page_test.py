@@ -337,10 +337,10 @@ def make_screenshot(path):
     with harness.Ledger("--node-name=gpu-node-7") as ledger:
         window.resize(1280, 1620)
         window.prefer("light")
-        time.sleep(600)  # the server keeps the past for whoever comes later
+        time.sleep(330)  # the server keeps the past for whoever comes later
         window.open(f"http://127.0.0.1:{ledger.port}/")
         time.sleep(8)
-        window.point(".plot", 0.6)
+        window.point(".gpu:nth-child(2) .plot", 0.35)
         window.run("scrollTo(0, 0)")
         window.screenshot(path)
     window.close()

@@ -54,7 +54,7 @@ class PageViewTest(PageCase):
         self.choose("#search", "llm-train")
         self.assertTrue(0 < len(self.column("pid")) < len(everybody))
         self.assertTrue(all("llm-train" in pod for pod in self.column("pod")))
-        self.assertRegex(self.text("#count"), r"^\d+ of \d+ processes$")
+        self.assertRegex(self.text("#count"), r"^\d+ of \d+ processes(, \d+ of them ended)?$")
         self.choose("#search", "nobody has this name")
         self.assertEqual(self.column("pid"), [])
         self.choose("#search", "")

@@ -103,7 +103,9 @@ function drawTable() {
   rows = kept;
   while (body.rows.length > kept.size) body.lastElementChild.remove();
   const total = state.last.processes.length;
-  setText(byId('count'), all.length === total ? `${total} processes` : `${all.length} of ${total} processes`);
+  const ended = all.filter(({process}) => !process.active).length;
+  setText(byId('count'), (all.length === total ? '' : `${all.length} of `) + `${total} processes` +
+    (ended ? `, ${ended} of them ended` : ''));
   const left = all.length - shown.length;
   byId('more').hidden = left <= 0;
   setText(byId('more'), `Show ${Math.min(left, rowsOfAPage())} more of ${left}`);
