@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <map>
 #include <unordered_map>
 
@@ -58,6 +59,10 @@ std::string write_history(const History& history) {
       parts += point.parts.size();
     }
   }
+  std::vector<const std::vector<const HistoryPoint*>*> by_index;
+  for (const auto& [gpu, list] : gpus) by_index.push_back(&list);
+  std::sort(by_index.begin(), by_index.end(),
+            [](const auto* a, const auto* b) { return a->back()->gpu_index < b->back()->gpu_index; });
   constexpr size_t kUsualPoint = 180;
   constexpr size_t kUsualPart = 18;
   JsonText json(4096 + kUsualPoint * points + kUsualPart * parts);
@@ -66,13 +71,13 @@ std::string write_history(const History& history) {
   json.field("at", seconds_of(history.at.wall));
   json.name("gpus");
   json.open('[');
-  for (const auto& [gpu, list] : gpus) {
+  for (const auto* list : by_index) {
     json.open('{');
-    json.field("gpu", list.back()->gpu_index);
-    json.field("gpu_uuid", std::string_view(gpu.text));
+    json.field("gpu", list->back()->gpu_index);
+    json.field("gpu_uuid", std::string_view(list->back()->gpu.text));
     json.name("points");
     json.open('[');
-    for (const HistoryPoint* point : list) write_point(json, *point, history.at, owners);
+    for (const HistoryPoint* point : *list) write_point(json, *point, history.at, owners);
     json.close(']');
     json.close('}');
   }
