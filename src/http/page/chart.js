@@ -72,7 +72,7 @@ function pointAt(chart, time) {
   const left = 100 * ((entry.from + entry.to) / 2 - begin) / (end - begin);
   chart.cursor.style.left = left + '%';
   chart.tip.classList.toggle('left', left > 50);
-  const parts = partsOf(entry, shown).filter((part) => part.value > 0);
+  const parts = partsOf(entry, shown).filter((part) => part.value >= kLeastError);
   const title = `${clock(entry.from, true)} to ${clock(entry.to, true)}: ${watts(entry.total)}`;
   chart.tip.replaceChildren(make('b', '', title), ...parts.map((part) => {
     const line = make('div');
