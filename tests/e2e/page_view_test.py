@@ -163,6 +163,7 @@ class PageViewTest(PageCase):
     def test_keyboard(self):
         self.show_watts()
         page = self.browser
+        page.wait("[...cards.values()].every((card) => card.chart.data.entries.length > 1)", "more than one step", 30)
         page.run("document.querySelector('#search').focus()")
         met = []
         for _ in range(7):
