@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "model/history.h"
 #include "model/snapshot.h"
 
 namespace gpuledger::expose {
@@ -29,6 +30,8 @@ struct ExposeOptions {
 std::string write_text(const Cycle& cycle, const ExposeOptions& options);         // text format 0.0.4
 std::string write_openmetrics(const Cycle& cycle, const ExposeOptions& options);  // OpenMetrics 1.0
 std::string write_json(const Cycle& cycle, const ExposeOptions& options);         // /api/v1/snapshot
+
+std::string write_history(const History& history);  // /api/v1/history
 
 // The device view of the collectors dcgm and dcgm-modern; empty when neither is on.
 std::string write_gpu_text(const Cycle& cycle, const ExposeOptions& options);

@@ -13,6 +13,7 @@ namespace {
 
 constexpr const char* kGpuPath = "/gpu/metrics";
 constexpr const char* kSnapshotPath = "/api/v1/snapshot";
+constexpr const char* kHistoryPath = "/api/v1/history";
 constexpr const char* kPlain = "text/plain; charset=utf-8";
 constexpr const char* kTextFormat = "text/plain; version=0.0.4; charset=utf-8";
 constexpr const char* kOpenMetricsFormat = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -52,6 +53,7 @@ std::string write_links(const RouteSettings& settings) {
        std::initializer_list<std::pair<std::string, const char*>>{{settings.metrics_path, "metrics for Prometheus"},
                                                                   {kGpuPath, "the GPUs under DCGM's names"},
                                                                   {kSnapshotPath, "the same as JSON"},
+                                                                  {kHistoryPath, "the last hour as JSON"},
                                                                   {"/healthz", "is the process alive"},
                                                                   {"/readyz", "is there a fresh snapshot"}}) {
     const std::string safe = escape_html(path);
@@ -128,13 +130,13 @@ Reply gpu_metrics(const RequestFacts& request, const std::shared_ptr<const Snaps
   return metrics(request, snapshot, &Snapshot::gpu_text, &Snapshot::gpu_openmetrics, packed);
 }
 
-Reply snapshot_json(const RequestFacts& request, const std::shared_ptr<const Snapshot>& snapshot,
-                    PackedSnapshot& packed) {
+Reply json_reply(const RequestFacts& request, const std::shared_ptr<const Snapshot>& snapshot, Text text,
+                 PackedSnapshot& packed) {
   if (!snapshot) return text_reply(503, "no snapshot yet");
   Reply reply;
   reply.content_type = "application/json";
   reply.headers.emplace_back("Vary", "Accept-Encoding");
-  set_body(reply, snapshot, snapshot->json, request.accept_encoding, packed);
+  set_body(reply, snapshot, (*snapshot).*text, request.accept_encoding, packed);
   return reply;
 }
 
@@ -163,7 +165,7 @@ Reply route(const RequestFacts& request, const RouteSettings& settings, const st
   const bool is_gpu = path == kGpuPath;
   const bool is_ready = path == "/-/ready" || path == "/readyz";
   const bool is_health = is_health_path(path);
-  const bool is_json = path == kSnapshotPath;
+  const bool is_json = path == kSnapshotPath || path == kHistoryPath;
   const bool is_page = path == "/" || path == "/page.css" || path == "/page.js";
   if (!is_metrics && !is_gpu && !is_ready && !is_health && !is_json && !is_page)
     return text_reply(404, "not found; / lists all pages");
@@ -174,7 +176,9 @@ Reply route(const RequestFacts& request, const RouteSettings& settings, const st
   }
   if (is_metrics) return metrics(request, snapshot, &Snapshot::text, &Snapshot::openmetrics, packed);
   if (is_gpu) return gpu_metrics(request, snapshot, packed);
-  if (is_json) return snapshot_json(request, snapshot, packed);
+  if (is_json) {
+    return json_reply(request, snapshot, path == kHistoryPath ? &Snapshot::history : &Snapshot::json, packed);
+  }
   if (is_health) return text_reply(200, "ok");
   if (path == "/") return index_page(settings);
   if (path == "/page.css") return page_reply("text/css; charset=utf-8", std::string(page_css()));

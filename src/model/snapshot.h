@@ -44,6 +44,7 @@ struct Snapshot {
   LazyText text;         // text format 0.0.4
   LazyText openmetrics;  // OpenMetrics 1.0
   LazyText json;         // /api/v1/snapshot
+  LazyText history;      // /api/v1/history; many snapshots share one
   LazyText gpu_text;     // /gpu/metrics
   LazyText gpu_openmetrics;
   bool serves_gpu = false;  // false: /gpu/metrics is switched off

@@ -108,6 +108,45 @@ class Browser:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
                   mobile=width < 600)
 
+    def place(self, selector, share):
+        """A point of a node, at this share of its width, after scrolling to it."""
+        box = self.run(f"(() => {{ const node = document.querySelector({selector!r}); node.scrollIntoView({{block: 'center'}});"
+                       " const {x, y, width, height} = node.getBoundingClientRect(); return [x, y, width, height]; })()")
+        return {"x": box[0] + share * box[2], "y": box[1] + box[3] / 2}
+
+    def point(self, selector, share=0.5):
+        """The mouse over a node."""
+        self.call("Input.dispatchMouseEvent", type="mouseMoved", **self.place(selector, share))
+
+    def tap(self, selector, share=0.5):
+        """A finger on a node, and off again."""
+        self.call("Emulation.setTouchEmulationEnabled", enabled=True)
+        self.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[self.place(selector, share)])
+        self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+        self.call("Emulation.setTouchEmulationEnabled", enabled=False)
+
+    def press(self, key):
+        """A key, to whatever has the focus."""
+        code = {"Tab": 9, "Enter": 13, "Escape": 27, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowRight": 39}[key]
+        text = {"text": "\r"} if key == "Enter" else {}
+        for kind in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code,
+                      **(text if kind == "keyDown" else {}))
+
+    def save_to(self, folder):
+        """Where downloads go."""
+        session, self.session = self.session, None
+        self.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+        self.session = session
+
+    def controls(self):
+        """What a screen reader meets: (role, name, value) of every node of the accessibility tree."""
+        self.call("Accessibility.enable")
+        nodes = self.call("Accessibility.getFullAXTree")["nodes"]
+        self.call("Accessibility.disable")
+        text = lambda node, field: node.get(field, {}).get("value", "")
+        return [(text(node, "role"), text(node, "name"), text(node, "value")) for node in nodes if not node["ignored"]]
+
     def prefer(self, scheme):
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 

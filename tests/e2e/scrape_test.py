@@ -56,7 +56,7 @@ class ScrapeTest(harness.Case):
 
     def test_every_endpoint_answers(self):
         with harness.Ledger() as ledger:
-            for path in ("/", "/metrics", "/api/v1/snapshot", "/healthz", "/health", "/readyz", "/-/ready"):
+            for path in ("/", "/metrics", "/api/v1/snapshot", "/api/v1/history", "/healthz", "/health", "/readyz", "/-/ready"):
                 self.assertEqual(ledger.get(path).status, 200, path)
                 head = ledger.get(path, method="HEAD")
                 self.assertEqual((head.status, head.body), (200, b""), path)

@@ -104,8 +104,9 @@ Result<std::string> parse_metrics_path(std::string_view text) {
       return refuse(text, "is not a plain path (write /metrics)");
     }
   }
-  constexpr std::array<std::string_view, 9> kTaken = {
-      "/", "/page.css", "/page.js", "/gpu/metrics", "/api/v1/snapshot", "/health", "/healthz", "/-/ready", "/readyz"};
+  constexpr std::array<std::string_view, 10> kTaken = {
+      "/",       "/page.css", "/page.js", "/gpu/metrics", "/api/v1/snapshot", "/api/v1/history",
+      "/health", "/healthz",  "/-/ready", "/readyz"};
   if (std::find(kTaken.begin(), kTaken.end(), text) != kTaken.end()) return refuse(text, "is another page's path");
   return std::string(text);
 }

@@ -103,6 +103,10 @@ std::shared_ptr<const Snapshot> Pipeline::run_cycle() {
   snapshot->gpu_openmetrics = deferred(expose::write_gpu_openmetrics);
   snapshot->serves_gpu = upstream_ || shown_->collectors.contains("dcgm") || shown_->collectors.contains("dcgm-modern");
   if (upstream_) show_upstream(cycle, *snapshot);
+  if (!options_.replayed && history_.add(*cycle)) {
+    history_text_ = LazyText([history = history_.history()] { return expose::write_history(*history); });
+  }
+  snapshot->history = history_text_;
   snapshot->cycle = std::move(cycle);
   cycle_durations_.observe(std::chrono::duration<double>(clock_.now().steady - began).count());
   return snapshot;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "app/runtime/file_writer.h"
+#include "app/runtime/history_keeper.h"
 #include "app/runtime/state_keeper.h"
 #include "app/runtime/upstream.h"
 #include "attribute/books/engine.h"
@@ -81,6 +82,8 @@ class Pipeline {
   std::unique_ptr<StateKeeper> state_keeper_;
   std::unique_ptr<Upstream> upstream_;
   StateLog states_;
+  HistoryKeeper history_;
+  LazyText history_text_;
   std::string gpus_folder_;  // empty: not counted
   std::optional<uint64_t> gpus_expected_;
 };

@@ -1,78 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-'use strict';
-// The first part of page.js, which is served as one file: books, gpus, table, page. The page's data, and the format of
-// numbers and owners. It keeps the last minutes itself: the server has no state per client. Watts are differences of
-// joules, as everywhere in the ledger. Names are untrusted: text only.
+// The page's data. Watts are differences of joules between two looks, as everywhere in the ledger: all that is shown for
+// a moment is from the same two. The server has the last hour; the page goes on from there.
 
 const kPollMs = 2000;
-const kWindowSeconds = 300;
-const kColours = 8;
-const kLeastUnusedSeconds = 10;
+const kHistoryMs = 60000;
+const kLiveStep = 10;
+const kSpan = 3600;
 
-const byId = (id) => document.getElementById(id);
 const state = {
-  last: null,         // the snapshot before, for differences
-  rates: new Map(),   // process key -> {watts, error}
-  history: new Map(), // GPU -> [{from, to, total, pod: Map(label -> watts), process: Map, errors: {pod, process}}]
-  colours: new Map(), // "GPU by" -> Map(label -> number)
-  cards: new Map(),
-  rows: new Map(),
-  by: 'pod',
-  sort: {column: 'watts', down: true},
+  last: null,         // the newest snapshot
+  lastSeen: 0,        // when, on the browser's own clock
+  look: null,         // {from, to, gpus: Map(uuid -> entry)} of the last two snapshots; null: not comparable
+  rates: new Map(),   // process key -> {watts, error}, of the same look
+  past: new Map(),    // GPU -> entries from the server
+  live: new Map(),    // GPU -> entries of this page, in steps as long as the server's
+  owners: new Map(),  // owner key -> {label, namespace}
+  historyAt: -Infinity,
   changedAt: Date.now(),
   step: 1,
 };
+// An entry: {from, to, total, nobody, limit, owner: Map(key -> watts), process: Map, errors: {owner: Map, process: Map}}.
+// The server's have neither processes nor errors.
 
-function make(tag, className, text) {
-  const node = document.createElement(tag);
-  if (className) node.className = className;
-  if (text !== undefined) node.textContent = text;
-  return node;
+const nobodysJoules = (gpu) => sum(Object.values(gpu.unattributed_joules));
+
+function remember(item) {
+  const key = ownerKey(item);
+  if (!state.owners.has(key)) state.owners.set(key, {label: ownerLabel(item), namespace: namespaceOf(item)});
+  return key;
 }
-
-function setText(node, text) {
-  if (node.textContent !== text) node.textContent = text;
-}
-
-// Number formats. Absent is empty, never 0.
-
-function scaled(value, step, units) {
-  let i = 0;
-  while (Math.abs(value) >= step && i + 1 < units.length) {
-    value /= step;
-    ++i;
-  }
-  return value.toFixed(i === 0 || Math.abs(value) >= 100 ? 0 : 1) + ' ' + units[i];
-}
-const bytes = (value) => value === undefined ? '' : scaled(value, 1024, ['B', 'KiB', 'MiB', 'GiB', 'TiB']);
-const joules = (value) => value === undefined ? '' : scaled(value, 1000, ['J', 'kJ', 'MJ', 'GJ', 'TJ']);
-const percent = (value) => value === undefined ? '' : (100 * value).toFixed(0) + ' %';
-const watts = (value) => value === undefined ? '' : value.toFixed(value < 9.95 ? 1 : 0) + ' W';
-
-// An error as large as the watts means unknown. One too small to show is left out.
-const kLeastError = 0.05;
-const isUnknown = (power, error) => error > kLeastError && error >= power;
-
-function duration(seconds) {
-  if (seconds === undefined) return '';
-  const s = Math.floor(seconds);
-  if (s < 60) return s + ' s';
-  if (s < 3600) return Math.floor(s / 60) + ' min ' + (s % 60) + ' s';
-  if (s < 86400) return Math.floor(s / 3600) + ' h ' + Math.floor(s % 3600 / 60) + ' min';
-  return Math.floor(s / 86400) + ' d ' + Math.floor(s % 86400 / 3600) + ' h';
-}
-
-// Names.
-
-// An allocation has only the pod.
-const ownerLabel = (owner) => owner.owner_text || owner.namespace + '/' + owner.pod;
-const processLabel = (process) => process.name + ' (' + process.pid + ')';
-const processKey = (process) =>
-  [process.gpu_uuid, process.mig ? process.mig.uuid : '', process.pid, process.start_time_seconds].join(' ');
-// All names of the owner, of any kind.
-const ownerKey = (owner) => JSON.stringify(Object.entries(owner).filter(([, value]) => typeof value === 'string'));
-
-// From two snapshots to watts.
 
 function differences(before, after, keyOf) {
   const old = new Map(before.map((item) => [keyOf(item), item.energy_joules]));
@@ -91,79 +47,108 @@ function rate({item, total, shared}, seconds) {
   return {watts: total / seconds, error: part * shared / seconds};
 }
 
-function add(map, key, value) {
-  if (value > 0) map.set(key, (map.get(key) || 0) + value);
-}
-
-// False: no comparison, because these are new books (the program was restarted).
-function comparable(before, now) {
+// False: these are new books (the program was restarted), or the server's clock was set.
+function comparable(before, now, elapsed) {
   const energy = new Map(before.gpus.map((gpu) => [gpu.uuid, gpu.energy_joules]));
   return now.at > before.at && now.cycle > before.cycle &&
+      Math.abs(now.at - before.at - elapsed) < 5 + elapsed / 2 &&
       now.gpus.every((gpu) => gpu.energy_joules >= (energy.get(gpu.uuid) || 0));
 }
 
-function learn(now) {
-  const before = state.last;
-  state.last = now;
-  if (!before || !comparable(before, now)) {
-    state.rates.clear();
-    return;
-  }
+function lookAt(before, now) {
   const seconds = state.step = now.at - before.at;
-  const entries = new Map();
-  const energy = new Map(before.gpus.map((gpu) => [gpu.uuid, gpu.energy_joules]));
+  const look = {from: before.at, to: now.at, gpus: new Map()};
+  const older = new Map(before.gpus.map((gpu) => [gpu.uuid, gpu]));
   for (const gpu of now.gpus) {
-    const spent = energy.has(gpu.uuid) ? gpu.energy_joules - energy.get(gpu.uuid) : 0;
-    entries.set(gpu.uuid, {from: before.at, to: now.at, pod: new Map(), process: new Map(), total: spent / seconds,
-                           errors: {pod: new Map(), process: new Map()}});
+    const then = older.get(gpu.uuid);
+    if (!then || !then.up || !gpu.up) continue;  // what was used while it was lost is not of these seconds
+    look.gpus.set(gpu.uuid, {
+      from: before.at, to: now.at, total: (gpu.energy_joules - then.energy_joules) / seconds,
+      nobody: Math.max(0, nobodysJoules(gpu) - nobodysJoules(then)) / seconds, limit: gpu.power_limit_watts,
+      owner: new Map(), process: new Map(), errors: {owner: new Map(), process: new Map()}});
   }
-  // The containers of a pod have one label. The correlation of their errors is unknown: at worst they add up.
-  const enter = (by, item, label, drawn) => {
-    const entry = entries.get(item.gpu_uuid);
+  // The containers of a pod have one key. The correlation of their errors is unknown: at worst they add up.
+  const enter = (by, item, key, drawn) => {
+    const entry = look.gpus.get(item.gpu_uuid);
     if (!entry) return;
-    add(entry[by], label, drawn.watts);
-    add(entry.errors[by], label, drawn.error);
+    add(entry[by], key, drawn.watts);
+    add(entry.errors[by], key, drawn.error);
   };
-  for (const step of differences(before.owners, now.owners, ownerKey)) {
-    enter('pod', step.item, ownerLabel(step.item), rate(step, seconds));
+  for (const step of differences(before.owners, now.owners, accountKey)) {
+    enter('owner', step.item, remember(step.item), rate(step, seconds));
   }
-  state.rates.clear();
   for (const step of differences(before.processes, now.processes, processKey)) {
     const drawn = rate(step, seconds);
-    enter('process', step.item, processLabel(step.item), drawn);
-    if (step.item.active) state.rates.set(processKey(step.item), drawn);
+    enter('process', step.item, processKey(step.item), drawn);
+    if (step.item.active && look.gpus.has(step.item.gpu_uuid)) state.rates.set(processKey(step.item), drawn);
   }
-  for (const [uuid, entry] of entries) {
-    const list = state.history.get(uuid) || [];
-    list.push(entry);
-    while (list[0].to < now.at - kWindowSeconds) list.shift();
-    state.history.set(uuid, list);
-  }
-  for (const uuid of [...state.history.keys()]) if (!entries.has(uuid)) state.history.delete(uuid);
+  return look;
 }
 
-// The largest consumers of the window have their own colours and keep them while shown.
-function coloured(uuid, list) {
-  const sums = new Map();
-  for (const entry of list) {
-    for (const [label, value] of entry[state.by]) add(sums, label, value * (entry.to - entry.from));
+// Two entries that follow each other as one.
+function joined(a, b) {
+  const [first, second] = [a.to - a.from, b.to - b.from];
+  const mean = (x, y) => (x * first + y * second) / (first + second);
+  const means = (x, y) => new Map([...new Set([...x.keys(), ...y.keys()])]
+    .map((key) => [key, mean(x.get(key) || 0, y.get(key) || 0)]));
+  return {...b, from: a.from, total: mean(a.total, b.total), nobody: mean(a.nobody, b.nobody),
+          owner: means(a.owner, b.owner), process: means(a.process, b.process)};
+}
+
+function learn(now) {
+  const [before, seen] = [state.last, performance.now() / 1000];
+  const elapsed = seen - state.lastSeen;
+  [state.last, state.lastSeen] = [now, seen];
+  state.rates.clear();
+  for (const process of now.processes) remember(process);
+  state.look = before && comparable(before, now, elapsed) ? lookAt(before, now) : null;
+  if (!state.look) {
+    state.live.clear();
+    state.historyAt = -Infinity;
+    return;
   }
-  for (const process of state.last.processes) {
-    const label = state.by === 'pod' ? ownerLabel(process) : processLabel(process);
-    if (process.gpu_uuid === uuid && process.active && !sums.has(label)) sums.set(label, 0);
+  for (const [uuid, entry] of state.look.gpus) {
+    const list = state.live.get(uuid) || [];
+    const last = list[list.length - 1];
+    if (last && last.to === entry.from && entry.to - last.from <= kLiveStep) list[list.length - 1] = joined(last, entry);
+    else list.push(entry);
+    while (list[0].to < now.at - kSpan) list.shift();
+    state.live.set(uuid, list);
   }
-  const top = [...sums.keys()].sort((a, b) => sums.get(b) - sums.get(a)).slice(0, kColours);
-  const kept = new Map();
-  const known = state.colours.get(uuid + state.by) || new Map();
-  for (const label of top) if (known.has(label)) kept.set(label, known.get(label));
-  const used = new Set(kept.values());
-  for (const label of top) {
-    if (kept.has(label)) continue;
-    let colour = 0;
-    while (used.has(colour)) ++colour;
-    used.add(colour);
-    kept.set(label, colour);
+}
+
+async function readHistory() {
+  if (performance.now() - state.historyAt < kHistoryMs) return;
+  state.historyAt = performance.now();
+  const answer = await fetch('api/v1/history', {cache: 'no-store', signal: AbortSignal.timeout(10 * kPollMs)});
+  if (answer.ok) learnHistory(await answer.json());
+}
+
+// Owners of the last hour and of now.
+function forgetOwners() {
+  const needed = new Set([...state.last.owners, ...state.last.processes].map(ownerKey));
+  for (const lists of [state.past, state.live]) {
+    for (const entry of [...lists.values()].flat()) for (const key of entry.owner.keys()) needed.add(key);
   }
-  state.colours.set(uuid + state.by, kept);
-  return top.map((label) => ({label, colour: 'c' + kept.get(label)}));
+  for (const key of [...state.owners.keys()]) if (!needed.has(key)) state.owners.delete(key);
+}
+
+function learnHistory(history) {
+  const keys = history.owners.map(remember);
+  state.past = new Map(history.gpus.map(({gpu_uuid: uuid, points}) => [uuid, points.map((point) => {
+    const seconds = point.to - point.from;
+    return {from: point.from, to: point.to, total: point.energy_joules / seconds,
+            nobody: point.unattributed_joules / seconds, limit: point.power_limit_watts,
+            owner: new Map(point.owners.map(([place, energy]) => [keys[place], energy / seconds]))};
+  })]));
+  forgetOwners();
+}
+
+// All that is known of a GPU since then, the oldest first. By process only what this page has seen itself.
+function entriesOf(uuid, by, since) {
+  const live = state.live.get(uuid) || [];
+  const past = by === 'owner' ? state.past.get(uuid) || [] : [];
+  const end = past.length ? past[past.length - 1].to : -Infinity;
+  const rest = live.filter((entry) => entry.to > end).map((entry) => entry.from < end ? {...entry, from: end} : entry);
+  return [...past, ...rest].filter((entry) => entry.to > since);
 }

@@ -1,67 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// A card for each GPU: its watts over the last minutes, its memory, its allocations.
+// A card for each GPU: its watts and who uses them, its memory and who holds it. A GPU that is lost comes first.
+
+const cards = new Map();  // GPU -> parts
 
 function makeCard(uuid) {
   const card = make('article', 'gpu');
   const title = make('h3');
-  const chart = make('div', 'chart');
-  const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
-  svg.setAttribute('viewBox', '0 0 300 100');
-  svg.setAttribute('preserveAspectRatio', 'none');
-  svg.setAttribute('role', 'img');
-  const scale = make('span');
-  chart.append(svg, scale);
-  const axis = make('p', 'axis');
-  const begin = make('span');
-  axis.append(begin, make('span', '', 'now'));
-  const parts = {card, begin, name: make('span'), power: make('b'), facts: make('p', 'facts'),
-                 exact: make('p', 'facts exact'), troubles: make('ul', 'troubles'), svg, scale, memory: make('p', 'facts'),
+  const parts = {card, name: make('span'), power: make('b'), facts: make('p', 'facts'), exact: make('p', 'facts exact'),
+                 troubles: make('ul', 'troubles'), chart: makeChart(), memory: make('p', 'facts'),
                  track: make('div', 'track'), legend: make('ul', 'legend')};
   title.append(parts.name, parts.power);
-  card.append(title, parts.facts, parts.exact, parts.troubles, chart, axis, parts.memory, parts.track, parts.legend);
+  title.id = 'gpu-' + uuid;
+  card.setAttribute('aria-labelledby', title.id);
+  card.append(title, parts.facts, parts.exact, parts.troubles, parts.chart.box, parts.memory, parts.track, parts.legend);
+  parts.track.setAttribute('role', 'img');
   card.dataset.uuid = uuid;
   return parts;
-}
-
-// One path per colour: a rectangle per bar would be thousands of nodes.
-function drawChart(parts, list, shown, description) {
-  const top = Math.max(10, ...list.map((entry) => entry.total));
-  const end = state.last.at;
-  // As many whole minutes as there is data for: a new page is not empty.
-  const minutes = Math.max(1, Math.ceil((end - (list.length ? list[0].from : end)) / 60));
-  const span = Math.min(kWindowSeconds, 60 * minutes);
-  const x = (time) => 300 * (1 - (end - time) / span);
-  const paths = new Map([...shown.map(({colour}) => [colour, '']), ['rest', '']]);
-  for (const entry of list) {
-    const left = Math.max(0, x(entry.from));
-    const width = (x(entry.to) - left) * 0.92;
-    let below = 0;
-    const bar = (colour, value) => {
-      if (!(value > 0)) return;
-      const height = 96 * value / top;
-      below += height;
-      const [x0, y0, w, h] = [left, 100 - below, width, height].map((number) => number.toFixed(2));
-      paths.set(colour, paths.get(colour) + `M${x0} ${y0}h${w}v${h}h-${w}z`);
-    };
-    for (const {label, colour} of shown) bar(colour, entry[state.by].get(label));
-    bar('rest', Math.max(0, entry.total - below * top / 96));
-  }
-  parts.svg.replaceChildren(...[...paths].map(([colour, d]) => {
-    const path = document.createElementNS('http://www.w3.org/2000/svg', 'path');
-    path.setAttribute('class', colour);
-    path.setAttribute('d', d);
-    return path;
-  }));
-  parts.svg.setAttribute('aria-label', description);
-  setText(parts.scale, watts(top));
-  setText(parts.begin, span / 60 + ' min ago');
-}
-
-function legendLine(colour, label, numbers) {
-  const line = make('li');
-  line.append(make('span', 'chip ' + colour), make('span', 'who', label),
-              make('span', 'num', numbers.filter(Boolean).join(' · ')));
-  return line;
 }
 
 // The context-switch trace; empty if it is off.
@@ -73,15 +27,88 @@ function exactTime(gpu) {
     (exact.lost_records > 0 ? ' · ' + exact.lost_records + ' records lost' : '');
 }
 
-function drawGpu(gpu) {
-  if (!state.cards.has(gpu.uuid)) state.cards.set(gpu.uuid, makeCard(gpu.uuid));
-  const parts = state.cards.get(gpu.uuid);
-  const list = state.history.get(gpu.uuid) || [];
-  const now = list[list.length - 1];
-  const shown = coloured(gpu.uuid, list);
-  parts.card.classList.toggle('gone', !gpu.up);
+// Who holds the memory: {of: Map(key -> bytes), idle: Map, others, nobody}. It adds up to what is used.
+function memoryOf(gpu, shown) {
+  const [of, idle] = [new Map(), new Map()];
+  for (const process of state.last.processes) {
+    if (process.gpu_uuid !== gpu.uuid || !process.active) continue;
+    const key = view.by === 'owner' ? ownerKey(process) : processKey(process);
+    add(of, key, process.memory_used_bytes || 0);
+    if (process.idle) add(idle, key, process.memory_used_bytes || 0);
+  }
+  const held = sum([...of.values()]);
+  const named = sum(shown.map(({key}) => of.get(key) || 0));
+  return {of, idle, others: held - named, nobody: Math.max(0, (gpu.memory_used_bytes || 0) - held)};
+}
+
+function drawMemory(parts, gpu, shown, memory) {
+  const total = gpu.memory_total_bytes;
+  const pieces = [...shown.map(({key, label, colour}) => ({label, colour, size: memory.of.get(key) || 0})),
+                  {label: 'others', colour: 'others', size: memory.others},
+                  {label: 'driver, or not known', colour: 'nobody', size: memory.nobody}].filter(({size}) => size > 0);
+  // Processes that share memory may count it twice.
+  const whole = Math.max(total || 0, sum(pieces.map(({size}) => size))) || 1;
+  setText(parts.memory, total ? 'Memory ' + bytes(gpu.memory_used_bytes) + ' of ' + bytes(total) : '');
+  parts.track.hidden = !total;
+  setAttribute(parts.track, 'aria-label',
+               'Memory: ' + (pieces.map(({label, size}) => label + ' ' + bytes(size)).join(', ') || 'free'));
+  parts.track.replaceChildren(...pieces.map(({label, colour, size}) => {
+    const piece = make('i', colour);
+    piece.style.width = 100 * size / whole + '%';
+    piece.title = label + ' ' + bytes(size);
+    piece.dataset.bytes = size;
+    return piece;
+  }));
+}
+
+function legendLine(colour, label, numbers, value) {
+  const line = make('li');
+  line.append(make('span', 'chip ' + colour), make('span', 'who', label),
+              make('span', 'num', numbers.filter(Boolean).join(' · ')));
+  if (value !== undefined) line.dataset.watts = value;
+  return line;
+}
+
+function drawLegend(parts, shown, memory, entry) {
+  const share = (value) => entry && entry.total > 0 && percent(value / entry.total);
+  const lines = shown.map(({key, label, colour}) => {
+    const power = entry ? entry[view.by].get(key) || 0 : undefined;
+    const unknown = entry && isUnknown(power, entry.errors[view.by].get(key));
+    const [held, idle] = [memory.of.get(key), memory.idle.get(key)];
+    return legendLine(colour, label, [unknown ? 'not known yet' : watts(power), !unknown && share(power),
+      held !== idle && bytes(held), idle && bytes(idle) + ' idle'], power);
+  });
+  if (entry) {
+    const others = Math.max(0, entry.total - entry.nobody - sum(shown.map(({key}) => entry[view.by].get(key) || 0)));
+    if (others > kLeastError || memory.others > 0) {
+      lines.push(legendLine('others', view.by === 'owner' ? 'other owners' : 'other processes',
+                            [watts(others), share(others), memory.others > 0 && bytes(memory.others)], others));
+    }
+    lines.push(legendLine('nobody', 'nobody', [watts(entry.nobody), share(entry.nobody)], entry.nobody));
+  }
+  parts.legend.replaceChildren(...lines);
+}
+
+function wordsOf(gpu, entries, entry) {
+  if (!entries.length) return `Watts of GPU ${gpu.index}: nothing yet`;
+  const seconds = sum(entries.map((each) => each.to - each.from));
+  const mean = sum(entries.map((each) => each.total * (each.to - each.from))) / seconds;
+  return `Watts of GPU ${gpu.index} by ${view.by} since ${clock(entries[0].from, true)}: ` +
+    (entry ? `now ${watts(entry.total)}, ` : '') + `mean ${watts(mean)}, ` +
+    `highest ${watts(Math.max(...entries.map((each) => each.total)))}` +
+    (gpu.power_limit_watts ? `, limit ${watts(gpu.power_limit_watts)}` : '') + '. The list below has the numbers of now.';
+}
+
+function drawGpu(gpu, entries, shown) {
+  const parts = cards.get(gpu.uuid);
+  const entry = state.look && state.look.gpus.get(gpu.uuid);
+  parts.card.classList.toggle('lost', !gpu.up);
   setText(parts.name, 'GPU ' + gpu.index + ' · ' + gpu.model);
-  setText(parts.power, gpu.up ? watts(gpu.power_watts) : 'does not answer');
+  // As the list below it: the mean between the same two looks. Before the second look only the driver's reading is there.
+  const power = entry ? entry.total : gpu.power_watts;
+  setText(parts.power, gpu.up ? watts(power) : 'does not answer');
+  if (gpu.up && entry) parts.power.dataset.watts = entry.total;
+  else delete parts.power.dataset.watts;
   const xids = Object.keys(gpu.xid_errors || {});
   setText(parts.facts, [gpu.power_limit_watts && 'limit ' + watts(gpu.power_limit_watts),
     gpu.idle_power_watts && 'idle floor ' + watts(gpu.idle_power_watts),
@@ -93,48 +120,37 @@ function drawGpu(gpu) {
   setText(parts.exact, exactTime(gpu));
   parts.exact.hidden = !gpu.exact_time;
   parts.troubles.replaceChildren(...(gpu.health || []).map((trouble) => make('li', '', trouble)));
-
-  const memory = new Map();
-  const idle = new Map();
-  for (const process of state.last.processes) {
-    if (process.gpu_uuid !== gpu.uuid || !process.active) continue;
-    const label = state.by === 'pod' ? ownerLabel(process) : processLabel(process);
-    add(memory, label, process.memory_used_bytes || 0);
-    if (process.idle) add(idle, label, process.memory_used_bytes || 0);
-  }
-  const total = gpu.memory_total_bytes;
-  setText(parts.memory, total ? 'Memory ' + bytes(gpu.memory_used_bytes) + ' of ' + bytes(total) : '');
-  parts.track.hidden = !total;
-  parts.track.replaceChildren(...shown.map(({label, colour}) => {
-    const piece = make('i', colour);
-    piece.style.width = 100 * (memory.get(label) || 0) / (total || 1) + '%';
-    piece.title = label;
-    return piece;
-  }));
-  const lines = shown.map(({label, colour}) => {
-    const power = now && now[state.by].get(label) || 0;
-    const unknown = now && isUnknown(power, now.errors[state.by].get(label));
-    return legendLine(colour, label, [now && (unknown ? 'not known yet' : watts(power)),
-      now && now.total > 0 && !unknown && percent(power / now.total),
-      memory.get(label) !== idle.get(label) && bytes(memory.get(label)),
-      idle.has(label) && bytes(idle.get(label)) + ' idle']);
-  });
-  if (now) {
-    const named = shown.reduce((sum, {label}) => sum + (now[state.by].get(label) || 0), 0);
-    lines.push(legendLine('rest', 'nobody, or others', [watts(Math.max(0, now.total - named))]));
-  }
-  parts.legend.replaceChildren(...lines);
-  drawChart(parts, list, shown,
-    `Watts of GPU ${gpu.index} over the last minutes by ${state.by}; the list below has the numbers of now`);
+  parts.troubles.hidden = !gpu.health;
+  const memory = memoryOf(gpu, shown);
+  drawMemory(parts, gpu, shown, memory);
+  drawLegend(parts, shown, memory, entry);
+  setAttribute(parts.chart.plot, 'aria-label', `Watts of GPU ${gpu.index} over time; arrow keys read the values`);
+  drawChart(parts.chart, entries, shown, wordsOf(gpu, entries, entry));
 }
 
 function drawGpus() {
-  if (!state.last) return;
-  for (const gpu of state.last.gpus) drawGpu(gpu);
+  const since = state.last.at - 60 * Number(view.span);
+  const drawn = state.last.gpus.map((gpu) => {
+    if (!cards.has(gpu.uuid)) cards.set(gpu.uuid, makeCard(gpu.uuid));
+    const entries = entriesOf(gpu.uuid, view.by, since);
+    return {gpu, entries, shown: shownOn(gpu, entries)};
+  });
+  giveColours(drawn.map(({shown}) => shown));
+  for (const {gpu, entries, shown} of drawn) {
+    drawGpu(gpu, entries, shown.map((each) => ({...each, colour: 'c' + colourOf.get(each.key)})));
+  }
   const here = new Set(state.last.gpus.map((gpu) => gpu.uuid));
-  for (const uuid of [...state.cards.keys()]) if (!here.has(uuid)) state.cards.delete(uuid);
-  const cards = state.last.gpus.map((gpu) => state.cards.get(gpu.uuid).card);
+  for (const uuid of [...cards.keys()]) if (!here.has(uuid)) cards.delete(uuid);
+  const order = [...state.last.gpus].sort((a, b) => a.up - b.up || a.index - b.index);
+  const nodes = order.map((gpu) => cards.get(gpu.uuid).card);
   const place = byId('gpus');
-  const same = cards.length === place.children.length && cards.every((card, i) => place.children[i] === card);
-  if (!same) place.replaceChildren(...cards);
+  if (nodes.length !== place.children.length || nodes.some((node, i) => place.children[i] !== node)) {
+    place.replaceChildren(...nodes);
+  }
+  const lost = state.last.gpus.filter((gpu) => !gpu.up);
+  byId('lost').hidden = !lost.length;
+  setText(byId('lost'), lost.map((gpu) => `GPU ${gpu.index} (${gpu.model}, ${gpu.uuid}) does not answer. `).join('').trim());
+  const look = state.look;
+  setText(byId('moment'), look ? `Watts are the mean from ${clock(look.from, true)} to ${clock(look.to, true)}.`
+    : `Power is the driver's reading of ${clock(state.last.at, true)}.`);
 }

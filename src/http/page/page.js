@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lists and the updates: api/v1/snapshot is read every two seconds.
+// The lists and the updates: api/v1/snapshot is read every two seconds, api/v1/history once a minute.
+
+const kLeastUnusedSeconds = 10;
+const kWasteLines = 8;
+let allWaste = false;
 
 function listLine(mark, className, text) {
   const line = make('li');
@@ -7,43 +11,64 @@ function listLine(mark, className, text) {
   return line;
 }
 
-function drawWaste(now) {
-  const lines = now.processes.filter((p) => p.active && p.idle)
+function drawWaste() {
+  const lines = state.last.processes.filter((p) => p.active && p.idle && processPasses(p))
     .sort((a, b) => (b.memory_used_bytes || 0) - (a.memory_used_bytes || 0))
-    .map((p) => listLine(bytes(p.memory_used_bytes), 'idle',
-      `held by ${processLabel(p)} of ${ownerLabel(p)} on GPU ${p.gpu}, idle for ${duration(p.idle_seconds)}`));
-  for (const given of now.allocations || []) {
+    .map((p) => [bytes(p.memory_used_bytes),
+      `held by ${processLabel(p)} of ${ownerLabel(p)} on GPU ${p.gpu}, idle for ${duration(p.idle_seconds)}`]);
+  for (const given of state.last.allocations || []) {
     if (!(given.idle_seconds >= kLeastUnusedSeconds)) continue;
+    if (!passes({label: ownerLabel(given), namespace: given.namespace})) continue;
     const share = given.replica === undefined ? '' : ` (replica ${given.replica})`;
-    lines.push(listLine(given.mig_uuid ? 'MIG' : 'GPU ' + given.gpu, 'idle',
+    lines.push([given.mig_uuid ? 'MIG' : 'GPU ' + given.gpu,
       `given to ${ownerLabel(given)}, container ${given.container || '?'}, as ${given.resource}${share}: ` +
-      `unused for ${duration(given.idle_seconds)}`));
+      `unused for ${duration(given.idle_seconds)}`]);
   }
-  if (!lines.length) lines.push(listLine('none', 'up', 'nobody holds GPU memory or a GPU without working'));
-  byId('waste').replaceChildren(...lines);
+  const shown = allWaste ? lines : lines.slice(0, kWasteLines);
+  byId('waste').replaceChildren(...(lines.length ? shown.map(([mark, text]) => listLine(mark, 'idle', text))
+    : [listLine('none', 'up', 'nobody holds GPU memory or a GPU without working')]));
+  byId('more-waste').hidden = lines.length <= kWasteLines;
+  setText(byId('more-waste'), allWaste ? 'Show fewer' : `Show all ${lines.length}`);
 }
 
-function drawSources(now) {
-  byId('sources').replaceChildren(...now.sources.map((source) =>
-    listLine(source.up ? 'works' : 'fails', source.up ? 'up' : 'down',
+// One that nobody needs may fail.
+const fails = (source) => !source.up && source.needed !== false;
+
+function drawSources() {
+  byId('sources').replaceChildren(...state.last.sources.map((source) =>
+    listLine(source.up ? 'works' : fails(source) ? 'fails' : 'not needed', source.up ? 'up' : fails(source) ? 'down' : '',
              source.source + (source.reason ? ': ' + source.reason : ''))));
 }
 
-function draw(now) {
-  const power = now.gpus.reduce((sum, gpu) => sum + (gpu.up && gpu.power_watts || 0), 0);
+function drawSummary() {
+  const now = state.last;
+  // The sum of what the cards say.
+  const power = sum(now.gpus.filter((gpu) => gpu.up).map((gpu) => {
+    const entry = state.look && state.look.gpus.get(gpu.uuid);
+    return entry ? entry.total : gpu.power_watts || 0;
+  }));
   const active = now.processes.filter((process) => process.active).length;
-  const failing = now.sources.filter((source) => !source.up).length;
+  const failing = now.sources.filter(fails).length;
+  const lost = now.gpus.filter((gpu) => !gpu.up).length;
   setText(byId('node'), now.node || '');
-  setText(byId('summary'), `${now.gpus.length} GPUs · ${watts(power)} · ${active} processes` +
+  setText(byId('summary'), `${now.gpus.length} GPUs` + (lost ? `, ${lost} lost` : '') +
+    ` · ${watts(power)} · ${active} processes` +
     (now.processes_without_owner ? ` · ${now.processes_without_owner} without a name` : '') +
     (failing ? ` · ${failing} ${failing === 1 ? 'source fails' : 'sources fail'}` : ''));
   setText(byId('version'), now.version ? 'gpu-ledger ' + now.version : '');
   byId('simulated').hidden = !now.simulated;
-  document.title = (now.node ? now.node + ' · ' : '') + watts(power) + ' · gpu-ledger';
+  document.title = (lost ? `${lost} lost · ` : '') + (now.node ? now.node + ' · ' : '') + watts(power) + ' · gpu-ledger';
+}
+
+function redraw() {
+  drawChoices();
+  if (!state.last) return;
+  drawSummary();
   drawGpus();
-  drawWaste(now);
+  drawNamespaces();
+  drawWaste();
   drawTable();
-  drawSources(now);
+  drawSources();
 }
 
 function say(trouble) {
@@ -51,30 +76,47 @@ function say(trouble) {
   byId('trouble').hidden = !trouble;
 }
 
-async function poll() {
+async function readSnapshot() {
+  const answer = await fetch('api/v1/snapshot', {cache: 'no-store', signal: AbortSignal.timeout(10 * kPollMs)});
+  if (!answer.ok) throw new Error((await answer.text()).trim() || 'HTTP ' + answer.status);
+  return answer.json();
+}
+
+async function update() {
+  let now;
   try {
-    const answer = await fetch('api/v1/snapshot', {cache: 'no-store', signal: AbortSignal.timeout(10 * kPollMs)});
-    if (!answer.ok) throw new Error((await answer.text()).trim() || 'HTTP ' + answer.status);
-    const now = await answer.json();
+    now = await readSnapshot();
     if (!state.last || now.at !== state.last.at) {
       state.changedAt = Date.now();
       learn(now);
-      draw(now);
+      await readHistory();
+    } else {
+      now = null;
     }
-    const old = (Date.now() - state.changedAt) / 1000;
-    say(old > Math.max(15, 3 * state.step) ? `The numbers are ${duration(old)} old: the driver does not answer.` : '');
   } catch (error) {
-    say('gpu-ledger does not answer (' + error.message + '); what you see is old. Trying again.');
+    return say('gpu-ledger does not answer (' + error.message + '); what you see is old. Trying again.');
   }
-  setTimeout(poll, kPollMs);
+  if (now) redraw();
+  const old = (Date.now() - state.changedAt) / 1000;
+  say(old > Math.max(15, 3 * state.step) ? `The numbers are ${duration(old)} old: the driver does not answer.` : '');
 }
 
-for (const by of ['pod', 'process']) {
-  byId('by-' + by).addEventListener('click', () => {
-    state.by = by;
-    for (const each of ['pod', 'process']) byId('by-' + each).setAttribute('aria-pressed', String(each === by));
-    drawGpus();
-  });
+function poll() {
+  update().finally(() => setTimeout(poll, kPollMs));
 }
+
+byId('more-waste').addEventListener('click', () => {
+  allWaste = !allWaste;
+  redraw();
+});
+byId('more-namespaces').addEventListener('click', () => {
+  allNamespaces = !allNamespaces;
+  redraw();
+});
 makeHead();
+readAddress();
+restoreColours();
+listenToChoices();
+listenToDownloads();
+drawChoices();
 poll();

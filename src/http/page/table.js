@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of processes.
+// The table of processes: the largest first, and more on request, so that a phone need not scroll through hundreds.
 
 const rateOf = (process) => state.rates.get(processKey(process)) || {};
 function powerText(process) {
@@ -26,29 +26,41 @@ const columns = [
    text: (p) => p.active ? (p.idle ? duration(p.idle_seconds) : '') : 'ended'},
 ];
 
+let rowsShown = 0;     // 0: as many as a page has
+let rows = new Map();  // process key -> row
+const rowsOfAPage = () => matchMedia('(max-width: 52rem)').matches ? 15 : 50;
+
 function makeHead() {
   for (const column of columns) {
     const cell = make('th', column.number ? 'n' : '');
     cell.scope = 'col';
     cell.setAttribute('role', 'columnheader');
-    const button = make('button', '', column.title);
-    button.type = 'button';
-    button.dataset.column = column.id;
-    button.addEventListener('click', () => {
-      const same = state.sort.column === column.id;
-      state.sort = {column: column.id, down: same ? !state.sort.down : !!column.number};
-      drawTable();
+    const button = makeButton(column.title, () => {
+      const down = view.sort === column.id ? view.order === 'up' : !!column.number;
+      choose({sort: column.id, order: down ? 'down' : 'up'});
     });
+    button.dataset.column = column.id;
     cell.append(button);
     byId('processes').tHead.rows[0].append(cell);
     column.head = cell;
   }
+  byId('more').addEventListener('click', () => {
+    const first = rowsShown || rowsOfAPage();
+    rowsShown = first + rowsOfAPage();
+    drawTable();
+    // The keyboard goes on where the reader was.
+    const row = byId('processes').tBodies[0].rows[first];
+    row.tabIndex = -1;
+    row.focus({preventScroll: true});
+  });
 }
 
-function inOrder(processes) {
-  const column = columns.find((each) => each.id === state.sort.column);
-  const sign = state.sort.down ? -1 : 1;
-  const keyed = processes.map((process) => ({process, key: processKey(process), value: column.value(process)}));
+// All that the filters let through.
+function processesInOrder() {
+  const column = columns.find((each) => each.id === view.sort);
+  const sign = view.order === 'down' ? -1 : 1;
+  const keyed = state.last.processes.filter(processPasses)
+    .map((process) => ({process, key: processKey(process), value: column.value(process)}));
   return keyed.sort((a, b) => {
     const absent = (a.value === undefined) - (b.value === undefined);
     if (absent) return absent;
@@ -70,17 +82,17 @@ function makeRow() {
 }
 
 function drawTable() {
-  if (!state.last) return;
   for (const column of columns) {
-    const order = state.sort.down ? 'descending' : 'ascending';
-    if (column.id === state.sort.column) column.head.setAttribute('aria-sort', order);
-    else column.head.removeAttribute('aria-sort');
+    if (column.id !== view.sort) column.head.removeAttribute('aria-sort');
+    else setAttribute(column.head, 'aria-sort', view.order === 'down' ? 'descending' : 'ascending');
   }
+  const all = processesInOrder();
+  const shown = all.slice(0, rowsShown || rowsOfAPage());
   const body = byId('processes').tBodies[0];
-  const rows = new Map();
-  inOrder(state.last.processes).forEach(({process, key}, place) => {
-    const row = state.rows.get(key) || makeRow();
-    rows.set(key, row);
+  const kept = new Map();
+  shown.forEach(({process, key}, place) => {
+    const row = rows.get(key) || makeRow();
+    kept.set(key, row);
     row.className = !process.active ? 'gone' : process.idle ? 'idle' : '';
     columns.forEach((column, i) => {
       const value = (column.text || column.value)(process);
@@ -88,6 +100,13 @@ function drawTable() {
     });
     if (body.rows[place] !== row) body.insertBefore(row, body.rows[place] || null);
   });
-  state.rows = rows;
-  while (body.rows.length > rows.size) body.lastElementChild.remove();
+  rows = kept;
+  while (body.rows.length > kept.size) body.lastElementChild.remove();
+  const total = state.last.processes.length;
+  const ended = all.filter(({process}) => !process.active).length;
+  setText(byId('count'), (all.length === total ? '' : `${all.length} of `) + `${total} processes` +
+    (ended ? `, ${ended} of them ended` : ''));
+  const left = all.length - shown.length;
+  byId('more').hidden = left <= 0;
+  setText(byId('more'), `Show ${Math.min(left, rowsOfAPage())} more of ${left}`);
 }

@@ -70,10 +70,12 @@ TEST(Routes, DoNotCopyTheSnapshot) {
   const auto snapshot = sample_snapshot(kNow);
   EXPECT_EQ(get("/metrics", snapshot).body.get(), &snapshot->text.get());
   EXPECT_EQ(get("/api/v1/snapshot", snapshot).body.get(), &snapshot->json.get());
+  EXPECT_EQ(get("/api/v1/history", snapshot).body.get(), &snapshot->history.get());
+  EXPECT_EQ(get("/api/v1/history", snapshot).content_type, "application/json");
 }
 
 TEST(Routes, PackOnRequest) {
-  for (const char* path : {"/metrics", "/api/v1/snapshot"}) {
+  for (const char* path : {"/metrics", "/api/v1/snapshot", "/api/v1/history"}) {
     const Reply plain = get(path);
     const Reply packed = get(path, sample_snapshot(kNow), "", "gzip");
     EXPECT_EQ(header_of(plain, "Content-Encoding"), "");
@@ -112,6 +114,7 @@ TEST(Routes, PackASnapshotOnce) {
 TEST(Routes, AnswerBeforeTheFirstSnapshot) {
   EXPECT_EQ(get("/metrics", nullptr).status, 503u);
   EXPECT_EQ(get("/api/v1/snapshot", nullptr).status, 503u);
+  EXPECT_EQ(get("/api/v1/history", nullptr).status, 503u);
   EXPECT_EQ(get("/healthz", nullptr).status, 200u);
   EXPECT_EQ(get("/", nullptr).status, 200u);
   const Reply ready = get("/-/ready", nullptr);
@@ -145,7 +148,7 @@ TEST(Routes, PageLinksEverythingAndLoadsOnlyItsOwn) {
   PackedSnapshot packed;
   const Reply reply = route({"GET", "/", "", ""}, {"/m\"><script>", Nanoseconds(0)}, nullptr, packed, kNow);
   EXPECT_EQ(reply.content_type, "text/html; charset=utf-8");
-  for (const char* link : {"/api/v1/snapshot", "/healthz", "/readyz", "/m&quot;&gt;&lt;script&gt;"})
+  for (const char* link : {"/api/v1/snapshot", "/api/v1/history", "/healthz", "/readyz", "/m&quot;&gt;&lt;script&gt;"})
     EXPECT_THAT(*reply.body, HasSubstr("<a href=\"." + std::string(link) + "\">"));
   EXPECT_EQ(reply.body->find("<script>"), std::string::npos);
   EXPECT_EQ(reply.body->find("http"), std::string::npos);
@@ -159,7 +162,7 @@ TEST(Routes, PageLinksEverythingAndLoadsOnlyItsOwn) {
     EXPECT_EQ(header_of(part, "X-Content-Type-Options"), "nosniff");
     bytes += part.body->size();
   }
-  EXPECT_LT(bytes, 60'000u);
+  EXPECT_LT(bytes, 100'000u);
   EXPECT_EQ(get("/page.css").content_type, "text/css; charset=utf-8");
   EXPECT_EQ(get("/page.js").content_type, "text/javascript; charset=utf-8");
 }
@@ -174,7 +177,8 @@ TEST(Routes, PathsAndMethods) {
     EXPECT_EQ(reply.status, 404u) << path;
     EXPECT_FALSE(reply.body->empty());
   }
-  for (const char* path : {"/metrics", "/", "/page.css", "/page.js", "/healthz", "/-/ready", "/api/v1/snapshot"}) {
+  for (const char* path :
+       {"/metrics", "/", "/page.css", "/page.js", "/healthz", "/-/ready", "/api/v1/snapshot", "/api/v1/history"}) {
     EXPECT_EQ(route({"HEAD", path, "", ""}, {}, sample_snapshot(kNow), packed, kNow).status, 200u);
     for (const char* method : {"POST", "PUT", "DELETE", "OPTIONS", "PATCH", "get"}) {
       const Reply reply = route({method, path, "", ""}, {}, sample_snapshot(kNow), packed, kNow);

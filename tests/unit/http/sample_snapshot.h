@@ -17,6 +17,7 @@ inline std::shared_ptr<const Snapshot> sample_snapshot(Nanoseconds at, bool up =
   snapshot->text = LazyText("# TYPE gpu_ledger_device_up gauge\ngpu_ledger_device_up 1\n");
   snapshot->openmetrics = LazyText("# TYPE gpu_ledger_device_up gauge\ngpu_ledger_device_up 1\n# EOF\n");
   snapshot->json = LazyText("{\"devices\":[]}");
+  snapshot->history = LazyText("{\"gpus\":[]}");
   return snapshot;
 }
 

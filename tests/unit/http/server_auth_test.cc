@@ -26,7 +26,8 @@ class ServerAuth : public ServerTest {
 TEST_F(ServerAuth, AsksForAPasswordEverywhere) {
   write_users("alice", bcrypt_hash("secret"));
   start();
-  for (const char* path : {"/metrics", "/", "/healthz", "/-/ready", "/api/v1/snapshot", "/nowhere"}) {
+  for (const char* path :
+       {"/metrics", "/", "/healthz", "/-/ready", "/api/v1/snapshot", "/api/v1/history", "/nowhere"}) {
     const auto denied = fetch(address(), path);
     EXPECT_EQ(denied.status, 401) << path;
     EXPECT_THAT(denied.headers.at("www-authenticate"), HasSubstr("Basic"));

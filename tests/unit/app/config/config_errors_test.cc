@@ -145,6 +145,7 @@ TEST(WrongUse, OtherValues) {
       {{"--metrics-path="}, "--metrics-path: \"\" does not start with /"},
       {{"--metrics-path=/a?b"}, "--metrics-path: \"/a?b\" is not a plain path (write /metrics)"},
       {{"--metrics-path=/a b"}, "--metrics-path: \"/a b\" is not a plain path (write /metrics)"},
+      {{"--metrics-path=/api/v1/history"}, "--metrics-path: \"/api/v1/history\" is another page's path"},
       {{"--metrics-path=/healthz"}, "--metrics-path: \"/healthz\" is another page's path"},
       {{"--proc-root="}, "--proc-root: needs a path"},
       {{"--config="}, "--config: needs a path"},
