@@ -5,6 +5,13 @@ install(FILES docs/gpu-ledger.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES README.md deploy/systemd/exact-time.conf deploy/systemd/root.conf deploy/systemd/textfile.conf
   DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES deploy/debian/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# Completions; Debian's zsh looks in the first of its two folders, Fedora's in the second.
+install(FILES deploy/completions/gpu-ledger.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+  RENAME gpu-ledger)
+install(FILES deploy/completions/_gpu-ledger DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
+install(FILES deploy/completions/_gpu-ledger DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+install(FILES deploy/completions/gpu-ledger.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+
 install(FILES deploy/systemd/gpu-ledger.service DESTINATION lib/systemd/system)
 install(FILES deploy/systemd/gpu-ledger.default DESTINATION /etc/default RENAME gpu-ledger)
 
