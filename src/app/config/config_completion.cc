@@ -40,14 +40,15 @@ std::string argument_words(const Command& command, Commands commands) {
   return choices.size() > 1 ? joined(choices) : "";
 }
 
+// Of a switch.
+std::string off_flag(const Setting& setting) {
+  return "--" + ("no-" + std::string(setting.name));
+}
+
 std::vector<std::string> flags_of(const Setting& setting) {
-  const std::string name(setting.name);
-  if (setting.form == SettingForm::kSwitch)
-    return {"--" + name,
-            "--"
-            "no-" +
-                name};
-  return {"--" + name};
+  std::vector<std::string> flags = {"--" + std::string(setting.name)};
+  if (setting.form == SettingForm::kSwitch) flags.push_back(off_flag(setting));
+  return flags;
 }
 
 // The help up to its first stop: what fits beside a flag.
@@ -88,12 +89,7 @@ std::string zsh_spec(const Setting& setting) {
   spec += "[" + zsh_escape(brief(setting.help)) + "]";
   const std::string value = ":" + zsh_escape(setting.metavar) + ":";
   switch (value_kind(setting)) {
-    case ValueKind::kNone:
-      return quoted(spec) + " " +
-             quoted(
-                 "--"
-                 "no-" +
-                 name);
+    case ValueKind::kNone: return quoted(spec) + " " + quoted(off_flag(setting));
     case ValueKind::kWords: return quoted(spec + value + "(" + joined(setting.member.words) + ")");
     case ValueKind::kFile: return quoted(spec + value + "_files");
     case ValueKind::kDirectory: return quoted(spec + value + "_files -/");
