@@ -124,7 +124,7 @@ class TopTest(harness.Case):
             screen.wait(lambda: len(screen.pids()) > 3, "all of them")
             screen.press("g")
             screen.wait(lambda: "added up by owner" in screen.line(1), "owners")
-            screen.wait(lambda: sum("ml-team/llm-tr" in line for line in screen.rows()) == 1, "a pod's sum")
+            screen.wait(lambda: sum("ml-team/llm-train-0" in line for line in screen.rows()) == 1, "a pod's sum")
             screen.press("g1")
             screen.wait(lambda: "GPU 1" in screen.line(1), "one GPU")
             self.assertEqual({line.split()[0] for line in screen.rows()}, {"1"})

@@ -21,6 +21,7 @@ constexpr Column kNumbers[] = {
 constexpr size_t kErrorWidth = 6;
 constexpr size_t kLeastForNames = 16;
 constexpr size_t kLeastForBothNames = 20;
+constexpr size_t kLeastForProcess = 7;
 constexpr size_t kLongestOwner = 60;
 // A narrow screen loses these first, but never what it is sorted by; the column +/- goes before them.
 constexpr SortBy kGoFirst[] = {SortBy::kShare, SortBy::kIdle,   SortBy::kMemory,
@@ -76,6 +77,7 @@ std::string cell_of(const Row& row, SortBy by) {
 RowLayout::RowLayout(size_t columns, const View& view) : view_(view) {
   size_t taken = 1 + kErrorWidth + 1;
   for (const Column& column : kNumbers) {
+    if (column.by == SortBy::kPid && view.by_owner && view.sort != SortBy::kPid) continue;  // most have several
     numbers_.push_back(column.by);
     taken += column.width + 1;
   }
@@ -86,17 +88,15 @@ RowLayout::RowLayout(size_t columns, const View& view) : view_(view) {
   }
   for (const SortBy by : kGoFirst) {
     if (!narrow()) break;
-    if (by == view.sort) continue;
-    std::erase(numbers_, by);
+    if (by == view.sort || std::erase(numbers_, by) == 0) continue;
     taken -= column_of(by).width + 1;
   }
   const size_t rest = columns > taken ? columns - taken : 0;
-  const bool by_process = view.sort == SortBy::kProcess;
-  if (rest < kLeastForBothNames && !by_process) {
+  if (rest < (view.sort == SortBy::kProcess ? kLeastForNames : kLeastForBothNames)) {
     owner_ = rest;
     return;
   }
-  owner_ = std::min(rest * 6 / 10, kLongestOwner);
+  owner_ = std::min({rest * 2 / 3, rest - kLeastForProcess - 1, kLongestOwner});
   process_ = rest - owner_ - 1;
 }
 
@@ -138,7 +138,7 @@ Line RowLayout::write_row(const Row& row) const {
       add(" " + right(power.error, kErrorWidth));
     }
   }
-  add("  " + left(row.owner, owner_));
+  add("  " + both_ends(row.owner, owner_));
   if (process_ > 0) add(" " + left(row.process, process_), Style::kBold);
   return line;
 }

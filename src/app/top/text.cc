@@ -122,6 +122,16 @@ std::string left(std::string_view text, size_t columns) {
   return out;
 }
 
+std::string both_ends(std::string_view text, size_t columns) {
+  const std::string all = clean(text);
+  if (columns_of(all) <= columns || columns < 3) return left(all, columns);
+  const std::string head = all.substr(0, bytes_within(all, columns / 2)) + "~";
+  const size_t rest = columns - columns_of(head);
+  std::string_view tail = all;
+  while (columns_of(tail) > rest) tail.remove_prefix(decode_utf8(tail).length);
+  return left(head + std::string(tail), columns);
+}
+
 std::string right(std::string_view text, size_t columns) {
   const std::string out = clean(text);
   const size_t taken = columns_of(out);

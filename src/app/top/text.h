@@ -22,6 +22,8 @@ size_t columns_of(std::string_view text);
 
 // Exactly so many columns: without characters that could do anything else than stand there, cut or padded.
 std::string left(std::string_view text, size_t columns);
+// The same, but what is too long loses its middle: the names of pods differ at the end.
+std::string both_ends(std::string_view text, size_t columns);
 // A number is never cut, that would be another number: #### stands for one that is too long.
 std::string right(std::string_view text, size_t columns);
 // Clean, and not longer than the columns.

@@ -25,7 +25,7 @@ constexpr KeyHelp kKeyHelp[] = {
     {"o n p G", "sort by owner, name, pid, GPU"},
     {"<  >", "sort by the column to the left, to the right"},
     {"r", "reverse the order"},
-    {"/", "filter by owner, container, process or pid; Enter keeps it, Esc removes it"},
+    {"/", "filter by owner, container, process or pid; Esc removes it"},
     {"0 to 9, tab", "one GPU: by its index, the next one"},
     {"a", "all GPUs"},
     {"g", "add up by pod, job, container or service, and back"},

@@ -108,6 +108,20 @@ TEST(TopTable, FitsTheWindow) {
   }
 }
 
+TEST(TopTable, AnySizeAndOrder) {
+  View view;
+  for (size_t columns = 1; columns <= 130; columns += columns < 60 ? 1 : 7) {
+    for (const SortColumn& column : sort_columns()) {
+      view.sort = column.by;
+      view.by_owner = !view.by_owner;
+      const Size size{columns, columns % 13 + 1};
+      const Screen screen = write_screen(kNow, &kBefore, view, {"own books", ""}, size);
+      ASSERT_LE(screen.lines.size(), size.rows);
+      for (const std::string& line : lines_of(screen)) ASSERT_LE(columns_of(line), columns) << line;
+    }
+  }
+}
+
 TEST(TopTable, ANarrowScreenKeepsWhatItIsSortedBy) {
   View view;
   for (const SortColumn& column : sort_columns()) {
@@ -195,6 +209,14 @@ TEST(TopTable, WideNamesKeepTheColumnsInLine) {
     return columns_of(line.substr(0, line.find(word)));
   };
   EXPECT_EQ(place(lines.back(), "p11"), place(lines[lines.size() - 2], "p12"));
+}
+
+TEST(TopTable, LongNamesKeepTheirEnd) {
+  EXPECT_EQ(both_ends("research/jupyter-lab-3", 15), "researc~r-lab-3");
+  EXPECT_EQ(both_ends("short", 8), "short   ");
+  EXPECT_EQ(both_ends("abcdef", 2), "ab");
+  EXPECT_EQ(columns_of(both_ends("训练任务训练任务训练任务", 9)), 9u);
+  EXPECT_EQ(both_ends("", 0), "");
 }
 
 TEST(TopTable, ANumberThatIsTooLongIsNotCut) {
