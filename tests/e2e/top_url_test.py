@@ -135,6 +135,14 @@ class TopUrlTest(harness.Case):
             own = self.batch("--sample-interval=200ms", "--backend=sim", environment=here)
             self.assertIn("own books since", own.stdout, "whoever names a backend wants it")
 
+    def test_books_of_its_own_beside_an_exporter_that_it_cannot_read(self):
+        with serving(reply(401)) as port:
+            done = self.batch("--sample-interval=200ms", f"--nvml-library={harness.SIM}/libnvidia-ml.so.1",
+                              environment={"GPU_LEDGER_LISTEN_ADDRESS": f"127.0.0.1:{port}"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("own books since", done.stdout.splitlines()[1])
+        self.assertIn(f"\n! http://127.0.0.1:{port}: needs a password", done.stdout)
+
     def test_a_unix_socket_and_a_password(self):
         path = self.folder / "ledger.sock"
         with harness.Ledger(*harness.FAST, f"--listen-address=unix:{path}"):

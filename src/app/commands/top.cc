@@ -26,6 +26,7 @@ constexpr Nanoseconds kPatienceWithStep = std::chrono::seconds(5);
 // Whose books are shown, how to read them, and the first of them.
 struct Source {
   std::string text;
+  std::string note;  // why not another's
   top::Feed::Read read;
   top::Books first;
 };
@@ -34,11 +35,11 @@ Result<Source> open_exporter(const top::Exporter& exporter) {
   auto first = top::read_exporter(exporter, {});
   if (!first.ok()) return first.error();
   const auto read = [exporter](const std::stop_token& stop) { return top::read_exporter(exporter, stop); };
-  return Source{"books of " + exporter.url.text, read, *std::move(first)};
+  return Source{"books of " + exporter.url.text, "", read, *std::move(first)};
 }
 
 // Books that begin now. They are written and read as JSON too: there is one way from books to the table.
-Result<Source> open_own(const Config& config, const Clock& clock, const std::string& why) {
+Result<Source> open_own(const Config& config, const Clock& clock, const std::string& note) {
   Config quiet = config;
   // These are for the program that serves; top writes no file.
   quiet.textfile.clear();
@@ -52,13 +53,13 @@ Result<Source> open_own(const Config& config, const Clock& clock, const std::str
   };
   auto first = read({});
   if (!first.ok()) return first.error();
-  return Source{"own books since " + top::clock_text(first->at) + why, read, *std::move(first)};
+  return Source{"own books since " + top::clock_text(first->at), note, read, *std::move(first)};
 }
 
 // --url, else the exporter on this machine, else books of our own. With --backend somebody wants those.
 Result<Source> open_source(const Config& config, const Clock& clock) {
   if (config.url && !config.url->none) return open_exporter({*config.url, config.url_ca_file});
-  std::string why;
+  std::string note;
   if (!config.url && config.backend == Backend::kAuto) {
     top::Exporter local{local_exporter(config.listen_addresses.front()), config.url_ca_file, kPatienceWithLocal};
     if (!local.url.text.empty()) {
@@ -66,10 +67,10 @@ Result<Source> open_source(const Config& config, const Clock& clock) {
       if (found.ok()) return found;
       // Somebody is there, but we cannot read the books: that must be said, or ours are taken for those.
       const Code code = found.error().code;
-      if (code == Code::kMalformed || code == Code::kPermission) why = "; " + found.error().message;
+      if (code == Code::kMalformed || code == Code::kPermission) note = found.error().message;
     }
   }
-  return open_own(config, clock, why);
+  return open_own(config, clock, note);
 }
 
 // The books twice, for the watts. An exporter's next step may be long in coming; then there are no watts.
@@ -90,7 +91,7 @@ Status print_once(Source source, const Config& config, const Clock& clock) {
     return Error{Code::kUnavailable, clean_text(trouble.source + ": " + trouble.reason, kLongestReason)};
   }
   top::Size size{::isatty(STDOUT_FILENO) ? top::Terminal::size().columns : kBatchColumns, 0};
-  const top::Situation situation{source.text + ", as of " + top::clock_text(reading.now->at), ""};
+  const top::Situation situation{source.text + ", as of " + top::clock_text(reading.now->at), "", source.note};
   std::string text;
   for (const top::Line& line : write_screen(*reading.now, reading.before.get(), {}, situation, size).lines) {
     text += write_line(line, top::Terminal::has_colours(), false) + "\n";
@@ -114,7 +115,7 @@ Status top_command(const Config& config, const ConfigSources& /*sources*/) {
   if (!source.ok()) return source.error();
   if (config.top_batch) return print_once(*std::move(source), config, clock);
   const top::Feed feed(std::move(source->first), std::move(source->read), config.sample_interval, clock);
-  return run_live(feed, source->text, signals.get());
+  return run_live(feed, source->text, source->note, signals.get());
 }
 
 }  // namespace gpuledger::app

@@ -21,8 +21,8 @@ constexpr int kPatienceWithSequence = 50;
 
 class LiveTable {
  public:
-  LiveTable(const Feed& feed, const std::string& source, int signals)
-      : feed_(feed), source_(source), signals_(signals) {}
+  LiveTable(const Feed& feed, const std::string& source, const std::string& note, int signals)
+      : feed_(feed), source_(source), note_(note), signals_(signals) {}
 
   Status run() {
     if (const Status entered = terminal_.enter(); !entered.ok()) return entered;
@@ -38,7 +38,7 @@ class LiveTable {
     const Reading reading = feed_.latest();
     around_.gpus.clear();
     for (const Books::Gpu& gpu : reading.now->gpus) around_.gpus.push_back(gpu.index);
-    const Situation situation{source_ + ", as of " + clock_text(reading.now->at), reading.trouble};
+    const Situation situation{source_ + ", as of " + clock_text(reading.now->at), reading.trouble, note_};
     const Screen screen = write_screen(*reading.now, reading.before.get(), view_, situation, Terminal::size());
     view_.offset = screen.offset;
     around_.page = screen.page;
@@ -91,6 +91,7 @@ class LiveTable {
 
   const Feed& feed_;
   const std::string& source_;
+  const std::string& note_;
   const int signals_;
   View view_;
   Surroundings around_;
@@ -109,8 +110,8 @@ UniqueFd take_signals() {
   return UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
-Status run_live(const Feed& feed, const std::string& source, int signals) {
-  return LiveTable(feed, source, signals).run();
+Status run_live(const Feed& feed, const std::string& source, const std::string& note, int signals) {
+  return LiveTable(feed, source, note, signals).run();
 }
 
 }  // namespace gpuledger::app::top

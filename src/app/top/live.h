@@ -11,7 +11,7 @@ namespace gpuledger::app::top {
 // Blocked in all later threads and read like keys: the terminal is restored before the exit.
 UniqueFd take_signals();
 
-// Shows the table until the user quits or a signal ends it. source: whose books, in words.
-Status run_live(const Feed& feed, const std::string& source, int signals);
+// Shows the table until the user quits or a signal ends it. source, note: whose books, in words, as in Situation.
+Status run_live(const Feed& feed, const std::string& source, const std::string& note, int signals);
 
 }  // namespace gpuledger::app::top

@@ -41,6 +41,7 @@ std::vector<Line> write_troubles(const Books& books, const Situation& situation,
   std::vector<Line> lines;
   const auto add = [&](const std::string& text) { lines.push_back({{cut("! " + text, columns), Style::kBad}}); };
   if (!situation.trouble.empty()) add(situation.trouble);
+  if (!situation.note.empty()) add(situation.note);
   for (const Books::Trouble& trouble : books.troubles) add(trouble.source + ": " + trouble.reason);
   for (const Books::Gpu& gpu : books.gpus) {
     for (const std::string& trouble : gpu.health) add(fmt::format("GPU {}: ", gpu.index) + trouble);

@@ -18,8 +18,9 @@ struct Size {
 
 // What is true of the books as a whole, in words.
 struct Situation {
-  std::string source;   // whose books
-  std::string trouble;  // why they are old; empty: they are fresh
+  std::string source;     // whose books
+  std::string trouble;    // why they are old; empty: they are fresh
+  std::string note = {};  // why they are not those of another; empty: nothing to say
 };
 
 struct Screen {
