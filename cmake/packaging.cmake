@@ -4,6 +4,13 @@ install(TARGETS gpu-ledger RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES README.md deploy/systemd/exact-time.conf deploy/systemd/root.conf deploy/systemd/textfile.conf
   DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY sim/scenarios DESTINATION ${CMAKE_INSTALL_DATADIR}/gpu-ledger)
+# Completions; Debian's zsh looks in the first of its two folders, Fedora's in the second.
+install(FILES deploy/completions/gpu-ledger.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+  RENAME gpu-ledger)
+install(FILES deploy/completions/_gpu-ledger DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
+install(FILES deploy/completions/_gpu-ledger DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+install(FILES deploy/completions/gpu-ledger.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+
 install(FILES deploy/systemd/gpu-ledger.service DESTINATION lib/systemd/system)
 
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/gpu-ledger.1)
@@ -56,5 +63,7 @@ set(CPACK_RPM_POST_UNINSTALL_SCRIPT_FILE ${PROJECT_SOURCE_DIR}/deploy/rpm/postun
 set(CPACK_RPM_USER_FILELIST
   "%config(noreplace) /etc/sysconfig/gpu-ledger" "%license /usr/share/licenses/gpu-ledger/LICENSE")
 set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION  # folders of the system; CPack knows the others itself
-  /etc/sysconfig /usr/lib/systemd /usr/lib/systemd/system /usr/share/licenses /usr/share/man /usr/share/man/man1)
+  /etc/sysconfig /usr/lib/systemd /usr/lib/systemd/system /usr/share/licenses /usr/share/man /usr/share/man/man1
+  /usr/share/bash-completion /usr/share/bash-completion/completions /usr/share/fish /usr/share/fish/vendor_completions.d
+  /usr/share/zsh /usr/share/zsh/site-functions /usr/share/zsh/vendor-completions)
 include(CPack)

@@ -27,7 +27,8 @@ ALLOWED_IN_APP = {
     "config": set(),
     "runtime": {"config"},
     "doctor": {"config", "runtime"},
-    "commands": {"config", "runtime", "doctor"},
+    "top": {"config"},
+    "commands": {"config", "runtime", "doctor", "top"},
 }
 LONGEST_FILE = 500
 SIZED = {".cc", ".h", ".inc", ".py", ".sh"}

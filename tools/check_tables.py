@@ -55,7 +55,7 @@ def check_settings(src):
 
 def check_commands(src):
     table = (src / COMMANDS).read_text(encoding="utf-8")
-    functions = set(re.findall(r"\b(\w+)_command\(const Config&", table))
+    functions = set(re.findall(r"\b(\w+)_command\(const Config(?:Sources)?&", table))
     rows = re.findall(r'^    \{"(\w+)", "', table, re.MULTILINE)
     if not rows or set(rows) != functions:
         yield f"{COMMANDS}: a row for each function and a function for each row: {sorted(functions ^ set(rows))}"

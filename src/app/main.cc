@@ -6,6 +6,7 @@
 
 #include "app/commands/commands.h"
 #include "app/config/config.h"
+#include "app/revision.h"
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "expose/expose.h"
@@ -29,7 +30,8 @@ void warn_of_unknown_variables(const gpuledger::app::Config& config) {
 int run(int argc, char** argv) {
   using namespace gpuledger;
   raise_descriptor_limit();
-  const app::ConfigSources sources = app::read_sources(argc, argv, app::commands());
+  app::ConfigSources sources = app::read_sources(argc, argv, app::commands());
+  sources.revision = app::revision();
   auto outcome = app::read_config(sources);
   if (!outcome.ok()) return fail(outcome.error().message, kWrongUse);
   if (const auto* answer = std::get_if<app::PrintAndExit>(&*outcome)) {

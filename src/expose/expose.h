@@ -21,6 +21,7 @@ struct ExposeOptions {
   std::string name_space;  // likewise
   std::string host_name;   // label Hostname of the DCGM_FI_* families
   std::string version;
+  std::string revision;  // the commit; empty: not known
   // False for textfiles: node_exporter, which reads them, has its own process_* series and refuses a file
   // with duplicates.
   bool own_process_metrics = true;

@@ -7,6 +7,9 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
+#include <array>
+#include <filesystem>
+
 #include "base/file.h"
 #include "net/wire.h"
 
@@ -44,6 +47,16 @@ std::string openssl_reason() {
   ERR_clear_error();
   const char* reason = error == 0 ? nullptr : ERR_reason_error_string(error);
   return reason == nullptr ? "unknown reason" : reason;
+}
+
+std::string system_authorities() {
+  constexpr std::array<const char*, 3> kPlaces = {"/etc/ssl/certs/ca-certificates.crt",
+                                                  "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"};
+  std::error_code ignored;
+  for (const char* place : kPlaces) {
+    if (std::filesystem::exists(place, ignored)) return place;
+  }
+  return kPlaces.front();
 }
 
 Result<TlsClientContext> read_tls_context(const Peer& peer) {

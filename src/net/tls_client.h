@@ -25,5 +25,7 @@ bool expect_peer(ssl_st* tls, const Peer& peer);
 // Why the handshake or a later call failed; empties OpenSSL's queue.
 Error tls_error(ssl_st* tls, const Peer& peer);
 std::string openssl_reason();
+// The distribution's file of trusted CAs.
+std::string system_authorities();
 
 }  // namespace gpuledger::net

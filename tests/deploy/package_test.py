@@ -62,7 +62,9 @@ class Package(unittest.TestCase):
         files = {line.split()[5]: line.split()[0] for line in content.splitlines() if not line.startswith("d")}
         self.assertEqual(set(files), {"./" + name for name in (
             "etc/default/gpu-ledger", "usr/bin/gpu-ledger", "usr/lib/systemd/system/gpu-ledger.service",
-            "usr/share/man/man1/gpu-ledger.1.gz",
+            "usr/share/man/man1/gpu-ledger.1.gz", "usr/share/bash-completion/completions/gpu-ledger",
+            "usr/share/zsh/vendor-completions/_gpu-ledger", "usr/share/zsh/site-functions/_gpu-ledger",
+            "usr/share/fish/vendor_completions.d/gpu-ledger.fish",
             *(f"usr/share/gpu-ledger/scenarios/{path.name}" for path in (SOURCE / "sim/scenarios").iterdir()),
             *(f"usr/share/doc/gpu-ledger/{name}" for name in (
                 "README.md", "copyright", "exact-time.conf", "root.conf", "textfile.conf")))})

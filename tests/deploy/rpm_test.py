@@ -20,6 +20,8 @@ FOLDERS = {"/usr/share/doc/gpu-ledger", "/usr/share/gpu-ledger", "/usr/share/gpu
 DOCS = {"README.md", "exact-time.conf", "root.conf", "textfile.conf"}
 FILES = {"/etc/sysconfig/gpu-ledger", "/usr/bin/gpu-ledger", "/usr/lib/systemd/system/gpu-ledger.service",
          "/usr/share/man/man1/gpu-ledger.1.gz", "/usr/share/licenses/gpu-ledger/LICENSE",
+         "/usr/share/bash-completion/completions/gpu-ledger", "/usr/share/fish/vendor_completions.d/gpu-ledger.fish",
+         "/usr/share/zsh/site-functions/_gpu-ledger", "/usr/share/zsh/vendor-completions/_gpu-ledger",
          *(f"/usr/share/gpu-ledger/scenarios/{path.name}" for path in (SOURCE / "sim/scenarios").iterdir()),
          *(f"/usr/share/doc/gpu-ledger/{name}" for name in DOCS)}
 SYSTEMCTL = '#!/bin/sh\necho "$@" >>/systemctl.log\n'
@@ -108,7 +110,9 @@ class Rpm(unittest.TestCase):
         self.rpm("--install", "--nodeps", self.package)
         new = {"/" + name: mode for name, mode in self.files().items() if name not in self.before}
         parents = {"/etc/sysconfig", "/usr/share/licenses", "/usr/lib/systemd", "/usr/lib/systemd/system",
-                   "/usr/share/man/man1"}  # of the system; this root may lack some of them
+                   "/usr/share/man/man1", "/usr/share/bash-completion", "/usr/share/bash-completion/completions",
+                   "/usr/share/fish", "/usr/share/fish/vendor_completions.d", "/usr/share/zsh",
+                   "/usr/share/zsh/site-functions", "/usr/share/zsh/vendor-completions"}  # of the system; this root may lack some of them
         self.assertEqual(set(new) - parents, FILES | FOLDERS)
         self.assertEqual({name for name in FILES if new[name] != "0o100644"}, {"/usr/bin/gpu-ledger"})
         self.assertEqual(new["/usr/bin/gpu-ledger"], "0o100755")

@@ -70,8 +70,8 @@ class TablesTest(unittest.TestCase):
     def test_a_kind_of_owner_known_outside_its_row(self):
         said = self.check_changed("src/expose/view.cc", "namespace {", "auto kKind = OwnerKind::kSlurmJob;\nnamespace {")
         self.assertIn("src/expose/view.cc: knows OwnerKind::kSlurmJob", said)
-        said = self.check_changed("src/app/commands/top_table.cc", "namespace {", 'const char* kName = "slurm_job";\nnamespace {')
-        self.assertIn("src/app/commands/top_table.cc: knows the kind of owner slurm_job", said)
+        said = self.check_changed("src/app/top/table.cc", "namespace {", 'const char* kName = "slurm_job";\nnamespace {')
+        self.assertIn("src/app/top/table.cc: knows the kind of owner slurm_job", said)
 
     def test_a_file_that_the_page_names_and_nobody_has(self):
         said = self.check_changed("ARCHITECTURE.md", "`src/http/routes.cc`", "`src/http/paths.cc`")

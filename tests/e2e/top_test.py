@@ -1,81 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`gpu-ledger top`: one look with --batch, and live in a pseudo terminal that must come back as it was."""
+"""`gpu-ledger top`: one look with --batch, and live in a pseudo terminal that must come back as it was.
 
-import codecs
-import contextlib
-import fcntl
+--url, and what another server may say, are in top_url_test.py.
+"""
+
 import os
-import pty
 import re
-import select
 import signal
-import struct
 import subprocess
 import termios
 import time
 import unittest
 
 import harness
+from terminal import ENTER, LEAVE, SGR, Screen
 
-ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
-
-
-class Screen:
-    """`gpu-ledger top` in a terminal of its own."""
-
-    def __init__(self, *arguments, columns=120, rows=40):
-        self.master, slave = pty.openpty()
-        self.resize(columns, rows)
-        self.before = termios.tcgetattr(slave)
-        self.slave = slave  # kept open: the settings are looked at when the program is gone
-        self.child = subprocess.Popen(
-            [harness.BINARY, "top", "--backend=sim", "--sample-interval=200ms", *arguments], stdin=slave, stdout=slave,
-            stderr=slave, start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-            env=harness.clean_environment())
-        self.text = ""
-        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
-
-    def resize(self, columns, rows):
-        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
-    def pump(self, seconds=0.05):
-        ready, _, _ = select.select([self.master], [], [], seconds)
-        if ready:
-            with contextlib.suppress(OSError):
-                self.text += self.decoder.decode(os.read(self.master, 1 << 16))
-
-    def wait(self, condition, what):
-        def check():
-            self.pump()
-            return condition()
-        return harness.wait_until(check, 15, f"{what}; the screen:\n{self.text[-3000:]}")
-
-    def frame(self):
-        """The lines of the last whole picture."""
-        pictures = self.text.split("\x1b[H")[1:]
-        whole = [picture for picture in pictures if "\x1b[J" in picture]
-        return ESCAPE.sub("", whole[-1].split("\x1b[J")[0]).replace("\r", "").split("\n") if whole else []
-
-    def press(self, keys):
-        self.text = ""
-        os.write(self.master, keys.encode())
-
-    def end(self):
-        self.wait(lambda: self.child.poll() is not None, "the end")
-        for _ in range(5):
-            self.pump(0.02)
-        return self.child.returncode
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.child.poll() is None:
-            self.child.kill()
-        self.child.wait()
-        os.close(self.master)
-        os.close(self.slave)
+OWN = ("--backend=sim", "--sample-interval=200ms")
 
 
 class TopTest(harness.Case):
@@ -97,6 +37,7 @@ class TopTest(harness.Case):
         self.assertNotIn("\x1b", done.stdout)
         gpus = [line for line in lines if "NVIDIA H200" in line]
         self.assertRegex(gpus[0], r"^ +0 NVIDIA H200 +[\d.]+ +700 +\d+% +[\d.]+G/140G +\d+C +[\d.]+k?J$")
+        self.assertRegex(lines[1], r"^own books since [\d:]+, as of [\d:]+$")
         rows = [line.split() for line in lines[lines.index(next(l for l in lines if "OWNER" in l)) + 1:]]
         self.assertGreater(len(rows), 8)
         watts = [float(row[2]) for row in rows if row[2:5] != ["not", "known", "yet"]]
@@ -134,45 +75,108 @@ class TopTest(harness.Case):
         self.assertIn("needs the command top", other.stderr)
 
     def test_live_keys_and_q(self):
-        with Screen() as screen:
+        with Screen(*OWN) as screen:
             screen.wait(lambda: any("llm-train-0" in line for line in screen.frame()), "the table")
             self.assertIn(ENTER, screen.text)
             self.assertFalse(termios.tcgetattr(screen.slave)[3] & termios.ECHO, "no echo meanwhile")
             first = screen.frame()
             screen.wait(lambda: screen.frame() and screen.frame() != first, "other numbers")
-            pid_column = lambda: [line.split()[1] for line in screen.frame()[screen.frame().index(
-                next(line for line in screen.frame() if "OWNER" in line)) + 1:] if line.strip()]
             screen.press("m")
-            screen.wait(lambda: screen.frame() and pid_column()[0] == "41001", "61 GiB first")
-            screen.press("e")
-            screen.wait(lambda: len(screen.frame()) > 10, "a frame by energy")
+            screen.wait(lambda: "by memory" in screen.line(1) and screen.pids()[0] == "41001", "61 GiB first")
+            self.assertGreater(len(screen.pids()), 8)
+            screen.press("r")
+            screen.wait(lambda: "by memory, reversed" in screen.line(1) and screen.pids()[-1] == "41001", "61 GiB last")
+            screen.press("p")
+            screen.wait(lambda: screen.pids() == sorted(screen.pids(), key=int) and screen.pids(), "pids in their order")
+            screen.press(">")
+            screen.wait(lambda: "by watts" in screen.line(1), "the next column")
             screen.press("q")
             self.assertEqual(screen.end(), 0)
             self.assert_restored(screen)
 
     def test_resize(self):
-        with Screen(columns=120, rows=40) as screen:
+        with Screen(*OWN, columns=120, rows=40) as screen:
             screen.wait(lambda: len(screen.frame()) > 12, "the table")
             screen.text = ""
             screen.resize(60, 8)
             screen.wait(lambda: 0 < len(screen.frame()) <= 8, "a small table")
             self.assertLessEqual(max(map(len, screen.frame())), 60)
-            self.assertIn("more lines", screen.frame()[-1])
+            self.assertRegex(screen.frame()[-1], r"^1 to \d+ of \d+")
+            for columns, rows in ((20, 3), (4, 2), (1, 1)):
+                screen.text = ""
+                screen.resize(columns, rows)
+                screen.wait(lambda: 0 < len(screen.frame()) <= rows, f"{columns}x{rows}")
+                self.assertLessEqual(max(map(len, screen.frame())), columns)
             screen.resize(200, 50)
             screen.wait(lambda: len(screen.frame()) > 12 and max(map(len, screen.frame())) > 60, "a large table")
             screen.press("q")
             self.assertEqual(screen.end(), 0)
 
+    def test_filter_group_gpu_help_and_scroll(self):
+        with Screen(*OWN, columns=80, rows=24) as screen:
+            screen.wait(lambda: screen.pids(), "the table")
+            screen.press("/llm-tr")
+            screen.wait(lambda: screen.frame() and "filter: llm-tr_" in screen.frame()[-1], "what is typed")
+            self.assertEqual(screen.pids(), ["41001"])
+            screen.press("\r")
+            screen.wait(lambda: "filter /llm-tr" in screen.line(1), "a filter that stays")
+            screen.press("\x1b")
+            screen.wait(lambda: len(screen.pids()) > 3, "all of them")
+            screen.press("g")
+            screen.wait(lambda: "added up by owner" in screen.line(1), "owners")
+            screen.wait(lambda: sum("ml-team/llm-train-0" in line for line in screen.rows()) == 1, "a pod's sum")
+            screen.press("g1")
+            screen.wait(lambda: "GPU 1" in screen.line(1), "one GPU")
+            self.assertEqual({line.split()[0] for line in screen.rows()}, {"1"})
+            screen.press("a")
+            screen.wait(lambda: "GPU 1" not in screen.line(1), "all GPUs")
+            screen.press("h")
+            screen.wait(lambda: any("reverse the order" in line for line in screen.frame()), "help")
+            screen.press("h")
+            screen.wait(lambda: screen.pids(), "the table again")
+            screen.press("p")
+            screen.wait(lambda: "by pid" in screen.line(1) and screen.pids(), "pids")
+            first = screen.pids()[0]
+            screen.press("\x1b[B")
+            screen.wait(lambda: screen.pids() and screen.pids()[0] != first, "one line further")
+            self.assertRegex(screen.frame()[-1], r"^2 to \d+ of 1\d")
+            screen.press("\x1b[F")
+            screen.wait(lambda: screen.frame() and re.search(r"to (1\d) of \1", screen.frame()[-1]), "the end")
+            screen.press("\x1b[H")
+            screen.wait(lambda: screen.pids() and screen.pids()[0] == first, "the begin")
+            screen.press("q")
+            self.assertEqual(screen.end(), 0)
+            self.assert_restored(screen)
+
+    def test_colours(self):
+        with Screen(*OWN) as screen:
+            screen.wait(lambda: screen.pids(), "the table")
+            self.assertTrue(SGR.search(screen.text), "a terminal has colours")
+            self.assertIn("[|", "".join(screen.frame()), "and bars")
+            screen.press("q")
+            screen.end()
+        with Screen(*OWN, environment={"NO_COLOR": "1"}) as screen:
+            screen.wait(lambda: screen.pids(), "the table")
+            screen.press("g")
+            screen.wait(lambda: "owner" in screen.line(1), "owners")
+            self.assertFalse(SGR.search(screen.text))
+            screen.press("q")
+            self.assertEqual(screen.end(), 0)
+        with Screen(*OWN, environment={"TERM": "dumb"}) as screen:
+            self.assertEqual(screen.end(), 1)
+            self.assertNotIn("\x1b", screen.text)
+            self.assertIn("--batch", screen.text)
+
     def test_signals_restore_the_terminal(self):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            with self.subTest(signal=number), Screen() as screen:
+            with self.subTest(signal=number), Screen(*OWN) as screen:
                 screen.wait(lambda: len(screen.frame()) > 5, "the table")
                 screen.child.send_signal(number)
                 self.assertEqual(screen.end(), 0)
                 self.assert_restored(screen)
 
     def test_control_c_and_control_z(self):
-        with Screen() as screen:
+        with Screen(*OWN) as screen:
             screen.wait(lambda: len(screen.frame()) > 5, "the table")
             screen.press("\x1a")
             state = lambda: state_of(screen.child.pid)
@@ -182,12 +186,13 @@ class TopTest(harness.Case):
             screen.text = ""
             screen.child.send_signal(signal.SIGCONT)
             screen.wait(lambda: len(screen.frame()) > 5, "the table again")
+            self.assertFalse(termios.tcgetattr(screen.slave)[3] & termios.ECHO, "no echo again")
             screen.press("\x03")
             self.assertEqual(screen.end(), 0)
             self.assert_restored(screen)
 
     def test_a_terminal_that_goes_away(self):
-        screen = Screen()
+        screen = Screen(*OWN)
         screen.wait(lambda: len(screen.frame()) > 5, "the table")
         os.close(screen.slave)
         os.close(screen.master)

@@ -11,10 +11,11 @@ Status doctor_command(const Config& config, const ConfigSources& sources);
 Status record_command(const Config& config, const ConfigSources& sources);
 Status replay_command(const Config& config, const ConfigSources& sources);
 Status accounting_command(const Config& config, const ConfigSources& sources);
+std::string completion_command(const ConfigSources& sources, const std::string& shell);
+std::string help_command(const ConfigSources& sources, const std::string& about);
+std::string version_command(const ConfigSources& sources, const std::string& argument);
 
 namespace {
-
-constexpr std::string_view kNoDriver = "no GPU found, or its driver cannot be used";
 
 constexpr Command kCommands[] = {
     {"serve", "", "samples, keeps the ledger and serves HTTP (the default)",
@@ -26,10 +27,15 @@ constexpr Command kCommands[] = {
      "Samples twice, one --sample-interval apart, for the rates. With --state-file the counters continue from the last "
      "run.",
      "gpu-ledger once --textfile=/var/lib/node_exporter/gpu.prom",
-     "no GPU found, its driver does not answer, or a file cannot be written", once_command},
-    {"top", "", "shows a live table: GPUs, then processes by watts; q quits",
-     "The keys w, m, e and i sort by watts, memory, energy and idle time. It counts from its start and writes no file.",
-     "gpu-ledger top --batch", kNoDriver, top_command},
+     "no GPU found, its driver does not answer, or a file cannot be written", once_command,
+     "sampling ledger source kubernetes containers collectors program metric-prefix max-series textfile textfile-mode "
+     "textfile-dcgm node-name pod-name pod-namespace !idle-interval !dcgm-exporter-url !dcgm-exporter-file"},
+    {"top", "", "shows a live table: GPUs, then processes by watts; q quits, h lists the keys",
+     "Shows the books of the exporter at --url, else of the one on this machine, else its own, which begin when it "
+     "starts. It writes no file. Without colours if the variable NO_COLOR is set.",
+     "gpu-ledger top --url=http://node7:9400", "no GPU found, or no exporter answers at --url", top_command,
+     "sampling ledger source kubernetes containers program node-name listen-address !state-file !state-file-mode "
+     "!dcgm-exporter-url !dcgm-exporter-file !dcgm-pcie-throughput"},
     {"doctor", "",
      "checks the driver, /proc, all sockets and the API server; prints ok or the problem and its remedy for each",
      "Run it as the user and with the settings of the program that serves. It changes nothing, except that it writes "
@@ -40,16 +46,26 @@ constexpr Command kCommands[] = {
      "Records the first GPU, or the one in --gpu-devices. With --exact-time the recording also has the context-switch "
      "trace.",
      "gpu-ledger record gpu3.jsonl.gz --gpu-devices=3 --for=1m", "no GPU found, it was lost, or FILE cannot be written",
-     record_command},
+     record_command, "backend nvml-library sim-scenario gpu-devices exact-time exact-time-duty program"},
     {"replay", "FILE", "computes the ledger of a recording and prints the books as JSON",
      "Needs no GPU. The attribution settings apply as they do live.",
      "gpu-ledger replay gpu3.jsonl.gz --attribution=utilization", "FILE cannot be read or is no recording",
-     replay_command},
+     replay_command,
+     "ledger program sample-interval idle-interval metric-retention owner-retention max-exited-processes "
+     "max-ended-owners !exact-time-duty !state-file !state-file-mode"},
     {"accounting", "status|on|off",
      "shows or sets the accounting mode of every GPU, in which the driver keeps statistics of exited processes; on and "
      "off need root",
      "Prints a line per GPU: index, UUID, model and mode, separated by tabs. A GPU without accounting is no failure.",
-     "gpu-ledger accounting on --gpu-devices=0", "no GPU found, or one refused", accounting_command},
+     "gpu-ledger accounting on --gpu-devices=0", "no GPU found, or one refused", accounting_command,
+     "backend nvml-library sim-scenario gpu-devices program"},
+    {"completion", "bash|zsh|fish", "prints the completion of commands and flags for a shell",
+     "The packages install all three. For one shell alone: source <(gpu-ledger completion bash).",
+     "gpu-ledger completion bash", "", nullptr, "", completion_command},
+    {"help", "[COMMAND]", "prints what all commands or one of them can do", "The same as --help.",
+     "gpu-ledger help top", "", nullptr, "", help_command},
+    {"version", "", "prints the version and the commit it was built from", "The same as --version.",
+     "gpu-ledger version", "", nullptr, "", version_command},
 };
 
 }  // namespace

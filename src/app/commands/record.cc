@@ -82,6 +82,7 @@ Status record_command(const Config& config, const ConfigSources& /*sources*/) {
     return Error{Code::kMalformed, "a recording holds one GPU: name one with --gpu-devices"};
   }
   const nvml::NvmlProbe::Gpu gpu = driver->probe.gpus.front();
+  const size_t found = driver->probe.gpus.size();
   driver->source.reset();
 
   auto file = TraceFile::create(config.argument);
@@ -90,7 +91,8 @@ Status record_command(const Config& config, const ConfigSources& /*sources*/) {
   if (!library.ok()) return library.error();
   auto recorder = TraceRecorder::open(std::move(*library), gpu.index, clock);
   if (!recorder.ok()) return recorder.error();
-  log_info("recording",
+  log_info(found > 1 ? "recording the first of " + std::to_string(found) + " GPUs; --gpu-devices chooses another one"
+                     : std::string("recording"),
            {{"gpu", gpu.index}, {"model", gpu.model}, {"uuid", gpu.uuid.text.str()}, {"file", config.argument}});
   std::unique_ptr<switch_trace::TracerThread> tracer;
   if (wants_exact_time(config)) {

@@ -10,7 +10,6 @@
 #include "app/config/config_values.h"
 #include "base/duration.h"
 #include "base/file.h"
-#include "base/version.h"
 
 namespace gpuledger::app {
 namespace {
@@ -127,6 +126,7 @@ Result<Config> resolve_config(Arguments arguments, const ConfigSources& sources)
   if (Status status = check_commands(given, config); !status.ok()) return status.error();
   if (Status status = check_together(given, config); !status.ok()) return status.error();
   config.unknown_environment = unknown_environment(environment);
+  config.revision = sources.revision;
   return config;
 }
 
@@ -152,7 +152,13 @@ Result<ParseOutcome> read_config(const ConfigSources& sources) {
     *outcome = PrintAndExit{arguments->command == nullptr ? write_help(sources.commands)
                                                           : write_command_help(*arguments->command)};
   } else if (arguments->version) {
-    *outcome = PrintAndExit{std::string("gpu-ledger ") + version() + "\n"};
+    *outcome = PrintAndExit{write_version(sources)};
+  } else if (arguments->command != nullptr && arguments->command->print != nullptr) {
+    if (!arguments->given.empty()) {
+      return wrong(arguments->given.begin()->second.origin + ": not with the command " +
+                   std::string(arguments->command->name));
+    }
+    *outcome = PrintAndExit{arguments->command->print(sources, arguments->argument)};
   } else {
     Result<Config> config = resolve_config(std::move(arguments).value(), sources);
     if (!config.ok()) return config.error();

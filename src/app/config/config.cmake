@@ -13,16 +13,19 @@ endif()
 add_library(gl_config STATIC
   config/config.cc
   config/config_arguments.cc
+  config/config_completion.cc
   config/config_environment.cc
   config/config_help.cc
   config/config_older_names.cc
   config/config_settings.cc
   config/config_values.cc
-  config/config_yaml.cc)
+  config/config_yaml.cc
+  config/exporter_url.cc)
 target_link_libraries(gl_config PUBLIC gl_base PRIVATE gl_yaml)
 
-# cmake --build ... --target gpu_ledger_settings_doc: regenerates docs/settings.md and docs/gpu-ledger.1.
+# cmake --build ... --target gpu_ledger_settings_doc: regenerates docs/settings.md, docs/gpu-ledger.1 and
+# deploy/completions.
 add_executable(gpu_ledger_settings_doc_writer EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tools/settings_doc.cc)
 target_link_libraries(gpu_ledger_settings_doc_writer PRIVATE gl_app)
 add_custom_target(gpu_ledger_settings_doc
-  COMMAND gpu_ledger_settings_doc_writer ${PROJECT_SOURCE_DIR}/docs)
+  COMMAND gpu_ledger_settings_doc_writer ${PROJECT_SOURCE_DIR})

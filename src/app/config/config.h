@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "app/config/exporter_url.h"
 #include "base/clock.h"
 #include "base/http_url.h"
 #include "base/result.h"
@@ -27,13 +28,18 @@ struct ConfigSources;
 // One row of the table of commands. Arguments, --help, the man page and main() are made from it.
 struct Command {
   std::string_view name;
-  std::string_view argument;  // the word after the name: FILE, or one of status|on|off; empty: none
+  std::string_view argument;  // the word after the name: FILE, one of status|on|off, or [COMMAND]; empty: none
   std::string_view summary;   // one line, for the list of commands
   std::string_view about;     // details, for its own --help
   std::string_view example;
   std::string_view failure;  // what exit code 1 means
   // Runs the command. An error is one line for stderr; the exit code is then 1.
   Status (*run)(const Config& config, const ConfigSources& sources);
+  // What of the table of settings it uses, for its --help and for completions: names of groups and of settings; !name
+  // leaves one out. Empty: all, but those of other commands.
+  std::string_view takes = {};
+  // In place of run: only prints. No setting is read, so that none can be wrong.
+  std::string (*print)(const ConfigSources& sources, const std::string& argument) = nullptr;
 };
 
 enum class Backend { kAuto, kNvml, kDcgm, kSim };
@@ -51,6 +57,8 @@ struct Config {
   std::optional<Nanoseconds> record_for;  // empty: until a signal
   bool replay_series = false;             // print the books after each step too
   bool top_batch = false;                 // print the table once
+  std::optional<ExporterUrl> url;         // of top; empty: the exporter on this machine, if one answers
+  std::string url_ca_file;                // empty: the distribution's
   std::vector<std::string> listen_addresses = {":9400"};
   std::string metrics_path = "/metrics";
   Nanoseconds sample_interval = std::chrono::seconds(1);
@@ -110,6 +118,7 @@ struct Config {
   // Variables named GPU_LEDGER_... that are no setting: probably misspelt. Each gets a warning, never an error, because
   // Kubernetes sets such variables for a Service called gpu-ledger.
   std::vector<std::string> unknown_environment;
+  std::string revision;  // of ConfigSources
 };
 
 // Kept, so that SIGHUP can apply the same flags and environment to a changed config file.
@@ -117,10 +126,11 @@ struct ConfigSources {
   std::vector<std::string> arguments;  // without the program's name
   std::map<std::string, std::string> environment;
   std::span<const Command> commands;  // all of them; the first is the default
+  std::string revision = {};          // the commit this program was built from; empty: not known
 };
 ConfigSources read_sources(int argc, const char* const* argv, std::span<const Command> commands);
 
-// For --help and --version: printed on stdout, exit 0.
+// For --help, --version and commands that only print: printed on stdout, exit 0.
 struct PrintAndExit {
   std::string text;
 };

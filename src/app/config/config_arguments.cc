@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -72,7 +73,7 @@ class ArgumentParser {
         return status.error();
       }
     }
-    if (wants_argument() && !parsed_.help && !parsed_.version) {
+    if (needs_argument() && !parsed_.help && !parsed_.version) {
       const std::string name(parsed_.command->name);
       return wrong(name + ": needs an argument (gpu-ledger " + name + " " + std::string(parsed_.command->argument) +
                    ")");
@@ -84,10 +85,12 @@ class ArgumentParser {
   bool wants_argument() const {
     return parsed_.command != nullptr && !parsed_.command->argument.empty() && parsed_.argument.empty();
   }
+  bool needs_argument() const { return wants_argument() && !parsed_.command->argument.starts_with('['); }
 
   Status parse_word(const std::string& word) {
     if (parsed_.command == nullptr) return parse_command(word);
     if (!wants_argument()) return wrong("unexpected argument " + in_quotes(word));
+    if (parsed_.command->argument == "[COMMAND]" && find_command(word) == nullptr) return unknown_command(word);
     const std::vector<std::string> choices = split_list(parsed_.command->argument, '|');  // one: any value
     const std::vector<std::string_view> words(choices.begin(), choices.end());
     if (words.size() > 1) {
@@ -101,15 +104,23 @@ class ArgumentParser {
   }
 
   Status parse_command(const std::string& word) {
-    std::string known;
-    for (const Command& command : commands_) {
-      if (word == command.name) {
-        parsed_.command = &command;
-        return ok_status();
-      }
-      known.append(known.empty() ? "" : ", ").append(command.name);
-    }
-    return wrong("unknown command " + in_quotes(word) + " (known: " + known + ")");
+    parsed_.command = find_command(word);
+    return parsed_.command == nullptr ? unknown_command(word) : ok_status();
+  }
+
+  const Command* find_command(std::string_view name) const {
+    const auto found =
+        std::find_if(commands_.begin(), commands_.end(), [&](const Command& command) { return command.name == name; });
+    return found == commands_.end() ? nullptr : &*found;
+  }
+
+  Status unknown_command(const std::string& word) const {
+    std::vector<std::string_view> names;
+    for (const Command& command : commands_) names.push_back(command.name);
+    const std::string_view nearest = word.empty() ? std::string_view() : nearest_word(word, names);
+    return wrong(
+        "unknown command " + in_quotes(word) +
+        (nearest.empty() ? " (known: " + join_choices(names) + ")" : " (did you mean " + std::string(nearest) + "?)"));
   }
 
   Status parse_flag(std::string_view argument) {
@@ -123,7 +134,7 @@ class ArgumentParser {
       parsed_.help = true;
       return ok_status();
     }
-    if (name == "version") {
+    if (name == "version" || ((name == "v" || name == "V") && dashes == 1)) {
       parsed_.version = true;
       return ok_status();
     }

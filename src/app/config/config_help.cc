@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "app/config/config_settings.h"
@@ -155,14 +156,14 @@ void append_roff_entry(std::string& out, std::string_view left, std::string_view
 std::string write_help(Commands commands) {
   std::string out = "gpu-ledger:";
   append_wrapped(out, kSummary, 0, out.size());
-  out += "\nUsage: gpu-ledger [COMMAND] [FLAGS]\n\nCommands (gpu-ledger COMMAND --help says more):\n";
+  out += "\nUsage: gpu-ledger [COMMAND] [FLAGS]\n\nCommands (gpu-ledger help COMMAND says more):\n";
   for (const Command& command : commands) append_entry(out, usage_of(command), command.summary);
   for (const Setting& setting : settings()) {
     if (begins_group(setting)) out.append("\n").append(title_of(setting)).append(":\n");
     append_entry(out, flag_text(setting), with_notes(setting, help_of(setting)));
   }
   append_entry(out, "--help, -h", "this text");
-  append_entry(out, "--version", "the version");
+  append_entry(out, "--version, -v, -V", "the version and the commit");
   out += "\nOlder names that still work:\n";
   for (const OlderName& older : older_names()) {
     append_entry(out, (older.environment ? "" : "--") + std::string(older.name), older.stands_for);
@@ -176,17 +177,34 @@ std::string write_help(Commands commands) {
 std::string write_command_help(const Command& command) {
   std::string out = "gpu-ledger " + std::string(command.name) + ":";
   append_wrapped(out, command.summary, 0, out.size());
-  out += "\nUsage: gpu-ledger " + usage_of(command) + " [FLAGS]\n\n";
+  out += "\nUsage: gpu-ledger " + usage_of(command) + (command.print == nullptr ? " [FLAGS]\n\n" : "\n\n");
   append_wrapped(out, command.about, 0, 0);
-  const char* title = "\nFlags of this command alone:\n";
+  const auto append_flag = [&](const Setting& setting) {
+    append_entry(out, flag_text(setting), with_notes(setting, setting.help));
+  };
+  const char* own = "\nFlags of this command alone:\n";
   for (const Setting& setting : settings()) {
     if (setting.command != command.name) continue;
-    append_entry(out.append(title), flag_text(setting), with_notes(setting, setting.help));
-    title = "";
+    out += std::exchange(own, "");
+    append_flag(setting);
+  }
+  std::string_view group;
+  for (const Setting& setting : settings()) {
+    if (!setting.command.empty() || !takes_setting(command, setting)) continue;
+    if (std::exchange(group, title_of(setting)) != title_of(setting)) out.append("\n").append(group).append(":\n");
+    append_flag(setting);
   }
   out.append("\nExample:\n  ").append(command.example).append("\n\nExit codes:\n");
-  for (const Line& line : kExitCodes) { append_entry(out, line.left, line.left == "1" ? command.failure : line.right); }
-  return out + "\nAll other flags: gpu-ledger --help\n";
+  for (const Line& line : kExitCodes) {
+    if (line.left == "1" && command.failure.empty()) continue;
+    append_entry(out, line.left, line.left == "1" ? command.failure : line.right);
+  }
+  return out;
+}
+
+std::string write_version(const ConfigSources& sources) {
+  return std::string("gpu-ledger ") + version() + " (commit " +
+         (sources.revision.empty() ? "unknown" : sources.revision) + ")\n";
 }
 
 std::string write_settings_doc(Commands commands) {
@@ -240,7 +258,7 @@ std::string write_man_page(Commands commands) {
                       with_notes(setting, help_of(setting)) + (older.empty() ? "" : "; older name: " + older));
   }
   append_roff_entry(out, "--help, -h", "this text in short");
-  append_roff_entry(out, "--version", "the version");
+  append_roff_entry(out, "--version, -v, -V", "the version and the commit");
   out += ".SH SIGNALS\n";
   for (const Line& line : kSignals) append_roff_entry(out, line.left, line.right);
   out += ".SH EXIT STATUS\n";

@@ -11,5 +11,6 @@ std::string write_help(Commands commands);          // --help, at most 100 colum
 std::string write_settings_doc(Commands commands);  // docs/settings.md
 std::string write_man_page(Commands commands);      // docs/gpu-ledger.1
 std::string write_command_help(const Command& command);
+std::string write_version(const ConfigSources& sources);  // --version, one line
 
 }  // namespace gpuledger::app

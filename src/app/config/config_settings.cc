@@ -62,24 +62,30 @@ constexpr SettingMember kDuration = kept_in<kMember>([](const Values& values, Co
   return ok_status();
 });
 
+constexpr SettingMember with_words(std::span<const std::string_view> words, SettingMember member) {
+  member.words = words;
+  return member;
+}
+
 // The words are in the order of the enum, or the setting is stored as text.
 template <auto kMember, const auto& kWords>
-constexpr SettingMember kChoice = kept_in<kMember>([](const Values& values, Config& config) -> Status {
-  const Result<size_t> place = parse_choice(values.front(), kWords);
-  if (!place.ok()) return place.error();
-  using Member = std::remove_reference_t<decltype(config.*kMember)>;
-  if constexpr (std::is_enum_v<Member>) {
-    config.*kMember = static_cast<Member>(*place);
-  } else if constexpr (requires {
-                         typename Member::value_type;
-                         requires std::is_enum_v<typename Member::value_type>;
-                       }) {
-    config.*kMember = static_cast<typename Member::value_type>(*place);
-  } else {
-    config.*kMember = values.front();
-  }
-  return ok_status();
-});
+constexpr SettingMember kChoice =
+    with_words(kWords, kept_in<kMember>([](const Values& values, Config& config) -> Status {
+                 const Result<size_t> place = parse_choice(values.front(), kWords);
+                 if (!place.ok()) return place.error();
+                 using Member = std::remove_reference_t<decltype(config.*kMember)>;
+                 if constexpr (std::is_enum_v<Member>) {
+                   config.*kMember = static_cast<Member>(*place);
+                 } else if constexpr (requires {
+                                        typename Member::value_type;
+                                        requires std::is_enum_v<typename Member::value_type>;
+                                      }) {
+                   config.*kMember = static_cast<typename Member::value_type>(*place);
+                 } else {
+                   config.*kMember = values.front();
+                 }
+                 return ok_status();
+               }));
 
 constexpr std::array<std::string_view, 3> kAttributions = {"adaptive", "utilization", "measured-only"};
 constexpr std::array<std::string_view, 3> kStaticPowers = {"proportional", "equal", "separate"};
@@ -276,6 +282,14 @@ const Setting kSettings[] = {
      "the host's passwd, for names of users; else that of the host's first process if it can be read, or /etc/passwd "
      "outside containers",
      kPath<&Config::passwd_file>},
+    {"url", G::kSource, F::kValue, "URL", "",
+     "show the books of the exporter that serves there: http://NODE:9400, https://USER:PASSWORD@NODE:9400 or "
+     "unix:/PATH; none: begin books of its own. If not given, the exporter of this machine, if one answers at "
+     "--listen-address and --backend is not given. A password is safer in the variable: every user can read flags",
+     kParsed<&Config::url, parse_exporter_url>, SettingEffect::kRestart, "top"},
+    {"url-ca-file", G::kSource, F::kValue, "FILE", "",
+     "CA of that exporter's certificate, or the certificate itself; else the distribution's CAs",
+     kText<&Config::url_ca_file>, SettingEffect::kRestart, "top"},
     {"dcgm-library", G::kSource, F::kValue, "FILE", "",
      "with --backend=dcgm: DCGM's library, if not the loader's libdcgm.so.4 or libdcgm.so.3",
      kText<&Config::dcgm_library>},
@@ -362,6 +376,18 @@ const Setting* find_setting(std::string_view name) {
   const auto found = std::find_if(std::begin(kSettings), std::end(kSettings),
                                   [&](const Setting& setting) { return setting.name == name; });
   return found == std::end(kSettings) ? nullptr : &*found;
+}
+
+bool takes_setting(const Command& command, const Setting& setting) {
+  if (command.print != nullptr) return false;
+  if (!setting.command.empty()) return setting.command == command.name;
+  if (command.takes.empty()) return true;
+  bool taken = false;
+  for (const std::string& word : split_list(command.takes, ' ')) {
+    if (word == setting.name || word == kGroupWords[static_cast<size_t>(setting.group)]) taken = true;
+    if (word == "!" + std::string(setting.name)) return false;
+  }
+  return taken;
 }
 
 std::string environment_name(std::string_view setting_name) {

@@ -17,8 +17,11 @@ enum class SettingForm {
   kSwitch,  // --name, --no-name, --name=false
 };
 
+// kGroupWords and kGroupTitles are in this order.
 enum class SettingGroup { kServing, kSampling, kLedger, kSource, kKubernetes, kContainers, kCollectors, kProgram };
-inline constexpr std::string_view kGroupTitles[] = {  // in the order of the enum
+inline constexpr std::string_view kGroupWords[] = {"serving",    "sampling",   "ledger",     "source",
+                                                   "kubernetes", "containers", "collectors", "program"};
+inline constexpr std::string_view kGroupTitles[] = {
     "What is served, and where",     "How often",  "Who pays",   "Where the numbers come from", "Kubernetes",
     "Containers outside Kubernetes", "Collectors", "The program"};
 
@@ -28,6 +31,7 @@ struct SettingMember {
   Status (*apply)(const std::vector<std::string>& values, Config& config);
   bool (*same)(const Config& a, const Config& b);
   void (*take)(Config& to, const Config& from);
+  std::span<const std::string_view> words = {};  // the only values; empty: any that apply takes
 };
 
 // When a change of the config file takes effect. Code that uses a live setting updates it in reload() of the command
@@ -61,6 +65,7 @@ struct OlderName {
 std::span<const OlderName> older_names();
 
 const Setting* find_setting(std::string_view name);
+bool takes_setting(const Command& command, const Setting& setting);
 const OlderName* find_older_flag(std::string_view name);
 
 // collector.dcgm-modern: GPU_LEDGER_COLLECTOR_DCGM_MODERN

@@ -3,28 +3,16 @@
 
 #include <sys/stat.h>
 
-#include <array>
 #include <cerrno>
-#include <filesystem>
 #include <utility>
 
 #include "base/file.h"
 #include "identity/sources/service_account.h"
 #include "net/http_client.h"
+#include "net/tls_client.h"
 
 namespace gpuledger::app {
 namespace {
-
-// The distributions' files of trusted CAs.
-std::string system_authorities() {
-  constexpr std::array<const char*, 3> kPlaces = {"/etc/ssl/certs/ca-certificates.crt",
-                                                  "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"};
-  std::error_code ignored;
-  for (const char* place : kPlaces) {
-    if (std::filesystem::exists(place, ignored)) return place;
-  }
-  return kPlaces.front();
-}
 
 constexpr const char* kWrongPath = "; is this the path of its metrics?";
 
@@ -73,7 +61,7 @@ task::PollThread::Next Upstream::look(const std::stop_token& stop) {
 Status Upstream::read_url(const std::stop_token& stop) {
   const HttpUrl& url = *options_.url;
   net::Peer peer{"", url.host, url.port, std::nullopt};
-  if (url.tls) peer.tls = net::TlsTrust{system_authorities(), false};
+  if (url.tls) peer.tls = net::TlsTrust{net::system_authorities(), false};
   net::HttpRequest request;
   request.target = url.target;
   request.headers = {{"Accept", "text/plain;version=0.0.4"}};

@@ -189,6 +189,7 @@ PipelineOptions pipeline_options(const Config& config) {
   options.expose.pod = config.pod_name;
   options.expose.name_space = config.pod_namespace;
   options.expose.version = version();
+  options.expose.revision = config.revision;
   return options;
 }
 

@@ -34,9 +34,10 @@ std::optional<bool> pod_names_missing(const View& view) {
 }
 
 constexpr Row<View> kRows[] = {
-    {"gpu_ledger_build_info", kGauge, "version", "The running program, always 1.",
+    {"gpu_ledger_build_info", kGauge, "version revision", "The running program, always 1.",
      [](const View& view, Samples& samples) {
-       samples.add_as(view.labels().add("version", view.options.version).take(), uint64_t{1});
+       samples.add_as(view.labels().add("version", view.options.version).add("revision", view.options.revision).take(),
+                      uint64_t{1});
      }},
     {"gpu_ledger_simulated", kGauge, "", "1 while the numbers come from the simulated node; absent on real GPUs.",
      [](const View& view) { return view.cycle.simulated ? std::optional(true) : std::nullopt; }},

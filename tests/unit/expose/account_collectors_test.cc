@@ -187,7 +187,7 @@ TEST(PodCollector, SwappedCardOfTheSameIndexAddsUp) {
 
 TEST(SelfCollector, SaysHowTheProgramFares) {
   const Exposition out = expose(node_example());
-  EXPECT_EQ(out.value("gpu_ledger_build_info", {{"version", "1.2.3"}}), Value("1"));
+  EXPECT_EQ(out.value("gpu_ledger_build_info", {{"version", "1.2.3"}, {"revision", "0123abc"}}), Value("1"));
   EXPECT_EQ(out.value("gpu_ledger_simulated"), Value("1"));
   EXPECT_EQ(out.value("gpu_ledger_source_up", {{"source", "nvml"}}), Value("1"));
   EXPECT_EQ(out.value("gpu_ledger_source_up", {{"source", "pod-resources"}}), Value("0"));

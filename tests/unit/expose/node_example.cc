@@ -279,6 +279,7 @@ Cycle node_example() {
 ExposeOptions example_options() {
   ExposeOptions options;
   options.version = "1.2.3";
+  options.revision = "0123abc";
   return options;
 }
 

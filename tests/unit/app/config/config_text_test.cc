@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "app/config/config_completion.h"
 #include "app/config/config_help.h"
 #include "app/config/config_settings.h"
 #include "base/version.h"
@@ -23,6 +24,11 @@ std::string printed_by(std::vector<std::string> arguments) {
 TEST(Help, EveryWayToAsk) {
   for (const char* flag : {"--help", "-help", "-h"}) EXPECT_EQ(printed_by({flag}), write_help(commands()));
   EXPECT_THAT(printed_by({"once", "--log-level=debug", "--help"}), testing::StartsWith("gpu-ledger once: takes one"));
+  EXPECT_EQ(printed_by({"help"}), write_help(commands()));
+  EXPECT_EQ(printed_by({"help", "once"}), printed_by({"once", "--help"}));
+  EXPECT_EQ(printed_by({"help", "help"}), printed_by({"help", "--help"}));
+  const auto wrong_setting = outcome_of({"help"}, {{"GPU_LEDGER_LOG_LEVEL", "loud"}});
+  EXPECT_TRUE(wrong_setting.ok()) << "help is there when a setting is wrong";
 }
 
 void expect_to_fit_the_screen(const std::string& help) {
@@ -37,13 +43,13 @@ TEST(Help, EveryCommandHasItsOwn) {
   for (const Command& command : commands()) {
     const std::string name(command.name);
     const std::string help = printed_by({name, "--help"});
-    EXPECT_THAT(help, HasSubstr("\nUsage: gpu-ledger " + name + " "));
+    EXPECT_THAT(help, HasSubstr("\nUsage: gpu-ledger " + name));
     EXPECT_THAT(help, HasSubstr("\nExample:\n  gpu-ledger " + name));
     EXPECT_THAT(help, HasSubstr("\nExit codes:\n  0 "));
     expect_to_fit_the_screen(help);
     EXPECT_THAT(write_help(commands()), HasSubstr("\n  " + name));
     for (const Setting& setting : settings()) {
-      const bool own = setting.command == command.name;
+      const bool own = takes_setting(command, setting);
       EXPECT_EQ(help.find("\n  --" + std::string(setting.name) + " ") != help.npos ||
                     help.find("\n  --[no-]" + std::string(setting.name) + " ") != help.npos,
                 own)
@@ -61,8 +67,37 @@ TEST(Help, EveryExampleIsRightUse) {
     ASSERT_FALSE(arguments.empty());
     EXPECT_EQ(arguments.front(), "gpu-ledger");
     arguments.erase(arguments.begin());
-    EXPECT_EQ(config_of(arguments).command, &command) << command.example;
+    if (command.print != nullptr) {
+      EXPECT_NE(printed_by(arguments), "(nothing printed)") << command.example;
+    } else {
+      EXPECT_EQ(config_of(arguments).command, &command) << command.example;
+    }
   }
+}
+
+// A misspelt word in Command::takes would be a setting that its help does not show.
+TEST(Help, WhatACommandTakesExists) {
+  for (const Command& command : commands()) {
+    std::istringstream words{std::string(command.takes)};
+    for (std::string word; words >> word;) {
+      const bool group = std::find(std::begin(kGroupWords), std::end(kGroupWords), word) != std::end(kGroupWords);
+      EXPECT_TRUE(group || find_setting(word.starts_with('!') ? word.substr(1) : word) != nullptr)
+          << command.name << ": " << word;
+    }
+  }
+  static_assert(std::size(kGroupWords) == std::size(kGroupTitles));
+}
+
+TEST(Help, OfOneCommandShowsOnlyWhatItTakes) {
+  const std::string top = printed_by({"top", "--help"});
+  for (const char* flag : {"--url URL", "--[no-]batch", "--backend NAME", "--sample-interval", "--log-level"}) {
+    EXPECT_THAT(top, HasSubstr(flag));
+  }
+  for (const char* flag : {"--textfile", "--web-config-file", "--state-file", "--for ", "--max-series"}) {
+    EXPECT_THAT(top, testing::Not(HasSubstr(flag)));
+  }
+  EXPECT_THAT(printed_by({"record", "--help"}), testing::Not(HasSubstr("--listen-address")));
+  EXPECT_THAT(printed_by({"version", "--help"}), testing::Not(HasSubstr("  --")));
 }
 
 TEST(Help, ASettingOfOneCommandNamesOneThatThereIs) {
@@ -90,20 +125,26 @@ TEST(Help, NamesEverySettingAndFitsTheScreen) {
 }
 
 TEST(VersionFlag, OneLine) {
-  const std::string expected = std::string("gpu-ledger ") + version() + "\n";
-  EXPECT_EQ(printed_by({"--version"}), expected);
-  EXPECT_EQ(printed_by({"-version"}), expected);
+  const std::string expected = std::string("gpu-ledger ") + version() + " (commit unknown)\n";
+  for (const char* word : {"--version", "-version", "-v", "-V", "version"}) EXPECT_EQ(printed_by({word}), expected);
+  const auto known = read_config(ConfigSources{{"version"}, {}, commands(), "0123abc"});
+  ASSERT_TRUE(known.ok());
+  EXPECT_EQ(std::get<PrintAndExit>(*known).text, std::string("gpu-ledger ") + version() + " (commit 0123abc)\n");
 }
 
 TEST(Documentation, IsWhatTheTableSays) {
-  const std::string docs = GPU_LEDGER_SOURCE_DIR "/docs";
-  const auto settings_doc = read_file(docs + "/settings.md", 1 << 20);
-  const auto man_page = read_file(docs + "/gpu-ledger.1", 1 << 20);
-  ASSERT_TRUE(settings_doc.ok()) << settings_doc.error().message;
-  ASSERT_TRUE(man_page.ok()) << man_page.error().message;
-  EXPECT_EQ(*settings_doc, write_settings_doc(commands()))
-      << "build the target gpu_ledger_settings_doc and commit docs/";
-  EXPECT_EQ(*man_page, write_man_page(commands())) << "build the target gpu_ledger_settings_doc and commit docs/";
+  const std::pair<const char*, std::string> pages[] = {
+      {"/docs/settings.md", write_settings_doc(commands())},
+      {"/docs/gpu-ledger.1", write_man_page(commands())},
+      {"/deploy/completions/gpu-ledger.bash", write_bash_completion(commands())},
+      {"/deploy/completions/_gpu-ledger", write_zsh_completion(commands())},
+      {"/deploy/completions/gpu-ledger.fish", write_fish_completion(commands())},
+  };
+  for (const auto& [name, text] : pages) {
+    const auto page = read_file(std::string(GPU_LEDGER_SOURCE_DIR) + name, 1 << 20);
+    ASSERT_TRUE(page.ok()) << page.error().message;
+    EXPECT_EQ(*page, text) << name << ": build the target gpu_ledger_settings_doc and commit what it wrote";
+  }
 }
 
 TEST(Documentation, NamesEverySettingItsVariableAndWhenItTakesEffect) {

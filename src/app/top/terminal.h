@@ -3,12 +3,10 @@
 
 #include <termios.h>
 
-#include <string>
-#include <vector>
-
+#include "app/top/table.h"
 #include "base/result.h"
 
-namespace gpuledger::app {
+namespace gpuledger::app::top {
 
 // The terminal's alternate screen, without echo or line mode. The destructor restores the terminal; a program ended by
 // a signal must run it.
@@ -19,21 +17,22 @@ class Terminal {
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  // Error: stdin or stdout is no terminal.
+  // Whether a live table can be shown: stdin and stdout are terminals that can move the cursor.
+  static Status check();
+  // Also after somebody else had the terminal: the table goes on.
   Status enter();
   void leave();
 
-  struct Size {
-    size_t columns;
-    size_t rows;
-  };
   static Size size();
+  // False for NO_COLOR, and where stdout is no terminal or a dumb one.
+  static bool has_colours();
   // Overwrites the screen in one write, to avoid flicker.
-  static void show(const std::vector<std::string>& lines);
+  void show(const Screen& screen);
 
  private:
   bool entered_ = false;
+  bool saved_ = false;
   termios before_{};
 };
 
-}  // namespace gpuledger::app
+}  // namespace gpuledger::app::top

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/commands/terminal.h"
+#include "app/top/terminal.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <string_view>
 
-namespace gpuledger::app {
+namespace gpuledger::app::top {
 namespace {
 
 // Errors only end the writing: a closed terminal cannot show them.
@@ -21,13 +22,30 @@ void write_all(std::string_view text) {
   }
 }
 
+bool is_dumb() {
+  const char* const term = std::getenv("TERM");
+  return term != nullptr && std::string_view(term) == "dumb";
+}
+
 }  // namespace
 
-Status Terminal::enter() {
+Status Terminal::check() {
   if (!::isatty(STDIN_FILENO) || !::isatty(STDOUT_FILENO))
     return Error{Code::kNotSupported, "top needs a terminal; gpu-ledger top --batch prints the table once"};
-  if (::tcgetattr(STDIN_FILENO, &before_) != 0)
+  if (is_dumb())
+    return Error{
+        Code::kNotSupported,
+        "top needs a terminal that can move the cursor, this one says TERM=dumb; gpu-ledger top --batch prints "
+        "the table once"};
+  return ok_status();
+}
+
+Status Terminal::enter() {
+  termios now{};
+  if (::tcgetattr(STDIN_FILENO, &now) != 0)
     return Error{Code::kInternal, std::string("tcgetattr: ") + std::strerror(errno)};
+  if (!saved_) before_ = now;
+  saved_ = true;
   termios raw = before_;
   raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
   raw.c_cc[VMIN] = 0;
@@ -46,19 +64,25 @@ void Terminal::leave() {
   ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
 }
 
-Terminal::Size Terminal::size() {
+Size Terminal::size() {
   winsize window{};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_col == 0 || window.ws_row == 0) return {80, 24};
   return {window.ws_col, window.ws_row};
 }
 
-void Terminal::show(const std::vector<std::string>& lines) {
+bool Terminal::has_colours() {
+  const char* const no_color = std::getenv("NO_COLOR");
+  return (no_color == nullptr || *no_color == '\0') && ::isatty(STDOUT_FILENO) && !is_dumb();
+}
+
+void Terminal::show(const Screen& screen) {
+  const bool colours = has_colours();
   std::string text = "\x1b[H";
-  for (size_t i = 0; i < lines.size(); ++i) {
+  for (size_t i = 0; i < screen.lines.size(); ++i) {
     if (i > 0) text += "\r\n";
-    text += lines[i] + "\x1b[K";
+    text += write_line(screen.lines[i], colours, screen.dimmed && i >= screen.fresh_lines) + "\x1b[K";
   }
   write_all(text + "\x1b[J");
 }
 
-}  // namespace gpuledger::app
+}  // namespace gpuledger::app::top

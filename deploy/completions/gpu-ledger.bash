@@ -1,0 +1,59 @@
+# Completion of gpu-ledger for bash; made by: gpu-ledger completion bash
+_gpu_ledger() {
+  local cur=${COMP_WORDS[COMP_CWORD]} flag=${COMP_WORDS[COMP_CWORD-1]} command='' flags words i
+  # bash cuts --flag=value at the =, unless the user told it not to.
+  local before=''
+  if [[ $cur == = ]]; then
+    cur=''
+  elif [[ $flag == = ]] && ((COMP_CWORD > 1)); then
+    flag=${COMP_WORDS[COMP_CWORD-2]}
+  elif [[ $cur == --*=* ]]; then
+    flag=${cur%%=*} before=$flag= cur=${cur#*=}
+  fi
+  COMPREPLY=()
+  case $flag in
+    --attribution) words='adaptive utilization measured-only' ;;
+    --static-power) words='proportional equal separate' ;;
+    --exact-time) words='off auto on' ;;
+    --backend) words='auto nvml dcgm sim' ;;
+    --pod-source) words='auto pods-api apiserver kubelet cri none' ;;
+    --log-level) words='debug info warn error' ;;
+    --log-format) words='text json' ;;
+    --textfile|--web-config-file|--state-file|--nvml-library|--sim-scenario|--url-ca-file|--dcgm-library|--dcgm-exporter-file|--pod-resources-socket|--pods-api-socket|--kubelet-ca-file|--cri-socket|--docker-socket|--podman-socket|--config)
+      compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+    --proc-root)
+      compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
+    --listen-address|--metrics-path|--metric-prefix|--max-series|--textfile-mode|--allowed-hosts|--node-name|--pod-name|--pod-namespace|--sample-interval|--process-scan-interval|--idle-interval|--metric-retention|--owner-retention|--max-exited-processes|--max-ended-owners|--for|--gpu-idle-power|--exact-time-duty|--state-file-mode|--gpu-devices|--url|--dcgm-address|--dcgm-exporter-url|--pod-labels|--gpu-resources|--kubelet-address)
+      return ;;
+  esac
+  if [[ -n $words ]]; then
+    mapfile -t COMPREPLY < <(compgen -P "$before" -W "$words" -- "$cur")
+    return
+  fi
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    case ${COMP_WORDS[i]} in
+      serve|once|top|doctor|record|replay|accounting|completion|help|version) command=${COMP_WORDS[i]}; break ;;
+    esac
+  done
+  case $command in
+    ''|serve) flags='--listen-address --metrics-path --metric-prefix --max-series --textfile --textfile-mode --textfile-dcgm --no-textfile-dcgm --web-config-file --allowed-hosts --node-name --pod-name --pod-namespace --sample-interval --process-scan-interval --idle-interval --metric-retention --owner-retention --max-exited-processes --max-ended-owners --attribution --static-power --gpu-idle-power --exact-time --exact-time-duty --state-file --state-file-mode --backend --nvml-library --sim-scenario --gpu-devices --proc-root --dcgm-library --dcgm-address --dcgm-embedded --no-dcgm-embedded --dcgm-exporter-url --dcgm-exporter-file --dcgm-pcie-throughput --no-dcgm-pcie-throughput --kubernetes-enabled --no-kubernetes-enabled --pod-source --pod-labels --gpu-resources --pod-resources-socket --pods-api-socket --kubelet-address --kubelet-ca-file --kubelet-insecure --no-kubelet-insecure --cri-socket --docker-socket --podman-socket --collector.process --no-collector.process --collector.idle --no-collector.idle --collector.processlist --no-collector.processlist --collector.device --no-collector.device --collector.dcgm --no-collector.dcgm --collector.pod --no-collector.pod --collector.self --no-collector.self --collector.dcgm-modern --no-collector.dcgm-modern --config --log-level --log-format --help'; [[ -z $command ]] && words='serve once top doctor record replay accounting completion help version' flags+=' --version' ;;
+    once) flags='--metric-prefix --max-series --textfile --textfile-mode --textfile-dcgm --no-textfile-dcgm --node-name --pod-name --pod-namespace --sample-interval --process-scan-interval --metric-retention --owner-retention --max-exited-processes --max-ended-owners --attribution --static-power --gpu-idle-power --exact-time --exact-time-duty --state-file --state-file-mode --backend --nvml-library --sim-scenario --gpu-devices --proc-root --dcgm-library --dcgm-address --dcgm-embedded --no-dcgm-embedded --dcgm-pcie-throughput --no-dcgm-pcie-throughput --kubernetes-enabled --no-kubernetes-enabled --pod-source --pod-labels --gpu-resources --pod-resources-socket --pods-api-socket --kubelet-address --kubelet-ca-file --kubelet-insecure --no-kubelet-insecure --cri-socket --docker-socket --podman-socket --collector.process --no-collector.process --collector.idle --no-collector.idle --collector.processlist --no-collector.processlist --collector.device --no-collector.device --collector.dcgm --no-collector.dcgm --collector.pod --no-collector.pod --collector.self --no-collector.self --collector.dcgm-modern --no-collector.dcgm-modern --config --log-level --log-format --help' ;;
+    top) flags='--listen-address --node-name --sample-interval --process-scan-interval --idle-interval --metric-retention --owner-retention --max-exited-processes --max-ended-owners --batch --no-batch --attribution --static-power --gpu-idle-power --exact-time --exact-time-duty --backend --nvml-library --sim-scenario --gpu-devices --proc-root --url --url-ca-file --dcgm-library --dcgm-address --dcgm-embedded --no-dcgm-embedded --kubernetes-enabled --no-kubernetes-enabled --pod-source --pod-labels --gpu-resources --pod-resources-socket --pods-api-socket --kubelet-address --kubelet-ca-file --kubelet-insecure --no-kubelet-insecure --cri-socket --docker-socket --podman-socket --config --log-level --log-format --help' ;;
+    doctor) flags='--listen-address --metrics-path --metric-prefix --max-series --textfile --textfile-mode --textfile-dcgm --no-textfile-dcgm --web-config-file --allowed-hosts --node-name --pod-name --pod-namespace --sample-interval --process-scan-interval --idle-interval --metric-retention --owner-retention --max-exited-processes --max-ended-owners --attribution --static-power --gpu-idle-power --exact-time --exact-time-duty --state-file --state-file-mode --backend --nvml-library --sim-scenario --gpu-devices --proc-root --dcgm-library --dcgm-address --dcgm-embedded --no-dcgm-embedded --dcgm-exporter-url --dcgm-exporter-file --dcgm-pcie-throughput --no-dcgm-pcie-throughput --kubernetes-enabled --no-kubernetes-enabled --pod-source --pod-labels --gpu-resources --pod-resources-socket --pods-api-socket --kubelet-address --kubelet-ca-file --kubelet-insecure --no-kubelet-insecure --cri-socket --docker-socket --podman-socket --collector.process --no-collector.process --collector.idle --no-collector.idle --collector.processlist --no-collector.processlist --collector.device --no-collector.device --collector.dcgm --no-collector.dcgm --collector.pod --no-collector.pod --collector.self --no-collector.self --collector.dcgm-modern --no-collector.dcgm-modern --config --log-level --log-format --help' ;;
+    record) flags='--for --exact-time --exact-time-duty --backend --nvml-library --sim-scenario --gpu-devices --config --log-level --log-format --help' words=FILE ;;
+    replay) flags='--sample-interval --idle-interval --metric-retention --owner-retention --max-exited-processes --max-ended-owners --series --no-series --attribution --static-power --gpu-idle-power --exact-time --config --log-level --log-format --help' words=FILE ;;
+    accounting) flags='--backend --nvml-library --sim-scenario --gpu-devices --config --log-level --log-format --help' words='status on off' ;;
+    completion) flags='--help' words='bash zsh fish' ;;
+    help) flags='--help' words='serve once top doctor record replay accounting completion help version' ;;
+    version) flags='--help' ;;
+  esac
+  if [[ $cur == -* ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$flags" -- "$cur")
+  elif [[ $words == FILE ]]; then
+    compopt -o filenames 2>/dev/null
+    mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+  else
+    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+  fi
+}
+complete -F _gpu_ledger gpu-ledger

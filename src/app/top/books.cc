@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/top/books.h"
+
+#include <nlohmann/json.hpp>
+
+namespace gpuledger::app::top {
+namespace {
+
+using Json = nlohmann::json;
+
+// A field of the wrong type counts as absent: the server may be another program.
+std::optional<double> number(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
+}
+
+template <typename Number>
+Number count(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_number_integer() ? found->get<Number>() : Number{0};
+}
+
+std::string text(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+bool truth(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_boolean() && found->get<bool>();
+}
+
+// The objects in a list of that name.
+template <typename Take>
+void for_each(const Json& object, const char* name, Take take) {
+  const auto found = object.find(name);
+  if (found == object.end() || !found->is_array()) return;
+  for (const Json& item : *found) {
+    if (item.is_object()) take(item);
+  }
+}
+
+Books::Gpu gpu_of(const Json& json) {
+  Books::Gpu gpu;
+  gpu.index = count<uint32_t>(json, "index");
+  gpu.uuid = text(json, "uuid");
+  gpu.model = text(json, "model");
+  gpu.up = truth(json, "up");
+  gpu.joules = number(json, "energy_joules").value_or(0);
+  gpu.watts = number(json, "power_watts");
+  gpu.limit_watts = number(json, "power_limit_watts");
+  gpu.busy = number(json, "utilization_ratio");
+  gpu.memory_used = number(json, "memory_used_bytes");
+  gpu.memory_total = number(json, "memory_total_bytes");
+  gpu.celsius = number(json, "temperature_celsius");
+  if (const auto health = json.find("health"); health != json.end() && health->is_array()) {
+    for (const Json& trouble : *health) {
+      if (trouble.is_string()) gpu.health.push_back(trouble.get<std::string>());
+    }
+  }
+  return gpu;
+}
+
+void fill_account(const Json& json, Books::Account& account) {
+  account.gpu = count<uint32_t>(json, "gpu");
+  account.gpu_uuid = text(json, "gpu_uuid");
+  account.owner_kind = text(json, "owner");
+  account.owner = text(json, "owner_text");
+  account.pod_uid = text(json, "pod_uid");
+  account.container = text(json, "container");
+  if (const auto energy = json.find("energy_joules"); energy != json.end() && energy->is_object()) {
+    account.joules = number(*energy, "total").value_or(0);
+  }
+  account.error_joules = number(json, "energy_standard_error_joules").value_or(0);
+}
+
+Books::Process process_of(const Json& json) {
+  Books::Process process;
+  fill_account(json, process);
+  if (const auto mig = json.find("mig"); mig != json.end() && mig->is_object()) process.mig_uuid = text(*mig, "uuid");
+  process.pid = count<int64_t>(json, "pid");
+  process.started = number(json, "start_time_seconds").value_or(0);
+  process.name = text(json, "name");
+  process.active = truth(json, "active");
+  process.share = number(json, "sm_utilization_ratio");
+  process.memory = number(json, "memory_used_bytes");
+  if (truth(json, "idle")) process.idle_seconds = number(json, "idle_seconds");
+  return process;
+}
+
+}  // namespace
+
+Result<Books> parse_books(std::string_view json) {
+  const Json all = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const bool ours = all.is_object() && all.contains("at") && all["at"].is_number() && all.contains("gpus") &&
+                    all["gpus"].is_array() && all.contains("processes") && all["processes"].is_array();
+  if (!ours) return Error{Code::kMalformed, "not gpu-ledger's JSON"};
+  Books books;
+  books.at = all["at"].get<double>();
+  books.cycle = count<uint64_t>(all, "cycle");
+  books.simulated = truth(all, "simulated");
+  books.node = text(all, "node");
+  books.version = text(all, "version");
+  for_each(all, "gpus", [&](const Json& gpu) { books.gpus.push_back(gpu_of(gpu)); });
+  for_each(all, "processes", [&](const Json& process) { books.processes.push_back(process_of(process)); });
+  for_each(all, "owners", [&](const Json& owner) { fill_account(owner, books.owners.emplace_back()); });
+  for_each(all, "sources", [&](const Json& source) {
+    if (!truth(source, "up") && truth(source, "needed", true)) books.troubles.push_back({text(source, "source"), text(source, "reason")});
+  });
+  return books;
+}
+
+}  // namespace gpuledger::app::top

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace gpuledger::app::top {
+
+// What `gpu-ledger top` shows: the JSON of /api/v1/snapshot, from its own pipeline or from a running exporter. An empty
+// optional is unknown. The names are as they came: whoever shows them cleans them.
+struct Books {
+  struct Gpu {
+    uint32_t index = 0;
+    std::string uuid;
+    std::string model;
+    bool up = false;
+    double joules = 0;
+    std::optional<double> watts;
+    std::optional<double> limit_watts;
+    std::optional<double> busy;  // ratio
+    std::optional<double> memory_used;
+    std::optional<double> memory_total;
+    std::optional<double> celsius;
+    std::vector<std::string> health;
+  };
+
+  // The account of a process or of an owner on one GPU.
+  struct Account {
+    uint32_t gpu = 0;
+    std::string gpu_uuid;
+    std::string owner_kind;
+    std::string owner;  // for people
+    std::string pod_uid;
+    std::string container;
+    double joules = 0;
+    double error_joules = 0;  // one standard error
+  };
+  struct Process : Account {
+    std::string mig_uuid;
+    int64_t pid = 0;
+    double started = 0;
+    std::string name;
+    bool active = false;
+    std::optional<double> share;  // of the GPU's time
+    std::optional<double> memory;
+    std::optional<double> idle_seconds;  // empty: not idle, or not known
+  };
+
+  struct Trouble {
+    std::string source;
+    std::string reason;
+  };
+
+  double at = 0;  // seconds since 1970
+  uint64_t cycle = 0;
+  bool simulated = false;
+  std::string node;
+  std::string version;
+  std::vector<Gpu> gpus;
+  std::vector<Process> processes;
+  std::vector<Account> owners;
+  std::vector<Trouble> troubles;  // sources that are down
+};
+
+// Never throws. An error: this is not the JSON of /api/v1/snapshot.
+Result<Books> parse_books(std::string_view json);
+
+}  // namespace gpuledger::app::top

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/top/exporter.h"
+
+#include "identity/sources/service_account.h"
+#include "net/basic_auth.h"
+#include "net/http_client.h"
+#include "net/tls_client.h"
+
+namespace gpuledger::app::top {
+namespace {
+
+constexpr uint64_t kLargestSnapshot = 64 << 20;  // about 60000 processes
+constexpr const char* kIsItThere = "is gpu-ledger serving there?";
+
+Error status_error(const Exporter& exporter, unsigned status) {
+  switch (status) {
+    case 401:
+      if (!exporter.url.user_password.empty()) return {Code::kPermission, "refuses this user and password"};
+      return {Code::kPermission,
+              "needs a password: write USER:PASSWORD@ before the host, best in the variable GPU_LEDGER_URL"};
+    case 404: return {Code::kMalformed, "answers 404: no gpu-ledger there; write its address, http://NODE:9400"};
+    case 503: return {Code::kUnavailable, "has no books yet (503); try again soon"};
+    default: return {Code::kMalformed, "answers " + std::to_string(status) + "; " + kIsItThere};
+  }
+}
+
+net::Peer peer_of(const Exporter& exporter) {
+  const ExporterUrl& url = exporter.url;
+  net::Peer peer{url.unix_path, url.http.host, url.http.port, std::nullopt};
+  if (url.http.tls) {
+    peer.tls = net::TlsTrust{exporter.ca_file.empty() ? net::system_authorities() : exporter.ca_file, false};
+  }
+  return peer;
+}
+
+Result<Books> ask(const Exporter& exporter, const std::stop_token& stop) {
+  net::HttpRequest request;
+  request.target = exporter.url.http.target;
+  request.headers = {{"Accept", "application/json"}};
+  if (!exporter.url.user_password.empty()) {
+    request.headers.emplace_back("Authorization", net::basic_auth(exporter.url.user_password));
+  }
+  request.accept_gzip = true;
+  request.connect_within = request.head_within = request.longest_silence = request.whole_within =
+      exporter.answer_within;
+  request.largest_body = kLargestSnapshot;
+  const net::Interrupt interrupt(stop);
+  const auto reply = net::HttpClient(peer_of(exporter), identity::user_agent(), interrupt).get(request);
+  if (!reply) return Error{reply.error().code, reply.error().message + "; " + kIsItThere};
+  if (reply->status != 200) return status_error(exporter, reply->status);
+  auto books = parse_books(reply->body);
+  if (!books) return Error{books.error().code, "answers, but with " + books.error().message + "; " + kIsItThere};
+  return books;
+}
+
+}  // namespace
+
+Result<Books> read_exporter(const Exporter& exporter, const std::stop_token& stop) {
+  auto books = ask(exporter, stop);
+  if (!books) return Error{books.error().code, exporter.url.text + ": " + books.error().message};
+  return books;
+}
+
+}  // namespace gpuledger::app::top

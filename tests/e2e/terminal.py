@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`gpu-ledger top` in a pseudo terminal, and what stands on its screen."""
+
+import codecs
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import termios
+
+import harness
+
+ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+SGR = re.compile(r"\x1b\[[0-9;]*m")
+ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
+
+
+class Screen:
+    """`gpu-ledger top` in a terminal of its own. It draws whole pictures, each from the first line on."""
+
+    def __init__(self, *arguments, columns=120, rows=40, environment=None):
+        self.master, slave = pty.openpty()
+        self.resize(columns, rows)
+        self.before = termios.tcgetattr(slave)
+        self.slave = slave  # kept open: the settings are looked at when the program is gone
+        self.child = subprocess.Popen(
+            [harness.BINARY, "top", *arguments], stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            env=harness.clean_environment({"TERM": "xterm", "NO_COLOR": "", **(environment or {})}))
+        self.text = ""
+        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def resize(self, columns, rows):
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def pump(self, seconds=0.05):
+        ready, _, _ = select.select([self.master], [], [], seconds)
+        if ready:
+            with contextlib.suppress(OSError):
+                self.text += self.decoder.decode(os.read(self.master, 1 << 16))
+
+    def wait(self, condition, what, seconds=15):
+        def check():
+            self.pump()
+            return condition()
+        try:
+            return harness.wait_until(check, seconds, what)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; the screen:\n" + "\n".join(self.frame()) + f"\n{self.text[-500:]!r}") from None
+
+    def frame(self):
+        """The lines of the last whole picture."""
+        pictures = self.text.split("\x1b[H")[1:]
+        whole = [picture for picture in pictures if "\x1b[J" in picture]
+        return ESCAPE.sub("", whole[-1].split("\x1b[J")[0]).replace("\r", "").split("\n") if whole else []
+
+    def line(self, number):
+        return (self.frame() + [""] * number)[number] if self.frame() else ""
+
+    def rows(self):
+        """The lines of the table of processes."""
+        frame = self.frame()
+        head = next((i for i, line in enumerate(frame) if "OWNER" in line), len(frame))
+        return [line for line in frame[head + 1:-1] if line.strip()]
+
+    def pids(self):
+        return [line.split()[1] for line in self.rows() if len(line.split()) > 1]
+
+    def press(self, keys):
+        self.text = ""
+        os.write(self.master, keys.encode())
+
+    def end(self):
+        self.wait(lambda: self.child.poll() is not None, "the end")
+        for _ in range(5):
+            self.pump(0.02)
+        return self.child.returncode
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.child.poll() is None:
+            self.child.kill()
+        self.child.wait()
+        os.close(self.master)
+        os.close(self.slave)

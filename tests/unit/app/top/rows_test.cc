@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/top/rows.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "app/top/feed.h"
+#include "top_books.h"
+
+namespace gpuledger::app::top {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+const Books kNow = example();
+const Books kBefore = a_second_before(kNow);
+
+View sorted_by(SortBy sort, bool reverse = false) {
+  View view;
+  view.sort = sort;
+  view.reverse = reverse;
+  return view;
+}
+View filtered_by(const std::string& filter) {
+  View view;
+  view.filter = filter;
+  return view;
+}
+View on_gpu(uint32_t gpu) {
+  View view;
+  view.gpu = gpu;
+  return view;
+}
+View by_owner(View view = {}) {
+  view.by_owner = true;
+  return view;
+}
+
+std::vector<std::string> names(const Books& now, const View& view) {
+  std::vector<std::string> names;
+  for (const Row& row : make_rows(now, &kBefore, view)) names.push_back(row.process);
+  return names;
+}
+
+TEST(TopRows, OrdersByWhatIsAskedFor) {
+  View view;
+  EXPECT_THAT(names(kNow, view), ElementsAre("p13", "p12", "p11"));
+  view.reverse = true;
+  EXPECT_THAT(names(kNow, view), ElementsAre("p11", "p12", "p13"));
+  view = sorted_by(SortBy::kMemory);
+  EXPECT_THAT(names(kNow, view), ElementsAre("p12", "p11", "p13"));
+  view = sorted_by(SortBy::kEnergy);
+  EXPECT_THAT(names(kNow, view), ElementsAre("p11", "p12", "p13"));
+  view = sorted_by(SortBy::kPid);
+  EXPECT_THAT(names(kNow, view), ElementsAre("p11", "p12", "p13"));
+  view.reverse = true;
+  EXPECT_THAT(names(kNow, view), ElementsAre("p13", "p12", "p11"));
+  Books books = kNow;
+  books.processes[1].idle_seconds = 60;
+  books.processes[0].idle_seconds = 5;
+  EXPECT_THAT(names(books, sorted_by(SortBy::kIdle)), ElementsAre("p12", "p11", "p13"));
+  books.processes[2].owner = "a";
+  EXPECT_THAT(names(books, sorted_by(SortBy::kOwner)), ElementsAre("p13", "p11", "p12"));
+  books.processes[2].active = false;
+  EXPECT_THAT(names(books, sorted_by(SortBy::kOwner)), ElementsAre("p11", "p12", "p13")) << "who ended is last";
+  EXPECT_THAT(names(books, sorted_by(SortBy::kOwner, true)), ElementsAre("p12", "p11", "p13"));
+}
+
+TEST(TopRows, FiltersByEveryName) {
+  Books books = kNow;
+  books.processes[0].container = "Trainer";
+  EXPECT_THAT(names(books, filtered_by("trainER")), ElementsAre("p11"));
+  EXPECT_THAT(names(books, filtered_by("p12")), ElementsAre("p12"));
+  EXPECT_THAT(names(books, filtered_by("JOB-13")), ElementsAre("p13"));
+  EXPECT_THAT(names(books, filtered_by("team/")), ElementsAre("p13", "p12", "p11"));
+  EXPECT_THAT(names(books, filtered_by("nobody")), IsEmpty());
+}
+
+TEST(TopRows, OneGpu) {
+  Books books = kNow;
+  books.processes.push_back(process(77, 5, 1));
+  EXPECT_THAT(names(books, on_gpu(1)), ElementsAre("p77"));
+  EXPECT_EQ(names(books, on_gpu(0)).size(), 3u);
+  EXPECT_THAT(names(books, on_gpu(5)), IsEmpty());
+}
+
+// A pod with two containers on two GPUs, one of whose processes is gone.
+TEST(TopRows, AddsUpByOwner) {
+  Books books;
+  books.at = 100, books.cycle = 5;
+  for (uint32_t on : {0u, 1u}) {
+    Books::Process one = process(20 + on, 50, on);
+    one.owner = "team/big";
+    one.pod_uid = "u1";
+    one.share = 0.25;
+    one.idle_seconds = 10 + on;
+    books.processes.push_back(one);
+    Books::Account account = one;
+    account.joules = 80;  // 30 of them of processes that are gone
+    account.error_joules = 2;
+    books.owners.push_back(account);
+  }
+  books.processes.push_back(process(31, 10));
+  books.owners.push_back(books.processes.back());
+  Books before = books;
+  before.at -= 2, before.cycle -= 1;
+  for (Books::Account& account : before.owners) account.joules -= 10;
+
+  std::vector<Row> rows = make_rows(books, &before, by_owner());
+  ASSERT_EQ(rows.size(), 2u);
+  const Row& big = rows[0];
+  EXPECT_EQ(big.owner, "team/big");
+  EXPECT_EQ(big.joules, 160);
+  EXPECT_EQ(big.watts, 10);
+  EXPECT_EQ(big.gpus, 2u);
+  EXPECT_FALSE(big.gpu || big.pid || big.share);
+  EXPECT_EQ(big.process, "2 processes");
+  EXPECT_EQ(big.memory, 2e9);
+  EXPECT_EQ(big.idle_seconds, 10);
+  EXPECT_DOUBLE_EQ(big.error_part, 4.0 / 160);
+  EXPECT_EQ(rows[1].pid, 31);
+
+  rows = make_rows(books, &before, by_owner(on_gpu(1)));
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].joules, 80);
+  EXPECT_EQ(rows[0].gpu, 1u);
+  EXPECT_EQ(rows[0].share, 0.25);
+
+  books.processes[0].idle_seconds.reset();
+  EXPECT_FALSE(make_rows(books, &before, by_owner())[0].idle_seconds) << "somebody works";
+  EXPECT_EQ(make_rows(books, &before, by_owner(filtered_by("p21"))).size(), 1u);
+}
+
+TEST(TopRows, BooksThatBeganAnewHaveNoWatts) {
+  Books fell = kBefore;
+  fell.processes[2].joules += 1e6;
+  for (const Row& row : make_rows(kNow, &fell, {})) EXPECT_EQ(row.watts.has_value(), row.pid != 13);
+  Books later = kBefore;
+  later.cycle = kNow.cycle + 1;
+  for (const Row& row : make_rows(kNow, &later, {})) EXPECT_FALSE(row.watts);
+}
+
+TEST(TopReading, KeepsTheBooksBefore) {
+  using std::chrono::seconds;
+  Reading reading;
+  take_books(kBefore, seconds(50), reading);
+  EXPECT_EQ(reading.before, nullptr);
+  take_books(kBefore, seconds(51), reading);
+  EXPECT_EQ(reading.before, nullptr) << "the same again";
+  take_books(kNow, seconds(52), reading);
+  ASSERT_NE(reading.before, nullptr);
+  EXPECT_EQ(reading.before->at, kBefore.at);
+  take_books(kNow, seconds(53), reading);
+  ASSERT_NE(reading.before, nullptr) << "the same again changes nothing";
+
+  Books restarted = kNow;
+  restarted.cycle = 1;
+  restarted.at += 10;
+  take_books(restarted, seconds(60), reading);
+  EXPECT_EQ(reading.before, nullptr);
+  Books set_clock = restarted;
+  set_clock.cycle = 2;
+  set_clock.at += 3600;
+  take_books(set_clock, seconds(61), reading);
+  EXPECT_EQ(reading.before, nullptr) << "an hour in a second";
+}
+
+}  // namespace
+}  // namespace gpuledger::app::top
