@@ -25,9 +25,9 @@ std::string text(const Json& object, const char* name) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-bool truth(const Json& object, const char* name) {
+bool truth(const Json& object, const char* name, bool otherwise = false) {
   const auto found = object.find(name);
-  return found != object.end() && found->is_boolean() && found->get<bool>();
+  return found != object.end() && found->is_boolean() ? found->get<bool>() : otherwise;
 }
 
 // The objects in a list of that name.
@@ -105,7 +105,8 @@ Result<Books> parse_books(std::string_view json) {
   for_each(all, "processes", [&](const Json& process) { books.processes.push_back(process_of(process)); });
   for_each(all, "owners", [&](const Json& owner) { fill_account(owner, books.owners.emplace_back()); });
   for_each(all, "sources", [&](const Json& source) {
-    if (!truth(source, "up") && truth(source, "needed", true)) books.troubles.push_back({text(source, "source"), text(source, "reason")});
+    if (!truth(source, "up") && truth(source, "needed", true))
+      books.troubles.push_back({text(source, "source"), text(source, "reason")});
   });
   return books;
 }
