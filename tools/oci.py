@@ -136,8 +136,8 @@ def chart(out, version, arguments):
             text = file.extractfile(name).read().decode()
     except (OSError, ValueError, tarfile.TarError):
         fail(f"{path} is not a packed chart")
-    # Registries show these; Helm itself reads the chart's own file.
-    said = {key: value.strip("\"'") for key, value in re.findall(r"^(\w+): *([^\[>=].*)$", text, re.MULTILINE)}
+    # What is one word or line there, which is all that Helm wants of it; lists stay in the chart.
+    said = {key: value.strip("\"'") for key, value in re.findall(r"^(\w+): +([^\[\s].*)$", text, re.MULTILINE)}
     layout = Layout()
     config = layout.add(said, HELM + "config.v1+json")
     packed = layout.add(pathlib.Path(path).read_bytes(), HELM + "chart.content.v1.tar+gzip")

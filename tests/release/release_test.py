@@ -249,6 +249,8 @@ class Chart(Folder):
         self.assertEqual(layout.blob(layer), (DIST / f"{BASE}-chart.tgz").read_bytes())
         said = layout.json(manifest["config"])
         self.assertEqual((said["name"], said["version"], said["apiVersion"]), ("gpu-ledger", VERSION, "v2"))
+        whole = yaml.safe_load((CHART / "Chart.yaml").read_text())
+        self.assertEqual(said, {key: whole[key] for key in said}, "Helm refuses a field of another type")
         self.assertEqual(layout.unread(), set())
 
 
