@@ -20,7 +20,7 @@ test_packages=(libgtest-dev libgmock-dev prometheus prometheus-node-exporter pyt
   procps ca-certificates)
 # Real container engines and what a real kubelet needs; Kubernetes itself is built with Go 1.26 where there is one.
 cluster_packages=(containerd runc docker.io podman busybox-static iproute2 util-linux debootstrap python3-yaml dpkg-dev
-  systemd git)
+  rpm systemd git)
 # The compiler for arm64 brings libraries of its own and leaves this machine's alone; qemu runs what it makes.
 release_packages=(git python3 openssl rpm dpkg-dev g++-aarch64-linux-gnu qemu-user-static)
 ci_packages=(libbenchmark-dev clang-format-14 clang-14 clang-tidy-14 libclang-rt-14-dev)

@@ -12,6 +12,7 @@ import tempfile
 import time
 import unittest
 
+import clean_root
 import harness
 from deploy_parts import SOURCE, call, fetch, main, run
 
@@ -38,18 +39,12 @@ class Package(unittest.TestCase):
         call("cpack", "--config", RELEASE / "CPackConfig.cmake", "-G", "DEB", "-B", cls.folder / "packages",
              cwd=RELEASE, seconds=1800)
         (cls.package,) = (cls.folder / "packages").glob("*.deb")
-        cls.root = cls.folder / "root"
-        cls.root.mkdir()
-        call("tar", "-C", cls.root, "-xf", fetch("debian"))
-        policy = cls.root / "usr/sbin/policy-rc.d"
-        policy.write_text("#!/bin/sh\nexit 101\n")
-        policy.chmod(0o755)
+        cls.clean = clean_root.CleanRoot(fetch("debian"), cls.folder / "root")
+        cls.root = cls.clean.path
         shutil.copy(cls.package, cls.root / "gpu-ledger.deb")
 
     def inside(self, *command):
-        # No network, no other processes' business: a chroot in namespaces of its own.
-        return run("unshare", "--mount", "--net", "--ipc", "--uts", "chroot", self.root, *command,
-                   env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"})
+        return self.clean.run(*command)
 
     def succeeds(self, *command):
         done = self.inside(*command)
@@ -62,12 +57,14 @@ class Package(unittest.TestCase):
         print(f"package: {self.package.stat().st_size / 1e6:.1f} MB", flush=True)
         self.assertLess(self.package.stat().st_size, SIZE_LIMIT)
         self.assertRegex(self.package.name, r"^gpu-ledger_[0-9.]+_[a-z0-9]+\.deb$")
-        self.assertRegex(call("dpkg-deb", "--field", self.package, "Depends"), r"^libc6 \(>= 2\.\d+\)\n$")
+        self.assertRegex(call("dpkg-deb", "--field", self.package, "Depends"), r"^libc6 \(>= 2\.34\)\n$")
         content = call("dpkg-deb", "--contents", self.package)
         files = {line.split()[5]: line.split()[0] for line in content.splitlines() if not line.startswith("d")}
         self.assertEqual(set(files), {"./" + name for name in (
             "etc/default/gpu-ledger", "usr/bin/gpu-ledger", "usr/lib/systemd/system/gpu-ledger.service",
-            "usr/share/man/man1/gpu-ledger.1", *(f"usr/share/doc/gpu-ledger/{name}" for name in (
+            "usr/share/man/man1/gpu-ledger.1.gz",
+            *(f"usr/share/gpu-ledger/scenarios/{path.name}" for path in (SOURCE / "sim/scenarios").iterdir()),
+            *(f"usr/share/doc/gpu-ledger/{name}" for name in (
                 "README.md", "copyright", "exact-time.conf", "root.conf", "textfile.conf")))})
         self.assertEqual({line.split()[1] for line in content.splitlines()}, {"root/root"})
         self.assertEqual(files["./usr/bin/gpu-ledger"], "-rwxr-xr-x")
@@ -78,6 +75,7 @@ class Package(unittest.TestCase):
         done = self.inside("gpu-ledger", "once")
         self.assertEqual(done.returncode, 1)
         self.assertIn("install the NVIDIA driver", done.stderr)
+        self.clean.simulated(self)
         wanted = self.root / "etc/systemd/system/multi-user.target.wants/gpu-ledger.service"
         self.assertTrue(wanted.is_symlink(), "starts with the machine")
 

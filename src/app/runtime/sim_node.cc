@@ -14,7 +14,9 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/dynlib.h"
 #include "base/file.h"
+#include "base/memory_file.h"
 
 namespace gpuledger::app {
 namespace {
@@ -23,17 +25,40 @@ namespace fs = std::filesystem;
 constexpr size_t kLargestScenario = 256 << 20;
 constexpr std::string_view kFolderName = "gpu-ledger-sim-";  // + pid
 
-Result<std::string> find_library(const std::string& given) {
-  if (!given.empty()) return given;
+struct Library {
+  std::string path;
+  UniqueFd file;  // of a carried one
+};
+
+Result<Library> find_library(const std::string& given, std::string_view carried) {
+  if (!given.empty()) return Library{given, {}};
+  if (!carried.empty()) {
+    auto file = make_memory_file("libnvidia-ml.so.1", carried);
+    if (!file.ok()) return Error{file.error().code, "--backend=sim: " + file.error().message};
+    std::string path = memory_file_path(*file);
+    return Library{std::move(path), std::move(*file)};
+  }
   std::error_code ignored;
   const fs::path program = fs::read_symlink("/proc/self/exe", ignored).parent_path();
   const fs::path candidates[] = {program / "sim/libnvidia-ml.so.1",
                                  program / "../lib/gpu-ledger/sim/libnvidia-ml.so.1"};
   for (const fs::path& candidate : candidates) {
-    if (fs::exists(candidate, ignored)) return candidate.string();
+    if (fs::exists(candidate, ignored)) return Library{candidate.string(), {}};
   }
-  return Error{Code::kNotFound, "--backend=sim: no simulator at " + candidates[0].string() +
-                                    "; build it (cmake --workflow --preset release) or name it with --nvml-library"};
+  return Error{Code::kNotFound, "--backend=sim: this build carries no simulator, and there is none at " +
+                                    candidates[0].string() +
+                                    "; use a release (cmake --workflow --preset release) or name it with "
+                                    "--nvml-library"};
+}
+
+// A system may forbid what the program brings along: better said here than as the lack of an NVIDIA driver.
+Status check_carried(const Library& library) {
+  if (!library.file) return ok_status();
+  const auto loaded = DynLib::open(library.path);
+  if (loaded.ok()) return ok_status();
+  return Error{loaded.error().code,
+               "--backend=sim: cannot load the simulator that this program carries (" + loaded.error().message +
+                   "): mount /proc, allow memory files to be mapped, or name a simulator on disk with --nvml-library"};
 }
 
 fs::path temporary_folder() {
@@ -60,13 +85,14 @@ void remove_folders_of_the_dead(const fs::path& temporary) {
 
 }  // namespace
 
-Result<std::unique_ptr<SimNode>> SimNode::prepare(const std::string& scenario, const std::string& library) {
+Result<std::unique_ptr<SimNode>> SimNode::prepare(const std::string& scenario, const std::string& library,
+                                                  std::string_view carried) {
   if (!scenario.empty()) {
     const auto text = read_file(scenario, kLargestScenario);
     if (!text.ok()) return Error{text.error().code, "--sim-scenario: " + text.error().message};
   }
-  auto found = find_library(library);
-  if (!found.ok()) return found.error();
+  GL_TRY(found, find_library(library, carried));
+  GL_TRY_STATUS(check_carried(found));
 
   const fs::path temporary = temporary_folder();
   remove_folders_of_the_dead(temporary);
@@ -78,7 +104,7 @@ Result<std::unique_ptr<SimNode>> SimNode::prepare(const std::string& scenario, c
   ::setenv("GPU_LEDGER_SIM_EPOCH", std::to_string(::time(nullptr)).c_str(), 0);
   ::setenv("GPU_LEDGER_SIM_ROOT", root.c_str(), 1);
   if (!scenario.empty()) ::setenv("GPU_LEDGER_SIM_SCENARIO", scenario.c_str(), 1);
-  return std::unique_ptr<SimNode>(new SimNode(std::move(*found), std::move(root)));
+  return std::unique_ptr<SimNode>(new SimNode(std::move(found.path), std::move(found.file), std::move(root)));
 }
 
 SimNode::~SimNode() {

@@ -3,7 +3,10 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
+#include "app/runtime/carried_simulator.h"
+#include "base/file.h"
 #include "base/result.h"
 
 namespace gpuledger::app {
@@ -13,8 +16,9 @@ namespace gpuledger::app {
 // removed at the next start.
 class SimNode {
  public:
-  // scenario: empty for the built-in one. library: empty: beside the program.
-  static Result<std::unique_ptr<SimNode>> prepare(const std::string& scenario, const std::string& library);
+  // scenario: empty for the built-in one. library: empty: what the program carries, else beside the program.
+  static Result<std::unique_ptr<SimNode>> prepare(const std::string& scenario, const std::string& library,
+                                                  std::string_view carried = carried_simulator());
   ~SimNode();
   SimNode(const SimNode&) = delete;
   SimNode& operator=(const SimNode&) = delete;
@@ -28,9 +32,11 @@ class SimNode {
   std::string scenario_error() const;
 
  private:
-  SimNode(std::string library, std::string root) : library_(std::move(library)), root_(std::move(root)) {}
+  SimNode(std::string library, UniqueFd file, std::string root)
+      : library_(std::move(library)), file_(std::move(file)), root_(std::move(root)) {}
 
   std::string library_;
+  UniqueFd file_;  // keeps the path of a carried library valid, for a driver that is closed and opened again
   std::string root_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/runtime/sim_node.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,12 +10,17 @@
 #include <filesystem>
 
 #include "app/runtime/sim_node_files.h"
+#include "base/dynlib.h"
+#include "base/file.h"
 #include "support/proc_tree.h"
 
 namespace gpuledger::app {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 pid_t pid_of_a_dead_process() {
   const pid_t child = ::fork();
@@ -58,6 +64,40 @@ TEST_F(SimNodeTest, TheFolderGoesWithTheNode) {
   EXPECT_TRUE(fs::is_directory(folder));
   node->reset();
   EXPECT_FALSE(fs::exists(folder));
+}
+
+TEST_F(SimNodeTest, ACarriedSimulatorIsLoadedFromMemory) {
+  const auto bytes = read_file(GPU_LEDGER_BINARY_DIR "/sim/libnvidia-ml.so.1", 256 << 20);
+  ASSERT_TRUE(bytes.ok()) << bytes.error().message;
+  const auto node = SimNode::prepare("", "", *bytes);
+  ASSERT_TRUE(node.ok()) << node.error().message;
+  for (int time = 0; time < 2; ++time) {  // a driver is closed and opened again
+    const auto library = DynLib::open((*node)->library());
+    ASSERT_TRUE(library.ok()) << library.error().message;
+    EXPECT_NE(library->symbol("nvmlInit_v2"), nullptr);
+    const auto maps = read_file("/proc/self/maps", 16 << 20);
+    EXPECT_THAT(*maps, HasSubstr("/memfd:libnvidia-ml.so.1"));
+  }
+}
+
+TEST_F(SimNodeTest, ANamedLibraryIsTakenRatherThanTheCarriedOne) {
+  const auto node = SimNode::prepare("", "/nowhere/libnvidia-ml.so.1", "not a library");
+  ASSERT_TRUE(node.ok()) << node.error().message;
+  EXPECT_EQ((*node)->library(), "/nowhere/libnvidia-ml.so.1");
+}
+
+TEST_F(SimNodeTest, SaysInOneLineThatTheCarriedOneCannotBeLoaded) {
+  const auto node = SimNode::prepare("", "", "not a library");
+  ASSERT_FALSE(node.ok());
+  EXPECT_THAT(node.error().message,
+              AllOf(HasSubstr("--backend=sim"), HasSubstr("--nvml-library"), Not(HasSubstr("\n"))));
+}
+
+TEST_F(SimNodeTest, SaysInOneLineThatThereIsNone) {
+  const auto node = SimNode::prepare("", "", "");  // nothing is beside this test's program
+  ASSERT_FALSE(node.ok());
+  EXPECT_THAT(node.error().message, AllOf(HasSubstr("--backend=sim"), HasSubstr("sim/libnvidia-ml.so.1"),
+                                          HasSubstr("--nvml-library"), Not(HasSubstr("\n"))));
 }
 
 TEST(PodFile, AMissingFileGivesNoViewAndSaysWhy) {
