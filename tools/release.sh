@@ -91,7 +91,7 @@ for architecture in "${architectures[@]}"; do
   pack "$dist/$name.tar.gz" "$work" "$name"
 
   if [ "$architecture" = arm64 ]; then  # CPack and dpkg-shlibdeps take this machine for the one that it is for
-    glibc=$(${tools}objdump -T $built/gpu-ledger | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1)
+    glibc=$(grep -aoE "GLIBC_2\.[0-9.]+" $built/gpu-ledger | sort -Vu | tail -n 1)
     packaging=(-D CPACK_DEBIAN_PACKAGE_ARCHITECTURE=arm64 -D CPACK_DEBIAN_PACKAGE_SHLIBDEPS=OFF
       -D "CPACK_DEBIAN_PACKAGE_DEPENDS=libc6 (>= ${glibc#GLIBC_})" -D CPACK_RPM_PACKAGE_ARCHITECTURE=aarch64)
   fi
