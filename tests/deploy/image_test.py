@@ -118,6 +118,26 @@ class Image(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("cannot load the NVIDIA library", done.stderr)
 
+    def test_the_simulated_node_is_in_it(self):
+        port = harness.free_port()
+        container = self.podman.client("run", "--detach", "--network=host", TAG, "serve", "--backend=sim",
+                                       f"--listen-address=127.0.0.1:{port}")
+        self.addCleanup(lambda: self.podman.client("rm", "--force", container))
+        self.wait_for(port, container)
+        metrics = harness.Metrics(harness.get(port).text)
+        self.assertGreaterEqual(len(metrics.find("gpu_ledger_device_energy_joules_total")), 4)
+
+    def wait_for(self, port, container):
+        def ready():
+            try:
+                return harness.get(port, "/readyz").status == 200
+            except OSError:
+                running = self.podman.client("inspect", "--format={{.State.Running}}", container)
+                self.assertEqual(running, "true", self.podman.client("logs", container))
+                return False
+
+        harness.wait_until(ready, 30, "a snapshot")
+
     def test_runs_as_nobody_and_sees_the_host(self):
         # Laid where clusters without NVIDIA's toolkit mount the driver.
         driver = self.folder / "driver"
@@ -137,16 +157,7 @@ class Image(unittest.TestCase):
             "--env=NVML_SIM_SCENARIO=/usr/local/nvidia/lib64/scenario.yaml",
             *self.hardened(TAG, "serve", "--backend=nvml", f"--listen-address=127.0.0.1:{port}"))
         self.addCleanup(lambda: self.podman.client("rm", "--force", container))
-
-        def ready():
-            try:
-                return harness.get(port, "/readyz").status == 200
-            except OSError:
-                running = self.podman.client("inspect", "--format={{.State.Running}}", container)
-                self.assertEqual(running, "true", self.podman.client("logs", container))
-                return False
-
-        harness.wait_until(ready, 30, "a snapshot")
+        self.wait_for(port, container)
         pid = self.podman.client("inspect", "--format={{.State.Pid}}", container)
         status = pathlib.Path(f"/proc/{pid}/status").read_text()
         self.assertIn("Uid:\t65532\t", status)
