@@ -19,10 +19,11 @@ add_compile_options(-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wconversion -Wno-
 include(CheckCXXCompilerFlag)
 if(NOT GPU_LEDGER_SANITIZE AND NOT GPU_LEDGER_FUZZ)
   add_compile_options(-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-protector-strong)
-  foreach(flag stack-clash-protection cf-protection)  # the second on x86 only
-    check_cxx_compiler_flag(-f${flag} GPU_LEDGER_HAS_${flag})
-    if(GPU_LEDGER_HAS_${flag})
-      add_compile_options(-f${flag})
+  foreach(flag -fstack-clash-protection -fcf-protection -mbranch-protection=standard)  # the last two: x86, arm64
+    string(MAKE_C_IDENTIFIER GPU_LEDGER_HAS${flag} known)
+    check_cxx_compiler_flag(${flag} ${known})
+    if(${known})
+      add_compile_options(${flag})
     endif()
   endforeach()
   add_link_options(-Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)

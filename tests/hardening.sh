@@ -27,8 +27,13 @@ fi
 expect "stack protector" '__stack_chk_fail' "$symbols"
 expect "checked library calls (_FORTIFY_SOURCE)" '_chk@' "$symbols"
 # Other people's archives in a static build may lack the mark, and the linker then leaves it out; so our own code is asked.
-if [ "$(uname -m)" = x86_64 ] && [ "$(objdump -d --no-show-raw-insn "$program" | head -n 400000 | grep -c endbr64)" -lt 100 ]; then
-  echo "hardening: $program has no marks for indirect branches (cf-protection)" >&2
+case $header in
+  *X86-64*) disassemble=objdump mark=endbr64 ;;
+  *AArch64*) disassemble=$(command -v aarch64-linux-gnu-objdump || echo objdump) mark='paciasp|bti' ;;
+  *) disassemble=true mark='' ;;
+esac
+if [ "$($disassemble -d --no-show-raw-insn "$program" | head -n 400000 | grep -cE "$mark")" -lt 100 ] && [ -n "$mark" ]; then
+  echo "hardening: $program has no marks for indirect branches (cf-protection, branch-protection)" >&2
   missing=1
 fi
 [ $missing = 0 ] && echo "hardening: $program: PIE, full RELRO, stack protector, fortified calls, no executable stack"

@@ -9,7 +9,14 @@ newest_glibc=2.34  # Ubuntu 22.04 has 2.35, RHEL 9 has 2.34
 
 fail() { echo "release: $*" >&2; exit 1; }
 
-foreign=$(ldd "$program" | grep -vE 'linux-vdso\.so|ld-linux[-a-z0-9_]*\.so|lib(c|m|dl|rt|pthread|resolv)\.so' || true)
+# A program for arm64 is run by an emulator here, with the libraries that it was linked with.
+run=() tools=''
+if [ "$(uname -m)" != aarch64 ] && readelf -h "$program" | grep -q 'Machine: *AArch64'; then
+  run=(qemu-aarch64-static -L "$("$(dirname "$0")/arm64_root.sh")") tools=aarch64-linux-gnu-
+fi
+
+foreign=$(readelf -dW "$program" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
+  grep -vE '^(ld-linux[-a-z0-9_]*|lib(c|m|dl|rt|pthread|resolv))\.so' || true)
 [ -z "$foreign" ] || fail "$program needs libraries that are not glibc's: $foreign"
 
 "$(dirname "$0")/../tests/hardening.sh" "$program" || fail "$program is not hardened"
@@ -17,19 +24,19 @@ foreign=$(ldd "$program" | grep -vE 'linux-vdso\.so|ld-linux[-a-z0-9_]*\.so|lib(
 # Read from the whole file: the simulator that is carried in it counts too.
 needed=$(grep -aoE 'GLIBC_2\.[0-9.]+' "$program" | sort -Vu | tail -n 1)
 if [ "$(printf '%s\n' "$needed" "GLIBC_$newest_glibc" | sort -V | tail -n 1)" != "GLIBC_$newest_glibc" ]; then
-  symbols=$(objdump -T "$program" | sed -n "s/.*($needed) *//p" | paste -sd ' ')
+  symbols=$("${tools}objdump" -T "$program" | sed -n "s/.*($needed) *//p" | paste -sd ' ')
   fail "$program needs $needed for ${symbols:-its simulator}, the limit is $newest_glibc: add it to src/base/older_glibc.cc"
 fi
 
 alone=$(mktemp -d)
 trap 'rm -rf "$alone"' EXIT
-strip -o "$alone/gpu-ledger" "$program"
+"${tools}strip" -o "$alone/gpu-ledger" "$program"
 size=$(stat -c %s "$alone/gpu-ledger")
 [ "$size" -lt "$limit" ] || fail "$program is $size bytes stripped, the limit is $limit"
 
-version=$("$program" --version) || fail "$program --version failed"
+version=$("${run[@]}" "$program" --version) || fail "$program --version failed"
 # The stripped program alone in a folder, without the build tree and without a variable.
-(cd "$alone" && env -i ./gpu-ledger once --backend=sim --sample-interval=200ms >metrics) ||
+(cd "$alone" && env -i "${run[@]}" ./gpu-ledger once --backend=sim --sample-interval=200ms >metrics) ||
   fail "$program does not run on the simulated node, alone in a folder"
 grep -q '^gpu_ledger_device_energy_joules_total' "$alone/metrics" || fail "$program has no GPU on the simulated node"
 echo "release: $version, $((size / 1000)) kB stripped, needs glibc ${needed#GLIBC_} and nothing else"

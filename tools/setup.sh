@@ -4,6 +4,8 @@
 #   tools/setup.sh --run    what a release build needs
 #   tools/setup.sh --test   that, and what the tests run against
 #   tools/setup.sh --ci     that, the formatter, the linter, the compiler of the fuzzers and a browser for the page
+#   tools/setup.sh --cluster   what the tests run against, container engines and what a kubelet needs
+#   tools/setup.sh --release   what tools/release.sh and the tests of what it makes need
 set -euo pipefail
 
 say() { echo "setup: $*" >&2; }
@@ -19,6 +21,8 @@ test_packages=(libgtest-dev libgmock-dev prometheus prometheus-node-exporter pyt
 # Real container engines and what a real kubelet needs; Kubernetes itself is built with Go 1.26 where there is one.
 cluster_packages=(containerd runc docker.io podman busybox-static iproute2 util-linux debootstrap python3-yaml dpkg-dev
   rpm systemd git)
+# The compiler for arm64 brings libraries of its own and leaves this machine's alone; qemu runs what it makes.
+release_packages=(git python3 openssl rpm dpkg-dev g++-aarch64-linux-gnu qemu-user-static)
 ci_packages=(libbenchmark-dev clang-format-14 clang-14 clang-tidy-14 libclang-rt-14-dev)
 # Left out where there is no such package: Ubuntu has Chromium as a snap only. Its test says so and is skipped. Not in
 # --test, for it is 100 MB to fetch.
@@ -34,7 +38,8 @@ case $mode in
     extras=("${ci_extras[@]}")
     ;;
   --cluster) wanted=("${run_packages[@]}" "${test_packages[@]}" "${cluster_packages[@]}") ;;
-  *) say "unknown argument \"$mode\" (write --run, --test, --ci or --cluster)"; exit 2 ;;
+  --release) wanted=("${run_packages[@]}" "${release_packages[@]}") ;;
+  *) say "unknown argument \"$mode\" (write --run, --test, --ci, --cluster or --release)"; exit 2 ;;
 esac
 
 if ! command -v apt-get >/dev/null; then
