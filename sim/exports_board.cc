@@ -31,8 +31,10 @@ Return copy_list(const std::vector<unsigned>& list, unsigned* count, unsigned* o
 extern "C" {
 
 Return nvmlDeviceGetVbiosVersion(Device device, char* version, unsigned length) {
-  return on_gpu(__func__, device,
-                [&](Node&, Gpu& gpu) { return copy_text(vbios_version(gpu.spec().model), version, length); });
+  return on_gpu(__func__, device, [&](Node&, Gpu& gpu) {
+    const GpuSpec& spec = gpu.spec();
+    return copy_text(spec.vbios.empty() ? vbios_version(spec.model) : spec.vbios, version, length);
+  });
 }
 
 Return nvmlDeviceGetInforomImageVersion(Device device, char* version, unsigned length) {

@@ -58,10 +58,6 @@ Return nvmlDeviceGetSerial(Device device, char* serial, unsigned length) {
   return on_gpu(__func__, device, [&](Node&, Gpu& gpu) { return copy_text(gpu.spec().serial, serial, length); });
 }
 
-Return nvmlDeviceGetVbiosVersion(Device device, char* version, unsigned length) {
-  return on_gpu(__func__, device, [&](Node&, Gpu& gpu) { return copy_text(gpu.spec().vbios, version, length); });
-}
-
 Return nvmlDeviceGetIndex(Device device, unsigned* index) {
   return on_device(__func__, device, [&](Node& node, Target& target) {
     if (!index) return kInvalidArgument;

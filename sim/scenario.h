@@ -39,7 +39,7 @@ struct GpuSpec {
   std::string pci_bus_id;
   unsigned pci_bus = 0;
   std::string serial;
-  std::string vbios;
+  std::string vbios;  // empty: the model's
   bool mig = false;
   std::vector<MigSpec> instances;  // position is the MIG index; a destroyed one leaves a hole
   bool accounting = false;

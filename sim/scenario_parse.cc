@@ -52,7 +52,6 @@ void fill_addresses(unsigned index, GpuSpec* out) {
   out->pci_bus_id = text;
   snprintf(text, sizeof text, "165202100%04u", index);
   out->serial = text;
-  out->vbios = "96.00.9F.00.01";
 }
 
 void parse_gpu(const YAML::Node& node, const std::string& folder, unsigned index, ParseFailure* failure, GpuSpec* out) {

@@ -45,7 +45,6 @@ Result<Scenario> parse_file(const std::string& path) {
     gpu.pci_bus_id = "00000000:07:00.0";
     gpu.pci_bus = 7;
     gpu.serial = "1652021000000";
-    gpu.vbios = "96.00.9F.00.01";
     scenario.gpus.push_back(gpu);
     return scenario;
   }
