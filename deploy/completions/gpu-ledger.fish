@@ -54,6 +54,7 @@ complete -c gpu-ledger -n 'not __fish_seen_subcommand_from replay completion hel
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from replay completion help version' -l sim-scenario -r -F -d 'with --backend=sim'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from replay completion help version' -l gpu-devices -x -d 'the GPUs to watch'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from record replay accounting completion help version' -l proc-root -x -a '(__fish_complete_directories)' -d 'where the host'\''s /proc is mounted'
+complete -c gpu-ledger -n 'not __fish_seen_subcommand_from record replay accounting completion help version' -l passwd-file -r -F -d 'the host'\''s passwd, for names of users'
 complete -c gpu-ledger -n '__fish_seen_subcommand_from top' -l url -x -d 'show the books of the exporter that serves there'
 complete -c gpu-ledger -n '__fish_seen_subcommand_from top' -l url-ca-file -r -F -d 'CA of that exporter'\''s certificate, or the certificate itself'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from record replay accounting completion help version' -l dcgm-library -r -F -d 'with --backend=dcgm'
@@ -78,8 +79,13 @@ complete -c gpu-ledger -n 'not __fish_seen_subcommand_from record replay account
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from record replay accounting completion help version' -l cri-socket -r -F -d 'with --pod-source=cri'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from record replay accounting completion help version' -l docker-socket -r -F -d 'docker'\''s socket, for names of containers'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from record replay accounting completion help version' -l podman-socket -r -F -d 'the same for podman'
-complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay accounting completion help version' -l collector.process -d 'energy, time, utilization and memory of each process'
+complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay accounting completion help version' -l collector.preset -x -d 'which collectors are on if they are not given'
+complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay accounting completion help version' -l collector.process -d 'my_gpu_process_*, or --metric-prefix'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay accounting completion help version' -l no-collector.process
+complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay accounting completion help version' -l collector.process-native -d 'gpu_ledger_process_*'
+complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay accounting completion help version' -l no-collector.process-native
+complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay accounting completion help version' -l collector.process-info -d 'gpu_ledger_process_*'
+complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay accounting completion help version' -l no-collector.process-info
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay accounting completion help version' -l collector.idle -d 'gpu_idle_*'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay accounting completion help version' -l no-collector.idle
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay accounting completion help version' -l collector.processlist -d 'gpu_process_*'
@@ -92,6 +98,8 @@ complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay acc
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay accounting completion help version' -l no-collector.pod
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay accounting completion help version' -l collector.self -d 'gpu_ledger_build_info and the program'\''s own state'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay accounting completion help version' -l no-collector.self
+complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay accounting completion help version' -l collector.driver-calls -d 'gpu_ledger_driver_call_duration_seconds'
+complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay accounting completion help version' -l no-collector.driver-calls
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay accounting completion help version' -l collector.dcgm-modern -d 'DCGM_FI_* on /gpu/metrics'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay accounting completion help version' -l no-collector.dcgm-modern
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from completion help version' -l config -r -F -d 'YAML file with the same names'
