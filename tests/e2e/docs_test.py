@@ -15,9 +15,9 @@ PAGES = sorted(
 )
 # What other programs are told on these pages.
 FOREIGN_FLAGS = set(
-    "build build-arg cap-drop collector.textfile.directory create-namespace gpu-reset gpus ignorefile logs name namespace now pid "
-    "platform preset read-only replicas run security-opt set signal storage.tsdb.retention.time target test test-dir user "
-    "workflow write".split()
+    "add-architecture all build build-arg cap-drop check collector.textfile.directory create-namespace gpu-reset gpus "
+    "ignore-missing ignorefile key logs name namespace now pid platform preset read-only release replicas run "
+    "security-opt set signal storage.tsdb.retention.time strict target test test-dir user workflow write".split()
 ) | {"no-collector.NAME"}
 # Named on these pages as what they were called before.
 OLDER = {"my_gpu_process_energy_joules", "DCGM_FI_DEV_VGPU_LICENSE_STATUS"}

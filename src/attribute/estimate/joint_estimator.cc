@@ -167,12 +167,12 @@ void JointEstimator::solve(Window& window) {
 }
 
 // A process may change phase: it then has one of its earlier signatures or a new one. Or an idle process begins to
-// work: then the earlier shares no longer hold. A change that one window does not show may be plain in the mean of
-// several.
+// work: then the earlier shares no longer hold. With exact time a change that one window does not show may be plain in
+// the mean of several; by samples the shares may be wrong for as long.
 void JointEstimator::find_change(const WindowInput& input, Window& window) {
   if (find_change_in(window)) return begin_anew(input, window, 1);
   const auto together = static_cast<size_t>(constants_.phase_windows);
-  if (window.parts.size() < 2 || history_.size() + 1 < together) return;
+  if (!window.traced || window.parts.size() < 2 || history_.size() + 1 < together) return;
   Window mean = mean_window(history_, window, together);
   if (mean.windows == together && find_change_in(mean)) begin_anew(input, window, together);
 }
@@ -195,8 +195,8 @@ bool JointEstimator::find_change_in(Window& window) {
       belief = other;
     }
   }
-  const bool one_by_samples = window.windows == 1 && window.parts.size() > 1 && !window.traced && !window.roster->mps;
-  if (one_by_samples && solver_.fit(window, 0, nullptr, true).log_evidence > best) {
+  const bool by_samples = window.parts.size() > 1 && !window.traced && !window.roster->mps;
+  if (by_samples && solver_.fit(window, 0, nullptr, true).log_evidence > best) {
     window.roster->over = true;
     return true;
   }

@@ -132,7 +132,11 @@ void WindowSolver::send_messages(Window& window, const FeatureMatrix& noise_now)
 WindowSolver::Fit WindowSolver::fit(Window& window, size_t seat, const SignatureBelief* belief, bool open_times) {
   take_out_own_message(window);
   weigh_time_evidence(window);
-  if (belief) work_[seat].signature = &belief->moments();
+  // By samples a share may be wrong instead of a signature, so only what each process showed alone is held against it.
+  if (!window.traced) {
+    for (size_t i = 0; i < work_.size(); ++i) work_[i].signature = &window.roster->seats[i].belief->moments_by_itself();
+  }
+  if (belief) work_[seat].signature = window.traced ? &belief->moments() : &belief->moments_by_itself();
   if (open_times) {
     constexpr double kAnyShare = 0.35;  // of a share between 0 and 1
     for (Work& work : work_) {

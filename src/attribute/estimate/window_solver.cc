@@ -105,9 +105,8 @@ void WindowSolver::weigh_time_evidence(Window& window) {
       work.prior_variance = square(constants_.mps_deviation * window.busy);
     } else {
       work.prior_time = part.share * window.busy;
-      work.prior_variance =
-          square(constants_.share_deviation * work.prior_time + kLeastTimeError) / static_cast<double>(window.windows) +
-          part.share_variance * square(window.busy);
+      work.prior_variance = square(constants_.share_deviation * work.prior_time + kLeastTimeError) +
+                            part.share_variance * square(window.busy);
     }
     work.time = window.parts[i].time > 0 ? window.parts[i].time : work.prior_time;
     work.time_variance = work.prior_variance;
