@@ -8,7 +8,10 @@ namespace gpuledger::attribute {
 namespace {
 
 bool comparable(const Window& a, const Window& b) {
-  const auto same = [](const Roster::Seat& x, const Roster::Seat& y) { return x.belief == y.belief; };
+  // A process whose owner became known has another account since: its earlier windows stay where they are.
+  const auto same = [](const Roster::Seat& x, const Roster::Seat& y) {
+    return x.belief == y.belief && x.account == y.account;
+  };
   return a.traced == b.traced && a.blind == b.blind && a.roster->mps == b.roster->mps &&
          std::equal(a.roster->seats.begin(), a.roster->seats.end(), b.roster->seats.begin(), b.roster->seats.end(),
                     same);
