@@ -114,7 +114,7 @@ std::array<size_t, N> share(size_t room, const std::array<size_t, N>& needs) {
 }
 
 void cut_processes(View& view, size_t room) {
-  std::unordered_map<const ProcessAccount*, size_t> series_of;  // in the three lists together
+  std::unordered_map<const ProcessAccount*, size_t> series_of;  // in all lists together
   for_each_shown(view, [&](const std::vector<ProcessSeries>& list, std::span<const Row<ProcessSeries>> rows) {
     for (const ProcessSeries& series : list) series_of[series.newest] += count(rows, view, series);
   });

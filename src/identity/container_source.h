@@ -13,6 +13,9 @@ namespace gpuledger::identity {
 // Names of containers outside Kubernetes, by full id. Immutable once made.
 using ContainerNames = std::unordered_map<std::string, std::string>;
 
+// Begins the reason of a source that fails while nothing needs it.
+inline constexpr std::string_view kNotNeeded = "not needed now, because no process on a GPU runs in its containers; ";
+
 // A docker or podman daemon, of root or of a user. Same threading rules as PodSource.
 class ContainerSource {
  public:

@@ -74,7 +74,10 @@ std::vector<PodFacts> Resolver::pod_facts() const {
   std::set<PodFacts> facts;
   const std::string source = directory_.pods ? directory_.pods->health().source : std::string();
   const auto add = [&](const Pod& pod) {
-    facts.insert({pod.name_space, pod.name, pod.uid, source, pod.labels, gpu_requests(pod)});
+    // A pod that was deleted while its process ends may have a successor of the same name. Requests have no uid.
+    const bool newest = names_.pods->by_name(pod.name_space, pod.name) == &pod;
+    facts.insert({pod.name_space, pod.name, pod.uid, source, pod.labels,
+                  newest ? gpu_requests(pod) : std::vector<GpuRequest>()});
   };
   for (const auto& [pid, known] : known_) {
     const Owner& owner = known.identity.owner;
@@ -108,9 +111,7 @@ std::vector<SourceHealth> Resolver::health() const {
   for (const auto& source : directory_.containers) {
     SourceHealth& health = all.emplace_back(source->health());
     health.needed = is_needed(source->runtime());
-    if (!health.up && !health.needed) {
-      health.reason = "not needed now, because no process on a GPU runs in its containers; " + health.reason;
-    }
+    if (!health.up && !health.needed) { health.reason.insert(0, kNotNeeded); }
   }
   return all;
 }

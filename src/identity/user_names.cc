@@ -66,9 +66,11 @@ std::string UserNames::name_of(const std::string& uid) {
     constexpr int64_t kNanoseconds = 1'000'000'000;
     const Stamp stamp{file.st_ino, file.st_size, file.st_mtim.tv_sec * kNanoseconds + file.st_mtim.tv_nsec};
     if (stamp != last_) {
-      // A file that cannot be read this time keeps its names.
-      if (const auto text = read_file(file_, kLargestPasswd); text.ok()) names_ = parse_passwd(*text);
-      last_ = stamp;
+      // A file that cannot be read this time keeps its names and is read again.
+      if (const auto text = read_file(file_, kLargestPasswd); text.ok()) {
+        names_ = parse_passwd(*text);
+        last_ = stamp;
+      }
     }
   }
   const auto found = names_.find(uid);

@@ -69,7 +69,7 @@ Findings ask_containers(const Config& config, const std::optional<std::set<std::
     one = {name, health_of(std::move(source)), Level::kWarn, "answers with the names of its containers"};
     if (in_use && !in_use->contains(name)) {
       one.if_failing = Level::kOk;
-      one.before_reason = "not needed now, because no process on a GPU runs in its containers; ";
+      one.before_reason = identity::kNotNeeded;
     }
   }
   return findings;

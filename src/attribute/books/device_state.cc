@@ -59,6 +59,10 @@ DeviceState DeviceBook::state(const std::string& boot_id) const {
     saved.inherited = account.inherited;
     saved.static_energy = account.static_energy;
     saved.memory_peak = account.memory_peak;
+    saved.compute = account.compute;
+    saved.graphics = account.graphics;
+    saved.has_encoded = account.has_encoded;
+    saved.has_decoded = account.has_decoded;
     if (estimator_) {
       const Claim claim = estimator_->claim(account.id);
       saved.claimed = claim.joules;
@@ -131,6 +135,10 @@ void DeviceBook::restore_account(const AccountState& state, bool same_boot, Nano
   account.inherited = state.inherited;
   account.static_energy = state.static_energy;
   account.memory_peak = state.memory_peak;
+  account.compute = state.compute;
+  account.graphics = state.graphics;
+  account.has_encoded = state.has_encoded;
+  account.has_decoded = state.has_decoded;
   // Its owner must not be closed before the account is dropped.
   if (const auto owner = owners_.find(account.identity.owner); owner != owners_.end()) { join(account, owner->second); }
   if (state.gone_for) {

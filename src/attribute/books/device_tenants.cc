@@ -249,7 +249,11 @@ void DeviceBook::note_user(const ProcessIdentity& identity, OwnerBook& owner) {
   if (owner.users_differ || identity.uid.empty()) return;
   owner.users_differ = !owner.uid.empty() && owner.uid != identity.uid;
   owner.uid = owner.users_differ ? Name() : identity.uid;
-  owner.user_name = owner.users_differ ? Name() : identity.user_name;
+  if (owner.users_differ) {
+    owner.user_name = Name();
+  } else if (!identity.user_name.empty()) {
+    owner.user_name = identity.user_name;
+  }
 }
 
 }  // namespace gpuledger::attribute

@@ -20,6 +20,7 @@ constexpr size_t kMostParts = 6144;
 // are corrected at once, with many over some seconds.
 constexpr size_t kPartsPerStep = 128;
 constexpr size_t kWindowsPerStep = 128;  // that are checked in one step
+constexpr size_t kMostPartsOfChange = 512;
 // Variance of an unknown feature.
 constexpr double kUnknown = 1e6;
 // The monitors' resolution; below: no work.
@@ -172,7 +173,8 @@ void JointEstimator::solve(Window& window) {
 void JointEstimator::find_change(const WindowInput& input, Window& window) {
   if (find_change_in(window)) return begin_anew(input, window, 1);
   const auto together = static_cast<size_t>(constants_.phase_windows);
-  if (!window.traced || window.parts.size() < 2 || history_.size() + 1 < together) return;
+  const size_t parts = together * window.parts.size();  // that a change would estimate again, in one step
+  if (!window.traced || window.parts.size() < 2 || parts > kMostPartsOfChange) return;
   Window mean = mean_window(history_, window, together);
   if (mean.windows == together && find_change_in(mean)) begin_anew(input, window, together);
 }
@@ -217,6 +219,7 @@ void JointEstimator::begin_anew(const WindowInput& input, Window& window, size_t
     for (size_t i = 0; i < past->parts.size(); ++i) {
       Message& message = past->parts[i].message;
       past->roster->seats[i].belief->replace(message, Message(), true);
+      past->roster->seats[i].belief->note_revision();  // earlier windows are estimated again
       message = Message();
     }
     past->roster = window.roster;

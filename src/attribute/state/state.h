@@ -48,6 +48,10 @@ struct AccountState {
   Booked inherited;
   Energy static_energy;
   std::optional<Bytes> memory_peak;
+  bool compute = false;
+  bool graphics = false;
+  bool has_encoded = false;
+  bool has_decoded = false;
   double claimed = 0;                       // joules above the static watts, of the estimate
   double error = 0;                         // of these
   std::optional<Nanoseconds> gone_for;      // empty: it runs

@@ -135,6 +135,10 @@ AccountState account(const Json& json) {
   if (json.contains("inherited")) result.inherited = booked(json["inherited"]);
   result.static_energy = energy(json.at("static_uj"));
   result.memory_peak = bytes_if_any(json, "memory_peak");
+  result.compute = json.value("compute", false);
+  result.graphics = json.value("graphics", false);
+  result.has_encoded = json.value("encoded", false);
+  result.has_decoded = json.value("decoded", false);
   // Version 1 had other names, and other signatures, which are learned again.
   const bool first_version = json.contains("fair_joules");
   result.claimed = number(json.at(first_version ? "fair_joules" : "claimed_joules"));

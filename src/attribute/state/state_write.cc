@@ -114,6 +114,10 @@ void write_account(JsonText& json, const AccountState& account) {
   }
   json.field("static_uj", account.static_energy);
   if (account.memory_peak) json.field("memory_peak", account.memory_peak->count);
+  if (account.compute) json.field("compute", true);
+  if (account.graphics) json.field("graphics", true);
+  if (account.has_encoded) json.field("encoded", true);
+  if (account.has_decoded) json.field("decoded", true);
   json.field("claimed_joules", account.claimed);
   json.field("error_joules", account.error);
   if (account.gone_for) json.field("gone_ns", *account.gone_for);

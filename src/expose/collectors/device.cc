@@ -17,16 +17,16 @@ std::optional<double> value_of(const std::optional<Ratio>& ratio) {
   return ratio ? std::optional(ratio->value) : std::nullopt;
 }
 
-// One sample for each MIG instance. get returns a value or an optional.
-template <typename Get>
-void add_instances(const DeviceSeries& device, Samples& samples, Get get) {
+// Calls add for each MIG instance, with its labels.
+template <typename Add>
+void add_instances(const DeviceSeries& device, Add add) {
   static const ConstantLabels kNone;
   if (!device.up()) return;
   for (const MigInstance& instance : device.account->description->mig) {
     LabelText labels(kNone);
     labels.add("mig_uuid", instance.uuid).add("mig_profile", instance.profile);
     labels.add("gi_id", instance.id.gpu_instance).add("ci_id", instance.id.compute_instance);
-    get(instance, labels);
+    add(instance, labels);
   }
 }
 
@@ -105,7 +105,7 @@ constexpr Row<DeviceSeries> kMigRows[] = {
      "A MIG instance of the GPU, always 1. mig_profile and compute_slices are absent if the driver does not describe "
      "the instance.",
      [](const DeviceSeries& device, Samples& samples) {
-       add_instances(device, samples, [&](const MigInstance& instance, LabelText& labels) {
+       add_instances(device, [&](const MigInstance& instance, LabelText& labels) {
          if (instance.compute_slices > 0) labels.add("compute_slices", instance.compute_slices);
          samples.add(uint64_t{1}, labels.take());
        });
@@ -113,14 +113,14 @@ constexpr Row<DeviceSeries> kMigRows[] = {
     {"gpu_ledger_mig_instance_memory_total_bytes", kGauge, "mig_uuid mig_profile gi_id ci_id",
      "Memory of the MIG instance in bytes.",
      [](const DeviceSeries& device, Samples& samples) {
-       add_instances(device, samples, [&](const MigInstance& instance, LabelText& labels) {
+       add_instances(device, [&](const MigInstance& instance, LabelText& labels) {
          samples.add(instance.memory_total, labels.take());
        });
      }},
     {"gpu_ledger_mig_instance_memory_used_bytes", kGauge, "mig_uuid mig_profile gi_id ci_id",
      "Used memory of the MIG instance in bytes, at the last process scan.",
      [](const DeviceSeries& device, Samples& samples) {
-       add_instances(device, samples, [&](const MigInstance& instance, LabelText& labels) {
+       add_instances(device, [&](const MigInstance& instance, LabelText& labels) {
          samples.add(instance.memory_used, labels.take());
        });
      }},

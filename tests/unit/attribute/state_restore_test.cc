@@ -284,6 +284,7 @@ TEST_F(Restore, PeaksAndUsersAreKept) {
     BatchBuilder batch(second);
     batch.gpu(0, static_cast<int64_t>(second) * 300'000).process(1, 1, 0, testing::pod_owner("train"));
     batch.last().memory = Bytes{bytes};
+    batch.last().compute = true;
     batch.identity(1).uid = "2001";
     batch.identity(1).user_name = "ana";
     return batch;
@@ -302,6 +303,7 @@ TEST_F(Restore, PeaksAndUsersAreKept) {
   advance(BatchBuilder(6).gpu(0, 1'800'000));
   EXPECT_FALSE(find(1)->active);
   EXPECT_EQ(find(1)->memory_peak, Bytes{5000});
+  EXPECT_TRUE(find(1)->compute) << "a label of its series";
   EXPECT_EQ(find(1)->identity.uid, "2001");
   EXPECT_EQ(find(1)->identity.user_name, "ana");
   EXPECT_EQ(ledger_.owners.at(0).uid, "2001");
