@@ -61,7 +61,8 @@ constexpr Chapter kChapters[] = {
      "Every process that uses or used a GPU: whose it is and what it is. `gpu_ledger_process_info` joins with the "
      "other series of\nthe process by `pid` and `gpu`."},
     {"process-native",
-     "Off by default, on with `--collector.preset=lean`: energy, time and memory as of the collector process, under names of "
+     "Off by default, on with `--collector.preset=lean`: energy, time and memory as of the collector process, under "
+     "names of "
      "our own."},
     {"self", "The exporter itself."},
     {"driver-calls", "The time of driver calls. Off with `--collector.preset=lean`."},
