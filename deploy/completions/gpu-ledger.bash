@@ -17,13 +17,14 @@ _gpu_ledger() {
     --exact-time) words='off auto on' ;;
     --backend) words='auto nvml dcgm sim' ;;
     --pod-source) words='auto pods-api apiserver kubelet cri none' ;;
+    --collector.preset) words='compatible lean' ;;
     --log-level) words='debug info warn error' ;;
     --log-format) words='text json' ;;
     --textfile|--web-config-file|--state-file|--nvml-library|--sim-scenario|--passwd-file|--url-ca-file|--dcgm-library|--dcgm-exporter-file|--pod-resources-socket|--pods-api-socket|--kubelet-ca-file|--cri-socket|--docker-socket|--podman-socket|--config)
       compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
     --proc-root)
       compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
-    --listen-address|--metrics-path|--metric-prefix|--max-series|--textfile-mode|--allowed-hosts|--node-name|--pod-name|--pod-namespace|--sample-interval|--process-scan-interval|--idle-interval|--metric-retention|--owner-retention|--max-exited-processes|--max-ended-owners|--for|--gpu-idle-power|--exact-time-duty|--state-file-mode|--gpu-devices|--url|--dcgm-address|--dcgm-exporter-url|--pod-labels|--gpu-resources|--kubelet-address|--collector.preset)
+    --listen-address|--metrics-path|--metric-prefix|--max-series|--textfile-mode|--allowed-hosts|--node-name|--pod-name|--pod-namespace|--sample-interval|--process-scan-interval|--idle-interval|--metric-retention|--owner-retention|--max-exited-processes|--max-ended-owners|--for|--gpu-idle-power|--exact-time-duty|--state-file-mode|--gpu-devices|--url|--dcgm-address|--dcgm-exporter-url|--pod-labels|--gpu-resources|--kubelet-address)
       return ;;
   esac
   if [[ -n $words ]]; then

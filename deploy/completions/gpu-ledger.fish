@@ -79,7 +79,7 @@ complete -c gpu-ledger -n 'not __fish_seen_subcommand_from record replay account
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from record replay accounting completion help version' -l cri-socket -r -F -d 'with --pod-source=cri'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from record replay accounting completion help version' -l docker-socket -r -F -d 'docker'\''s socket, for names of containers'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from record replay accounting completion help version' -l podman-socket -r -F -d 'the same for podman'
-complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay accounting completion help version' -l collector.preset -x -d 'which collectors are on if they are not given'
+complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay accounting completion help version' -l collector.preset -x -a 'compatible lean' -d 'which collectors are on if they are not given'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay accounting completion help version' -l collector.process -d 'my_gpu_process_*, or --metric-prefix'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay accounting completion help version' -l no-collector.process
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay accounting completion help version' -l collector.process-native -d 'gpu_ledger_process_*'

@@ -24,13 +24,13 @@ bool is_address(const std::string& host) {
   return ::inet_pton(AF_INET, host.c_str(), &room) == 1 || ::inet_pton(AF_INET6, host.c_str(), &room) == 1;
 }
 
+}  // namespace
+
 std::string_view without_port(std::string_view header) {
   if (!header.starts_with('[')) return header.substr(0, header.find(':'));
   const auto end = header.find(']');
   return end == std::string_view::npos ? std::string_view() : header.substr(1, end - 1);
 }
-
-}  // namespace
 
 bool is_browsers_header(std::string_view name) {
   const std::string small = normal(name);

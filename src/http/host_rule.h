@@ -28,6 +28,9 @@ class HostRule {
   bool any_ = false;
 };
 
+// The name in a Host header, without the port.
+std::string_view without_port(std::string_view header);
+
 // gethostname(), or empty.
 std::string read_host_name();
 

@@ -126,7 +126,10 @@ Reply metrics(const RequestFacts& request, const std::shared_ptr<const Snapshot>
 
 Reply gpu_metrics(const RequestFacts& request, const std::shared_ptr<const Snapshot>& snapshot,
                   PackedSnapshot& packed) {
-  if (snapshot && !snapshot->serves_gpu) return text_reply(404, "the collectors dcgm and dcgm-modern are off");
+  if (snapshot && !snapshot->serves_gpu)
+    return text_reply(404,
+                      "the collectors dcgm and dcgm-modern are off; switch one on with --collector.dcgm or "
+                      "--collector.dcgm-modern");
   return metrics(request, snapshot, &Snapshot::gpu_text, &Snapshot::gpu_openmetrics, packed);
 }
 

@@ -22,6 +22,7 @@
 #include <string>
 #include <utility>
 
+#include "base/quote.h"
 #include "http/background_worker.h"
 #include "http/host_rule.h"
 #include "http/http_date.h"
@@ -199,9 +200,15 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     if (!coding.empty() && !is_chunked(coding)) return refuse(501, "no transfer coding but chunked");
     if (const std::string expect = header(beast::http::field::expect); !expect.empty() && !expects_continue(expect))
       return refuse(417, "nothing but 100-continue can be expected");
-    if (came_by_a_strange_name())
-      return send(text_reply(403, "a browser may not come by this host name; --allowed-hosts names those it may"));
+    if (came_by_a_strange_name()) return send(strange_name_reply());
     authorise();
+  }
+
+  Reply strange_name_reply() {
+    constexpr size_t kLongestName = 253;
+    const std::string host = header(beast::http::field::host);
+    return text_reply(403, "host name " + in_quotes(clean_text(without_port(host), kLongestName)) +
+                               " is not allowed for browsers; add it to --allowed-hosts");
   }
 
   // With TLS the browser checks the name itself, and sends passwords only to their name.

@@ -48,7 +48,7 @@ Status WebSettings::reload_locked() {
   // reported once and not every second.
   stamps_ = {read_file_stamp(path_)};
   auto text = read_file(path_, kLargestWatchedFile);
-  if (!text) return Error{text.error().code, "web config: " + text.error().message};
+  if (!text) return Error{text.error().code, "--web-config-file: " + text.error().message};
   auto config = parse_web_config(*text, path_);
   if (!config) return config.error();
 

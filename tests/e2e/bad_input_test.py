@@ -45,7 +45,7 @@ class BadInputTest(harness.Case):
         self.refuse(2, "--metrics-path=metrics", says=["--metrics-path"])
         self.refuse(2, "--metric-prefix=1x", says=["--metric-prefix"])
         self.refuse(2, "--listen-address=nonsense", says=["--listen-address", "nonsense"], commands=["serve"])
-        self.refuse(2, says=["frobnicate", "serve", "once"], commands=["frobnicate"])
+        self.refuse(2, says=["frobnicate", "gpu-ledger help"], commands=["frobnicate"])
         self.refuse(2, says=["GPU_LEDGER_SAMPLE_INTERVAL", "soon"],
                     environment={"GPU_LEDGER_SAMPLE_INTERVAL": "soon"})
         self.refuse(2, says=["POLL_INTERVAL"], environment={"POLL_INTERVAL": "often"})
@@ -123,6 +123,13 @@ class BadInputTest(harness.Case):
     def test_broken_web_config(self):
         web = self.write("web.yml", "tls_server_config:\n  cert_fil: x\n")
         self.refuse(1, SIM, f"--web-config-file={web}", says=[web, "cert_fil"], commands=["serve"])
+        self.refuse(1, SIM, f"--web-config-file={self.folder}/none.yml", commands=["serve"],
+                    says=[f"--web-config-file: cannot read {self.folder}/none.yml: No such file"])
+
+    def test_state_file_without_its_folder(self):
+        done = subprocess.run([harness.BINARY, "once", SIM, f"--state-file={self.folder}/none/state"], text=True,
+                              capture_output=True, timeout=20 * harness.SLOW, env=harness.clean_environment())
+        self.assertIn(f"{self.folder}/none/state: No such file or directory; create the folder", done.stderr)
 
     def test_nothing_is_left_behind(self):
         environment = {"TMPDIR": str(self.folder)}

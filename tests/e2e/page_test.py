@@ -202,7 +202,7 @@ class PageTest(PageCase):
             .find((each) => each.querySelector('.who').textContent === ownerLabel(process));
           return [rows.get(processKey(process)).cells[6].textContent, line.querySelector('.num').textContent];
         }"""
-        for power, error, cell in ((146, 156, "not known yet"), (146, 146, "not known yet"), (146, 31, "146 W ± 31"),
+        for power, error, cell in ((146, 156, "uncertain"), (146, 146, "uncertain"), (146, 31, "146 W ± 31"),
                                    (0.01, 0.02, "0.0 W")):
             text, legend = self.browser.run(f"({shown})({power}, {error})")
             self.assertEqual(text, cell)

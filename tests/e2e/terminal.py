@@ -10,6 +10,7 @@ import re
 import select
 import struct
 import subprocess
+import sys
 import termios
 
 import harness
@@ -19,20 +20,39 @@ SGR = re.compile(r"\x1b\[[0-9;]*m")
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
 
 
+# What a shell does: a process group in the foreground, and somebody in the same session who could continue it.
+SHELL = """
+import os, signal, sys
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+child = os.fork()
+if child == 0:
+    os.setpgid(0, 0)
+    os.tcsetpgrp(0, os.getpid())
+    signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+    os.execv(sys.argv[1], sys.argv[1:])
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
 class Screen:
     """`gpu-ledger top` in a terminal of its own. It draws whole pictures, each from the first line on."""
 
-    def __init__(self, *arguments, columns=120, rows=40, environment=None):
+    def __init__(self, *arguments, columns=120, rows=40, environment=None, shell=False):
         self.master, slave = pty.openpty()
         self.resize(columns, rows)
         self.before = termios.tcgetattr(slave)
         self.slave = slave  # kept open: the settings are looked at when the program is gone
         self.child = subprocess.Popen(
-            [harness.BINARY, "top", *arguments], stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+            [*([sys.executable, "-c", SHELL] if shell else []), harness.BINARY, "top", *arguments], stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
             env=harness.clean_environment({"TERM": "xterm", "NO_COLOR": "", **(environment or {})}))
         self.text = ""
         self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def program(self):
+        """The pid of the program that a shell started."""
+        with open(f"/proc/{self.child.pid}/task/{self.child.pid}/children", encoding="utf-8") as file:
+            return int(file.read())
 
     def resize(self, columns, rows):
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -53,10 +73,9 @@ class Screen:
             raise AssertionError(f"{error}; the screen:\n" + "\n".join(self.frame()) + f"\n{self.text[-500:]!r}") from None
 
     def frame(self):
-        """The lines of the last whole picture."""
-        pictures = self.text.split("\x1b[H")[1:]
-        whole = [picture for picture in pictures if "\x1b[J" in picture]
-        return ESCAPE.sub("", whole[-1].split("\x1b[J")[0]).replace("\r", "").split("\n") if whole else []
+        """The lines of the last whole picture: one that another follows."""
+        whole = self.text.split("\x1b[H")[1:-1]
+        return ESCAPE.sub("", whole[-1]).replace("\r", "").split("\n") if whole else []
 
     def line(self, number):
         return (self.frame() + [""] * number)[number] if self.frame() else ""

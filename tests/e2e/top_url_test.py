@@ -6,10 +6,12 @@ import http.server
 import json
 import re
 import shutil
+import signal
 import socket
 import socketserver
 import subprocess
 import threading
+import time
 import unittest
 
 import harness
@@ -82,7 +84,7 @@ class TopUrlTest(harness.Case):
         with harness.Ledger("--sample-interval=2s", "--node-name=n7") as ledger:
             with Screen(f"--url=http://127.0.0.1:{ledger.port}", "--sample-interval=200ms") as screen:
                 def shown():
-                    cells = [re.sub(r"not known yet", "?", line).split() for line in screen.rows()]
+                    cells = [re.sub("uncertain", "?", line).split() for line in screen.rows()]
                     return {row[1]: next(c for c in row[2:] if re.fullmatch(r"[\d.]+[kMG]?J", c)) for row in cells}
 
                 def told():
@@ -143,6 +145,50 @@ class TopUrlTest(harness.Case):
         self.assertIn("own books since", done.stdout.splitlines()[1])
         self.assertIn(f"\n! http://127.0.0.1:{port}: needs a password", done.stdout)
 
+    def test_an_exporter_of_this_machine_that_does_not_give_its_books(self):
+        def own(port):
+            done = self.batch("--sample-interval=200ms", f"--nvml-library={harness.SIM}/libnvidia-ml.so.1",
+                              environment={"GPU_LEDGER_LISTEN_ADDRESS": f"127.0.0.1:{port}"})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("own books since", done.stdout.splitlines()[1])
+            return [line for line in done.stdout.splitlines() if line.startswith("! http")]
+
+        self.assertEqual(own(harness.free_port()), [], "nobody is there")
+        for answer, words in ((reply(503), "no books yet (503)"), (lambda handler: None, "if it uses TLS, write --url=https://"),
+                              (lambda handler: time.sleep(2), "no answer in time")):
+            with serving(answer) as port:
+                (line,) = own(port)
+                self.assertIn(f"! http://127.0.0.1:{port}: ", line)
+                self.assertIn(words, line)
+
+    def test_neither_exporter_nor_driver(self):
+        free = harness.free_port()
+        done = self.batch(environment={"GPU_LEDGER_LISTEN_ADDRESS": f"127.0.0.1:{free}"})
+        if done.returncode == 0:
+            self.skipTest("this machine has an NVIDIA driver")
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1))
+        self.assertRegex(done.stderr, rf"^gpu-ledger: no gpu-ledger answers at http://127.0.0.1:{free}, and this machine has "
+                         r"no NVIDIA driver \(libnvidia-ml.so.1: .*\); to watch a node: "
+                         r"gpu-ledger top --url=http://NODE:9400; to try it: --backend=sim$")
+        with serving(reply(401)) as port:
+            done = self.batch(environment={"GPU_LEDGER_LISTEN_ADDRESS": f"127.0.0.1:{port}"})
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1))
+        self.assertRegex(done.stderr, rf"no NVIDIA driver \(.*\); http://127.0.0.1:{port}: needs a password")
+
+    def test_control_c_while_the_first_answer_is_waited_for(self):
+        asked = threading.Event()
+
+        def silent(handler):
+            asked.set()
+            time.sleep(6)
+
+        with serving(silent) as port, Screen(f"--url=http://127.0.0.1:{port}") as screen:
+            screen.wait(asked.is_set, "the request")
+            begin = time.monotonic()
+            screen.press("\x03")
+            self.assertEqual(screen.end(), -signal.SIGINT)
+            self.assertLess(time.monotonic() - begin, 3)
+
     def test_a_unix_socket_and_a_password(self):
         path = self.folder / "ledger.sock"
         with harness.Ledger(*harness.FAST, f"--listen-address=unix:{path}"):
@@ -183,7 +229,8 @@ basic_auth_users: {{prometheus: {PASSWORD_HASH}}}
             self.assertNotIn(PASSWORD, done)
             self.refuse(f"https://prometheus:wrong@{here}", "refuses this user and password",
                         environment={"GPU_LEDGER_URL_CA_FILE": f"{self.folder}/tls.crt"})
-            self.refuse(f"https://{here}", "certificate is refused")
+            self.refuse(f"https://{here}", "certificate is refused", "--url-ca-file=FILE")
+            self.refuse(f"http://{here}", f"if it uses TLS, write --url=https://{here}")
 
     def books(self, name="worker", steps=None):
         """A snapshot, one step further each time."""
@@ -222,8 +269,8 @@ basic_auth_users: {{prometheus: {PASSWORD_HASH}}}
                 self.refuse(f"http://127.0.0.1:{port}", f"http://127.0.0.1:{port}: ", *words)
         with harness.Ledger(*harness.FAST) as ledger:
             self.refuse(f"http://127.0.0.1:{ledger.port}/metrics", "404", "http://NODE:9400")
-            self.refuse(f"https://127.0.0.1:{ledger.port}", "TLS")
-            self.refuse(f"https://127.0.0.1:{ledger.port}", "none.pem",
+            self.refuse(f"https://127.0.0.1:{ledger.port}", f"it does not speak TLS; write --url=http://127.0.0.1:{ledger.port}")
+            self.refuse(f"https://127.0.0.1:{ledger.port}", f"--url-ca-file: cannot read {self.folder}/none.pem: No such",
                         environment={"GPU_LEDGER_URL_CA_FILE": f"{self.folder}/none.pem"})
 
     def test_wrong_addresses(self):

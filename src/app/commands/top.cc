@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <thread>
 
 #include "app/runtime/wiring.h"
@@ -38,14 +39,62 @@ Result<Source> open_exporter(const top::Exporter& exporter) {
   return Source{"books of " + exporter.url.text, "", read, *std::move(first)};
 }
 
+// The exporter that was named or else runs on this machine. Empty: there is none; `note` then says why its books are
+// not shown, `local` where it was looked for.
+struct Found {
+  std::optional<Source> source;
+  std::string note;
+  std::string local;
+};
+
+// With --backend somebody wants books of our own.
+Result<Found> find_exporter(const Config& config) {
+  Found found;
+  if (config.url && !config.url->none) {
+    auto source = open_exporter({*config.url, config.url_ca_file});
+    if (!source.ok()) return source.error();
+    found.source = *std::move(source);
+    return found;
+  }
+  if (config.url || config.backend != Backend::kAuto) return found;
+  const top::Exporter local{local_exporter(config.listen_addresses.front()), config.url_ca_file, kPatienceWithLocal};
+  if (local.url.text.empty()) return found;
+  found.local = local.url.text;
+  auto source = open_exporter(local);
+  if (source.ok()) {
+    found.source = *std::move(source);
+  } else if (source.error().code != Code::kNotFound) {
+    // Somebody is there, but we cannot read the books: that must be said, or ours are taken for those.
+    found.note = source.error().message;
+  }
+  return found;
+}
+
+// Nothing to look at: top is also for machines without a GPU.
+Error nothing_to_show(const Found& found, const Error& driver) {
+  const size_t open = driver.message.find('('), close = driver.message.find("):");
+  const bool has_reason = open != std::string::npos && close != std::string::npos && open < close;
+  const std::string missing =
+      "this machine has no NVIDIA driver" + (has_reason ? " " + driver.message.substr(open, close + 1 - open) : "");
+  if (!found.note.empty()) return {driver.code, missing + "; " + found.note};
+  const std::string nobody = found.local.empty() ? "" : "no gpu-ledger answers at " + found.local + ", and ";
+  return {driver.code,
+          nobody + missing + "; to watch a node: gpu-ledger top --url=http://NODE:9400; to try it: --backend=sim"};
+}
+
 // Books that begin now. They are written and read as JSON too: there is one way from books to the table.
-Result<Source> open_own(const Config& config, const Clock& clock, const std::string& note) {
+Result<Source> open_own(const Config& config, const Clock& clock, const Found& found) {
   Config quiet = config;
   // These are for the program that serves; top writes no file.
   quiet.textfile.clear();
   quiet.state_file.clear();
+  const bool no_wish = config.backend == Backend::kAuto && config.nvml_library.empty();
+  if (no_wish) quiet.backend = Backend::kNvml;  // the same without the advice for other commands
   auto node = open_node(quiet, clock);
-  if (!node.ok()) return node.error();
+  if (!node.ok()) {
+    const bool no_driver = no_wish && node.error().message.starts_with("cannot load the NVIDIA library");
+    return no_driver ? nothing_to_show(found, node.error()) : node.error();
+  }
   const auto shared = std::make_shared<Node>(std::move(*node));
   const auto read = [shared](const std::stop_token&) -> Result<top::Books> {
     const auto snapshot = shared->pipeline->run_cycle();
@@ -53,24 +102,7 @@ Result<Source> open_own(const Config& config, const Clock& clock, const std::str
   };
   auto first = read({});
   if (!first.ok()) return first.error();
-  return Source{"own books since " + top::clock_text(first->at), note, read, *std::move(first)};
-}
-
-// --url, else the exporter on this machine, else books of our own. With --backend somebody wants those.
-Result<Source> open_source(const Config& config, const Clock& clock) {
-  if (config.url && !config.url->none) return open_exporter({*config.url, config.url_ca_file});
-  std::string note;
-  if (!config.url && config.backend == Backend::kAuto) {
-    top::Exporter local{local_exporter(config.listen_addresses.front()), config.url_ca_file, kPatienceWithLocal};
-    if (!local.url.text.empty()) {
-      auto found = open_exporter(local);
-      if (found.ok()) return found;
-      // Somebody is there, but we cannot read the books: that must be said, or ours are taken for those.
-      const Code code = found.error().code;
-      if (code == Code::kMalformed || code == Code::kPermission) note = found.error().message;
-    }
-  }
-  return open_own(config, clock, note);
+  return Source{"own books since " + top::clock_text(first->at), found.note, read, *std::move(first)};
 }
 
 // The books twice, for the watts. An exporter's next step may be long in coming; then there are no watts.
@@ -103,15 +135,20 @@ Status print_once(Source source, const Config& config, const Clock& clock) {
 
 Status top_command(const Config& config, const ConfigSources& /*sources*/) {
   const SystemClock clock;
-  UniqueFd signals;
   if (!config.top_batch) {
     if (const Status able = top::Terminal::check(); !able.ok()) return able;
-    signals = top::take_signals();
-    if (!signals) return errno_error("signalfd", "", errno);
     // Log lines would garble the table, which shows failures itself.
     (void)configure_log("error", config.log_format);
   }
-  auto source = open_source(config, clock);
+  // Before the signals are taken: an exporter may let us wait, and Ctrl-C must end that.
+  auto found = find_exporter(config);
+  if (!found.ok()) return found.error();
+  UniqueFd signals;
+  if (!config.top_batch) {
+    signals = top::take_signals();
+    if (!signals) return errno_error("signalfd", "", errno);
+  }
+  auto source = found->source ? Result<Source>(*std::move(found->source)) : open_own(config, clock, *found);
   if (!source.ok()) return source.error();
   if (config.top_batch) return print_once(*std::move(source), config, clock);
   const top::Feed feed(std::move(source->first), std::move(source->read), config.sample_interval, clock);

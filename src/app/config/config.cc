@@ -52,10 +52,14 @@ Status reconcile_intervals(const GivenSettings& given, Config& config) {
   return ok_status();
 }
 
-Status check_commands(const GivenSettings& given, const Config& config) {
-  for (const auto& [setting, value] : given) {
-    if (setting->command.empty() || setting->command == config.command->name || setting->member.same(config, Config{}))
-      continue;
+bool takes(const Command& command, const Setting& setting) {
+  return setting.command.empty() || setting.command == command.name;
+}
+
+// A flag for another command is a mistake.
+Status check_commands(const GivenSettings& flags, const Config& config) {
+  for (const auto& [setting, value] : flags) {
+    if (takes(*config.command, *setting) || setting->member.same(config, Config{})) continue;
     return wrong(value.origin + ": needs the command " + std::string(setting->command));
   }
   return ok_status();
@@ -105,7 +109,7 @@ Status add_config_file(const std::string& path, GivenSettings& given) {
 
 Result<Config> resolve_config(Arguments arguments, const ConfigSources& sources) {
   const auto& environment = sources.environment;
-  GivenSettings given = std::move(arguments.given);
+  GivenSettings given = arguments.given;
   add_environment(environment, given);
   if (Status status = add_older_environment(environment, given); !status.ok()) return status.error();
   if (const auto file = given.find(find_setting("config")); file != given.end()) {
@@ -116,6 +120,10 @@ Result<Config> resolve_config(Arguments arguments, const ConfigSources& sources)
   Config config;
   config.command = arguments.command == nullptr ? &sources.commands.front() : arguments.command;
   config.argument = std::move(arguments.argument);
+  // The environment and the file are for all commands: what this one does not take is for others.
+  std::erase_if(given, [&](const auto& each) {
+    return !arguments.given.contains(each.first) && !takes(*config.command, *each.first);
+  });
   for (const Setting& setting : settings()) {  // in the table's order, so that the first error reported is stable
     const auto found = given.find(&setting);
     if (found == given.end()) continue;
@@ -123,7 +131,7 @@ Result<Config> resolve_config(Arguments arguments, const ConfigSources& sources)
       return Error{status.error().code, found->second.origin + ": " + status.error().message};
     }
   }
-  if (Status status = check_commands(given, config); !status.ok()) return status.error();
+  if (Status status = check_commands(arguments.given, config); !status.ok()) return status.error();
   if (Status status = check_together(given, config); !status.ok()) return status.error();
   config.unknown_environment = unknown_environment(environment);
   config.revision = sources.revision;

@@ -118,9 +118,8 @@ class ArgumentParser {
     std::vector<std::string_view> names;
     for (const Command& command : commands_) names.push_back(command.name);
     const std::string_view nearest = word.empty() ? std::string_view() : nearest_word(word, names);
-    return wrong(
-        "unknown command " + in_quotes(word) +
-        (nearest.empty() ? " (known: " + join_choices(names) + ")" : " (did you mean " + std::string(nearest) + "?)"));
+    return wrong("unknown command " + in_quotes(word) +
+                 (nearest.empty() ? " (gpu-ledger help lists them)" : " (did you mean " + std::string(nearest) + "?)"));
   }
 
   Status parse_flag(std::string_view argument) {

@@ -341,7 +341,7 @@ const Setting kSettings[] = {
     {"collector.preset", G::kCollectors, F::kValue, "NAME", "compatible",
      "which collectors are on if they are not given: compatible (as listed below, with all older names) or lean "
      "(process-native, process-info, device, pod and self: names gpu_ledger_* only, few series)",
-     kept_in<&Config::preset>(set_preset), kLive},
+     with_words(kPresets, kept_in<&Config::preset>(set_preset)), kLive},
     GL_COLLECTOR("process", "true",
                  "my_gpu_process_*, or --metric-prefix: energy, time, utilization and memory of each process"),
     GL_COLLECTOR("process-native", "false",

@@ -30,18 +30,18 @@ std::optional<uint32_t> number_up_to(std::string_view text, uint32_t largest) {
 }
 
 size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
+  std::vector<std::vector<size_t>> rows(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  std::iota(rows[0].begin(), rows[0].end(), size_t{0});
   for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
+    rows[i][0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, changed});
+      const size_t changed = rows[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      rows[i][j] = std::min({rows[i - 1][j] + 1, rows[i][j - 1] + 1, changed});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) rows[i][j] = std::min(rows[i][j], rows[i - 2][j - 2] + 1);
     }
   }
-  return row.back();
+  return rows.back().back();
 }
 
 }  // namespace
@@ -174,10 +174,11 @@ std::string join_choices(std::span<const std::string_view> words) {
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> known) {
   if (word.size() > 64) return {};
   std::string_view best;
-  size_t best_distance = std::max<size_t>(2, word.size() / 4) + 1;
+  size_t best_distance = word.size();
   for (const std::string_view candidate : known) {
     const size_t distance = edit_distance(word, candidate);
-    if (distance < best_distance) {
+    const size_t near = std::max(word.size(), candidate.size()) / 3;
+    if (distance <= near && distance < best_distance) {
       best = candidate;
       best_distance = distance;
     }

@@ -11,7 +11,8 @@ namespace gpuledger::app {
 namespace {
 
 constexpr std::string_view kSnapshotPath = "/api/v1/snapshot";
-constexpr std::string_view kForm = "is not an exporter's address (write http://NODE:9400, unix:/PATH or none)";
+constexpr std::string_view kForm =
+    "is not an exporter's address (write http://NODE:9400, https://NODE:9400, unix:/PATH or none)";
 
 // What stands before an @ may be a password.
 Error refuse(std::string_view text) {

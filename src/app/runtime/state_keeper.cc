@@ -18,7 +18,9 @@ constexpr const char* kSource = "state-file";
 
 FileWriter::Write write_with(mode_t mode, Flush flush) {
   return [mode, flush](const std::string& path, std::string_view text) {
-    return write_file_atomically(path, text, mode, flush);
+    Status written = write_file_atomically(path, text, mode, flush);
+    if (written.ok() || written.error().code != Code::kNotFound) return written;
+    return Status(Error{Code::kNotFound, written.error().message + "; create the folder"});
   };
 }
 

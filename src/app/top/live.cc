@@ -19,6 +19,17 @@ namespace {
 // The rest of an escape sequence comes at once, or it was the escape key.
 constexpr int kPatienceWithSequence = 50;
 
+// As without a handler: in an orphaned process group (ssh -t NODE gpu-ledger top) nobody could continue us, and the
+// kernel does not stop us.
+void stop_as_usual() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTSTP);
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+  ::kill(::getpid(), SIGTSTP);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
 class LiveTable {
  public:
   LiveTable(const Feed& feed, const std::string& source, const std::string& note, int signals)
@@ -53,7 +64,7 @@ class LiveTable {
     if (ready == 0) take(keys_.flush());
     if (ready <= 0) return;
     if (watched[2].revents != 0) feed_.forget_news();
-    if (watched[1].revents != 0) take_signal();
+    if (watched[1].revents != 0) return take_signal();  // which may take long: what else was ready may be so no longer
     if (watched[0].revents != 0) take_input();
   }
 
@@ -64,7 +75,7 @@ class LiveTable {
       case SIGWINCH: return;  // draw() reads the size every time
       case SIGTSTP:
         terminal_.leave();
-        ::kill(::getpid(), SIGSTOP);
+        stop_as_usual();
         [[fallthrough]];
       case SIGCONT:  // a shell may have changed the terminal meanwhile
         if (!terminal_.enter().ok()) ended_ = true;

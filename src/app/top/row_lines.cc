@@ -31,7 +31,7 @@ const Column& column_of(SortBy by) {
   return *std::find_if(std::begin(kNumbers), std::end(kNumbers), [&](const Column& each) { return each.by == by; });
 }
 
-// The relative error is that of all joules booked so far; if it is 100 % or more, the power is unknown.
+// The relative error is that of all joules booked so far; if it is 100 % or more, the power says nothing.
 struct Power {
   std::string watts = "-";
   std::string error;
@@ -132,7 +132,7 @@ Line RowLayout::write_row(const Row& row) const {
     if (by != SortBy::kWatts || !errors_) {
       add(blank + right(cell_of(row, by), width));
     } else if (!power.known) {
-      add(blank + right("not known yet", width + 1 + kErrorWidth));
+      add(blank + right("uncertain", width + 1 + kErrorWidth));
     } else {
       add(blank + right(power.watts, width), row.idle_seconds ? Style::kPlain : Style::kGood);
       add(" " + right(power.error, kErrorWidth));

@@ -17,13 +17,15 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-auto process_key(const Books::Process& process) {
-  return std::tuple(process.gpu_uuid, process.mig_uuid, process.pid, process.started);
-}
-
 // The containers of a pod are one owner here.
 auto owner_key(const Books::Account& account) {
   return std::tuple(account.owner_kind, account.owner, account.pod_uid);
+}
+
+// A process whose owner or container became known later has an account for each.
+auto process_key(const Books::Process& process) {
+  return std::tuple_cat(owner_key(process), std::tuple(process.container, process.gpu_uuid, process.mig_uuid,
+                                                       process.pid, process.started));
 }
 
 // Empty: the books before are not of the same run, or its clock was set.

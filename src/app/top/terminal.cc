@@ -75,14 +75,19 @@ bool Terminal::has_colours() {
   return (no_color == nullptr || *no_color == '\0') && ::isatty(STDOUT_FILENO) && !is_dumb();
 }
 
-void Terminal::show(const Screen& screen) {
-  const bool colours = has_colours();
+std::string Terminal::picture(const Screen& screen, bool colours) {
   std::string text = "\x1b[H";
   for (size_t i = 0; i < screen.lines.size(); ++i) {
     if (i > 0) text += "\r\n";
-    text += write_line(screen.lines[i], colours, screen.dimmed && i >= screen.fresh_lines) + "\x1b[K";
+    // Erased before it is written: after a line that fills the width the cursor stands on the last character.
+    text += i + 1 < screen.lines.size() ? "\x1b[K" : "\x1b[J";
+    text += write_line(screen.lines[i], colours, screen.dimmed && i >= screen.fresh_lines);
   }
-  write_all(text + "\x1b[J");
+  return text;
+}
+
+void Terminal::show(const Screen& screen) {
+  write_all(picture(screen, has_colours()));
 }
 
 }  // namespace gpuledger::app::top

@@ -3,6 +3,8 @@
 
 #include <termios.h>
 
+#include <string>
+
 #include "app/top/table.h"
 #include "base/result.h"
 
@@ -26,7 +28,9 @@ class Terminal {
   static Size size();
   // False for NO_COLOR, and where stdout is no terminal or a dumb one.
   static bool has_colours();
-  // Overwrites the screen in one write, to avoid flicker.
+  // What overwrites the screen.
+  static std::string picture(const Screen& screen, bool colours);
+  // In one write, to avoid flicker.
   void show(const Screen& screen);
 
  private:

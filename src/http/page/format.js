@@ -42,9 +42,9 @@ const joules = (value) => value === undefined ? '' : scaled(value, 1000, ['J', '
 const percent = (value) => value === undefined ? '' : (100 * value).toFixed(0) + ' %';
 const watts = (value) => value === undefined ? '' : value.toFixed(value < 9.95 ? 1 : 0) + ' W';
 
-// An error as large as the watts means unknown. One too small to show is left out.
+// An error as large as the watts: they say nothing. One too small to show is left out.
 const kLeastError = 0.05;
-const isUnknown = (power, error) => error > kLeastError && error >= power;
+const isUncertain = (power, error) => error > kLeastError && error >= power;
 
 function duration(seconds) {
   if (seconds === undefined) return '';
@@ -68,8 +68,10 @@ const ownerLabel = (item) => item.owner_text || item.namespace + '/' + item.pod;
 // The containers of a pod are one owner. The same in the snapshot and in the history.
 const ownerKey = (item) => [item.owner, item.namespace || '', ownerLabel(item)].join('\n');
 const processLabel = (process) => process.name + ' (' + process.pid + ')';
+// A process whose owner became known later has an account for each.
 const processKey = (process) =>
-  [process.gpu_uuid, process.mig ? process.mig.uuid : '', process.pid, process.start_time_seconds].join(' ');
+  [process.gpu_uuid, process.mig ? process.mig.uuid : '', process.pid, process.start_time_seconds,
+   process.container || '', ownerKey(process)].join(' ');
 // An account: all names of the owner, of any kind. The user of its processes may become known later: it is the same account.
 const accountKey = (item) => JSON.stringify(Object.entries(item)
   .filter(([name, value]) => typeof value === 'string' && name !== 'uid' && name !== 'user_name'));

@@ -73,9 +73,9 @@ function drawLegend(parts, shown, memory, entry) {
   const share = (value) => entry && entry.total > 0 && percent(value / entry.total);
   const lines = shown.map(({key, label, colour}) => {
     const power = entry ? entry[view.by].get(key) || 0 : undefined;
-    const unknown = entry && isUnknown(power, entry.errors[view.by].get(key));
+    const uncertain = entry && isUncertain(power, entry.errors[view.by].get(key));
     const [held, idle] = [memory.of.get(key), memory.idle.get(key)];
-    return legendLine(colour, label, [unknown ? 'not known yet' : watts(power), !unknown && share(power),
+    return legendLine(colour, label, [uncertain ? 'uncertain' : watts(power), !uncertain && share(power),
       held !== idle && bytes(held), idle && bytes(idle) + ' idle'], power);
   });
   if (entry) {

@@ -4,7 +4,7 @@
 const rateOf = (process) => state.rates.get(processKey(process)) || {};
 function powerText(process) {
   const {watts: power, error} = rateOf(process);
-  if (isUnknown(power, error)) return 'not known yet';
+  if (isUncertain(power, error)) return 'uncertain';
   return watts(power) + (error > kLeastError ? ' ± ' + watts(error).slice(0, -2) : '');
 }
 const columns = [

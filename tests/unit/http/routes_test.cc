@@ -48,6 +48,8 @@ TEST(Routes, ServeTheFormatTheClientWants) {
 
 TEST(Routes, ServeTheGpusUnderDcgmsNames) {
   EXPECT_EQ(get("/gpu/metrics").status, 404u) << "nobody wants them made";
+  EXPECT_NE(get("/gpu/metrics").body->find("switch one on with --collector.dcgm or --collector.dcgm-modern"),
+            std::string::npos);
   auto snapshot = std::make_shared<Snapshot>(*sample_snapshot(kNow));
   snapshot->serves_gpu = true;
   snapshot->gpu_text = LazyText("dcgm_gpu_temp 33\n");

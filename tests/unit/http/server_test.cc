@@ -167,6 +167,10 @@ TEST_F(ServerBasics, ABrowserMayNotComeByAStrangeName) {
   for (const char* host : {"gpus.example.org:9400", "127.0.0.1:9400", "[::1]:9400", "localhost", "node-7:9400"})
     EXPECT_EQ(status(host, browser), 200) << host;
   EXPECT_EQ(fetch(address(), "/").headers.at("cross-origin-resource-policy"), "same-origin");
+  TestClient client(address());
+  client.send("GET / HTTP/1.1\r\nHost: a.\"<b>" + std::string(1000, 'x') + ":9400\r\n" + browser + "\r\n");
+  EXPECT_EQ(client.read().body, "host name \"a.\\\"<b>" + std::string(253 - 6, 'x') +
+                                    "\" is not allowed for browsers; add it to --allowed-hosts\n");
 }
 
 TEST_F(ServerBasics, ListensOnSeveralAddresses) {

@@ -31,6 +31,7 @@ TEST(Completion, KnowsTheValues) {
   EXPECT_THAT(write_bash_completion(commands()), HasSubstr("--backend) words='auto nvml dcgm sim'"));
   EXPECT_THAT(write_zsh_completion(commands()), HasSubstr(":NAME:(auto nvml dcgm sim)'"));
   EXPECT_THAT(write_fish_completion(commands()), HasSubstr("-l backend -x -a 'auto nvml dcgm sim'"));
+  EXPECT_THAT(write_bash_completion(commands()), HasSubstr("--collector.preset) words='compatible lean'"));
 }
 
 }  // namespace

@@ -26,12 +26,11 @@ TEST(WrongUse, UnknownNames) {
       {{"tpo"}, "unknown command \"tpo\" (did you mean top?)"},
       {{"sreve"}, "unknown command \"sreve\" (did you mean serve?)"},
       {{"help", "tpo"}, "unknown command \"tpo\" (did you mean top?)"},
-      {{"frobnicate"},
-       "unknown command \"frobnicate\" (known: serve, once, top, doctor, record, replay, accounting, completion, help "
-       "or version)"},
-      {{""},
-       "unknown command \"\" (known: serve, once, top, doctor, record, replay, accounting, completion, help or "
-       "version)"},
+      {{"frobnicate"}, "unknown command \"frobnicate\" (gpu-ledger help lists them)"},
+      {{"foo"}, "unknown command \"foo\" (gpu-ledger help lists them)"},
+      {{"to"}, "unknown command \"to\" (did you mean top?)"},
+      {{""}, "unknown command \"\" (gpu-ledger help lists them)"},
+      {{"--ulr=x"}, "unknown flag --ulr (did you mean --url?)"},
       {{"version", "--log-level=debug"}, "--log-level: not with the command version"},
       {{"completion", "tcsh"}, "completion: \"tcsh\" is not one of bash, zsh or fish"},
       {{"completion"}, "completion: needs an argument (gpu-ledger completion bash|zsh|fish)"},
@@ -172,6 +171,21 @@ TEST(WrongUse, OtherValues) {
       {{"--sim-scenario=x.json"}, "--sim-scenario: needs --backend=sim"},
       {{"--sim-scenario=x.json", "--backend=nvml"}, "--sim-scenario: needs --backend=sim"},
   });
+}
+
+// The environment and the file are for all commands; a flag is for the one it stands with.
+TEST(WrongUse, SettingsOfOtherCommandsAreIgnoredUnlessTheyAreFlags) {
+  const Environment shell = {{"GPU_LEDGER_URL", "http://node7:9400"}, {"GPU_LEDGER_BATCH", "true"}};
+  const ConfigFile file("url: http://node8:9400\nseries: true\n");
+  for (const char* command : {"serve", "once", "doctor"}) {
+    const Config config = config_of({command, file.flag()}, shell);
+    EXPECT_FALSE(config.url) << command;
+    EXPECT_FALSE(config.top_batch) << command;
+  }
+  EXPECT_EQ(error_of({"serve"}, {{"GPU_LEDGER_URL", "nonsense"}}), "(no error)");
+  EXPECT_EQ(config_of({"top", file.flag()}, shell).url->text, "http://node7:9400");
+  EXPECT_EQ(config_of({"top", file.flag()}).url->text, "http://node8:9400");
+  EXPECT_EQ(error_of({"serve", "--url=http://node7"}, shell), "--url: needs the command top");
 }
 
 TEST(WrongUse, VariablesAreNamedAsTheyAre) {

@@ -51,7 +51,7 @@ TEST(ExporterUrl, WrongOnes) {
   for (const char* wrong : {"", "node7", "node7:9400", ":9400", "http://", "http://x y", "http://x:0",
                             "unix:", "unix:relative", "http://x/?a=1", "http://x#y", "none/", "file:///etc/passwd"}) {
     EXPECT_THAT(error_of({"top", std::string("--url=") + wrong}),
-                testing::AllOf(testing::StartsWith("--url: "), HasSubstr("http://NODE:9400")))
+                testing::AllOf(testing::StartsWith("--url: "), HasSubstr("http://NODE:9400, https://NODE:9400")))
         << wrong;
   }
   EXPECT_EQ(error_of({"--url=http://node7"}), "--url: needs the command top");

@@ -107,6 +107,51 @@ TEST_F(TopExporter, SaysWhatIsWrong) {
   EXPECT_THAT(error(), HasSubstr("more than 67108864 bytes"));
 }
 
+TEST_F(TopExporter, OnlyNobodyThereIsNotFound) {
+  const auto code = [&] { return read().error().code; };
+  serve(http_answer(503, "no snapshot yet"));
+  EXPECT_NE(code(), Code::kNotFound);
+  serve([](const Request&, Connection& connection) { connection.wait_for_hangup(); });
+  EXPECT_NE(code(), Code::kNotFound);
+  serve([](const Request&, Connection&) {});  // cut
+  EXPECT_NE(code(), Code::kNotFound);
+  server_.reset();
+  EXPECT_EQ(code(), Code::kNotFound);
+  exporter_.url = *parse_exporter_url("unix:/nonexistent/socket");
+  EXPECT_EQ(code(), Code::kNotFound);
+  exporter_.url = *parse_exporter_url("http://no-such-host.invalid");
+  EXPECT_NE(code(), Code::kNotFound);
+}
+
+TEST_F(TopExporter, SaysWhatIsWrongWithTls) {
+  serve([](const Request&, Connection&) {});
+  const std::string place = "127.0.0.1:" + std::to_string(server_->port());
+  EXPECT_THAT(error(), HasSubstr("if it uses TLS, write --url=https://" + place));
+  serve(http_answer(400, "Client sent an HTTP request to an HTTPS server."));
+  EXPECT_THAT(error(), HasSubstr("answers 400; if it uses TLS, write --url=https://127.0.0.1:"));
+
+  const http::TemporaryDirectory folder;
+  const auto authority = http::make_authority("ours");
+  exporter_.ca_file = folder.write("ca.pem", authority.cert);
+  const auto serve_tls = [&](const http::Identity& identity) {
+    server_ = FakeServer::on_loopback(
+        [](const Request&, Connection& connection) { connection.send(http_answer(200, kBooks)); }, identity);
+    exporter_.url = *parse_exporter_url("https://127.0.0.1:" + std::to_string(server_->port()));
+  };
+  serve_tls(http::make_certificate("server", authority, "IP:127.0.0.1"));
+  EXPECT_TRUE(read().ok()) << error();
+  exporter_.ca_file = folder / "none.pem";
+  EXPECT_THAT(error(), HasSubstr(": --url-ca-file: cannot read " + exporter_.ca_file + ": No such file"));
+  exporter_.ca_file = folder.write("empty.pem", "nothing");
+  EXPECT_THAT(error(), HasSubstr(": --url-ca-file: " + exporter_.ca_file + " holds no certificate"));
+  exporter_.ca_file = folder.write("other.pem", http::make_authority("others").cert);
+  EXPECT_THAT(error(), testing::AllOf(HasSubstr("its certificate is refused: "),
+                                      HasSubstr("; --url-ca-file=FILE names its CA or the certificate itself")));
+  exporter_.ca_file = folder / "ca.pem";
+  serve_tls(http::make_certificate("server", authority, "IP:127.0.0.2"));
+  EXPECT_THAT(error(), HasSubstr("mismatch; write a name or address that is in the certificate"));
+}
+
 TEST_F(TopExporter, FieldsOfAnotherTypeAreUnknown) {
   serve(
       http_answer(200, R"({"at":1,"cycle":"x","gpus":[7,{"index":-1,"model":5,"up":"yes","health":[1,"hot"]}],"node":[],

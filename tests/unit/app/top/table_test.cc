@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "app/top/terminal.h"
 #include "top_books.h"
 
 namespace gpuledger::app::top {
@@ -56,16 +57,16 @@ TEST(TopTable, AnErrorAsLargeAsTheWattsIsNoNumber) {
   for (const double part : {1.0, 1.5}) {
     process.error_joules = part * process.joules;
     const std::string line = last(books, &kBefore);
-    EXPECT_THAT(line, HasSubstr(" not known yet "));
+    EXPECT_THAT(line, HasSubstr(" uncertain "));
     EXPECT_THAT(line, Not(HasSubstr("11.0")));
     EXPECT_EQ(line.size(), before.size()) << "the columns stay in line";
   }
-  EXPECT_THAT(shown(books, nullptr), Not(HasSubstr("not known"))) << "no watts yet at all";
+  EXPECT_THAT(shown(books, nullptr), Not(HasSubstr("uncertain"))) << "no watts yet at all";
   Books same = books;
   same.at -= 1, same.cycle -= 1;
-  EXPECT_THAT(shown(books, &same), Not(HasSubstr("not known"))) << "nothing drawn, that is known";
+  EXPECT_THAT(shown(books, &same), Not(HasSubstr("uncertain"))) << "nothing drawn, that is known";
   process.active = false;
-  EXPECT_THAT(shown(books, &kBefore), Not(HasSubstr("not known")));
+  EXPECT_THAT(shown(books, &kBefore), Not(HasSubstr("uncertain")));
 }
 
 TEST(TopTable, WhoEndedComesLastWithoutWatts) {
@@ -237,6 +238,13 @@ TEST(TopTable, NothingToShow) {
   View view;
   view.filter = "nobody";
   EXPECT_THAT(shown(kNow, nullptr, view, {80, 24}), HasSubstr("no process fits the filter"));
+}
+
+// Without wrapping, the cursor stays on the last character of a line that fills the width: erasing then removes it.
+TEST(TopTable, ErasesBeforeItWrites) {
+  Screen screen;
+  screen.lines = {{{"abc"}}, {}, {{"xyz"}}};
+  EXPECT_EQ(Terminal::picture(screen, false), "\x1b[H\x1b[Kabc\r\n\x1b[K\r\n\x1b[Jxyz");
 }
 
 }  // namespace
