@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <cstdlib>
 
+// The names are glibc's, and addresses are numbers in its interfaces.
+// NOLINTBEGIN(bugprone-reserved-identifier,performance-no-int-to-ptr)
 #define GL_HIDDEN __attribute__((visibility("hidden")))
 
 // glibc got a new hypot with 2.35, which differs in how errors are reported. The first one is in all of them.
@@ -92,3 +94,4 @@ GL_HIDDEN uint32_t arc4random() noexcept {
 GL_HIDDEN char __libc_single_threaded = 0;
 
 }  // extern "C"
+// NOLINTEND(bugprone-reserved-identifier,performance-no-int-to-ptr)
