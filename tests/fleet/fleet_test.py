@@ -224,7 +224,7 @@ class FleetTest(harness.Case):
         print("\n" + "\n".join(f"fleet: {name}: {value}" for name, value in lines.items()), flush=True)
         self.assertLess(max(memory), 40e6)
         self.assertLess(statistics.median(cpu), 0.01)
-        self.assertLess(max(series), 700)
+        self.assertLess(max(series), 800)
 
 
 if __name__ == "__main__":
