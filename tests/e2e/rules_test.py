@@ -219,7 +219,7 @@ class LabelsTest(harness.Case):
         self.assertFalse([one for one in named if "pod" in one["metric"]], "the exporter's own")
 
     def test_the_prometheus_to_apply_scrapes_the_same(self):
-        import yaml  # not on every machine that runs the other tests
+        import yaml
         path = harness.SOURCE / "deploy/kubernetes/prometheus/prometheus.yaml"
         objects = {(one["kind"], one["metadata"]["name"]): one for one in yaml.safe_load_all(path.read_text())}
         config = objects["ConfigMap", "gpu-ledger-prometheus"]["data"]["prometheus.yml"]
