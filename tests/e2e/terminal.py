@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 import termios
+import unittest
 
 import harness
 
@@ -23,7 +24,6 @@ ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
 # What a shell does: a process group in the foreground, and somebody in the same session who could continue it.
 SHELL = """
 import os, signal, sys
-import unittest
 signal.signal(signal.SIGTTOU, signal.SIG_IGN)
 child = os.fork()
 if child == 0:
