@@ -5,10 +5,10 @@
 # and only unpacked. The folder is made once and kept, until the packages below or Debian's versions are asked for anew
 # (remove it, then run this again). It has a package database, so that `dpkg-query --admindir` says what is what.
 #   tools/arm64_root.sh
-# GPU_LEDGER_FETCH_SECONDS limits the time (0: only what is there), GPU_LEDGER_MIRROR names another mirror of Debian.
+# GPU_LEDGER_FETCH_SECONDS limits the time (0: only what is there). GPU_LEDGER_MIRROR names a mirror of Debian, without its
+# folder; else it is the one that this machine's apt uses.
 set -euo pipefail
 limit=${GPU_LEDGER_FETCH_SECONDS:-600}
-mirror=${GPU_LEDGER_MIRROR:-http://deb.debian.org}
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/gpu-ledger-release
 # As in tools/setup.sh; base-files has the version of Debian that the image names.
 packages=(base-files libc6-dev libstdc++-12-dev libboost1.81-dev libssl-dev libspdlog-dev libfmt-dev libeigen3-dev
@@ -24,6 +24,8 @@ keys=/usr/share/keyrings/debian-archive-keyring.gpg
 root=$cache/arm64-$VERSION_CODENAME-$(echo "${packages[@]}" | sha256sum | cut -c1-8)
 if [ -e "$root" ]; then echo "$root"; exit; fi
 [ "$limit" -gt 0 ] || fail "$root is not there and there is no time to get it"
+mirror=${GPU_LEDGER_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' | sed -n 's,/debian/$,,p' | sort -u | head -n 1)}
+[ -n "$mirror" ] || fail "apt knows no mirror of Debian; name one in GPU_LEDGER_MIRROR"
 
 echo "arm64_root: fetching Debian's arm64 libraries" >&2
 mkdir -p "$cache"
