@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/http_client.h"
+#include "support/localhost.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -53,6 +54,7 @@ class HttpClientTest : public ::testing::Test {
 };
 
 TEST_F(HttpClientTest, AsksOnEveryKindOfConnection) {
+  if (!support::knows_localhost()) GTEST_SKIP() << "this machine does not know the name localhost";
   const auto tcp = FakeServer::on_loopback(says(http_answer(200, "tcp")));
   const auto tls = FakeServer::on_loopback(says(http_answer(200, "tls")), certificate("IP:127.0.0.1"));
   const auto named = FakeServer::on_loopback(says(http_answer(200, "named")), certificate("DNS:localhost"));
@@ -202,6 +204,7 @@ TEST_F(HttpClientTest, GivesTheReasonOfARefusal) {
 }
 
 TEST_F(HttpClientTest, TrustsOnlyTheGivenAuthorityAndName) {
+  if (!support::knows_localhost()) GTEST_SKIP() << "this machine does not know the name localhost";
   const auto stranger = http::make_authority("somebody else");
   const auto wrong_ca =
       FakeServer::on_loopback(says(http_answer(200, "x")), http::make_certificate("server", stranger, "IP:127.0.0.1"));
