@@ -56,6 +56,22 @@ class Answer:
         self.text = body.decode("utf-8", errors="replace")
 
 
+PASSWORD = "only-a-test"
+PASSWORD_HASH = "$2b$05$abcdefghijklmnopqrstuuzm9xGwIXAkuOSXHcjtaMPml2p1jKcIi"  # bcrypt of it, cost 5
+
+
+def tls_and_a_password(folder):
+    """The web config of a server with a certificate for 127.0.0.1 (tls.crt, its own CA) and the user prometheus."""
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                    "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
+                    "-keyout", folder / "tls.key", "-out", folder / "tls.crt"],
+                   check=True, capture_output=True, timeout=30 * SLOW)
+    web = folder / "web.yml"
+    web.write_text("tls_server_config: {cert_file: tls.crt, key_file: tls.key}\n"
+                   f"basic_auth_users: {{prometheus: {PASSWORD_HASH}}}\n", encoding="utf-8")
+    return web
+
+
 def get(port, path="/metrics", headers=None, method="GET"):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10 * SLOW)
     try:

@@ -246,7 +246,10 @@ class NvidiaMlPyTest(unittest.TestCase):
 
 def screen_of(command, environment, seconds):
     """What a program writes to a terminal of 160 columns until it is told q."""
-    pid, terminal = pty.fork()
+    try:
+        pid, terminal = pty.fork()
+    except OSError as error:  # a root without /dev/pts
+        raise unittest.SkipTest(f"no terminal to be had: {error}") from error
     if pid == 0:
         try:
             os.execve(command[0], command, environment)

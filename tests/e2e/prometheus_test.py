@@ -23,8 +23,6 @@ OLDER_QUERIES = [
     for one in promises.of("query")
 ]
 
-PASSWORD = "only-a-test"
-PASSWORD_HASH = "$2b$05$abcdefghijklmnopqrstuuzm9xGwIXAkuOSXHcjtaMPml2p1jKcIi"  # bcrypt of it, cost 5
 
 BALANCE = """
 sum by (gpu) (gpu_ledger_device_energy_joules_total{job="direct"})
@@ -152,16 +150,9 @@ class PrometheusTest(harness.Case):
             self.assertLess(abs(float(result["value"][1])), 0.001, result["metric"])
 
     def test_prometheus_scrapes_over_tls_with_a_password(self):
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-                        "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
-                        "-keyout", self.folder / "tls.key", "-out", self.folder / "tls.crt"],
-                       check=True, capture_output=True, timeout=30 * harness.SLOW)
-        web = self.write("web.yml", f"""
-tls_server_config: {{cert_file: tls.crt, key_file: tls.key}}
-basic_auth_users: {{prometheus: {PASSWORD_HASH}}}
-""")
+        web = harness.tls_and_a_password(self.folder)
         options = {"scheme": "https", "tls_config": {"ca_file": str(self.folder / "tls.crt")}}
-        user = {"basic_auth": {"username": "prometheus", "password": PASSWORD}}
+        user = {"basic_auth": {"username": "prometheus", "password": harness.PASSWORD}}
         with harness.Ledger(f"--web-config-file={web}", ready=False) as ledger:
             for name, extra in (("with", user), ("without", {})):
                 folder = self.folder / name

@@ -17,8 +17,6 @@ import unittest
 import harness
 from terminal import Screen
 
-PASSWORD = "only-a-test"
-PASSWORD_HASH = "$2b$05$abcdefghijklmnopqrstuuzm9xGwIXAkuOSXHcjtaMPml2p1jKcIi"  # bcrypt of it, cost 5
 UNITS = ["J", "kJ", "MJ", "GJ"]
 
 
@@ -211,22 +209,15 @@ class TopUrlTest(harness.Case):
 
     @unittest.skipUnless(shutil.which("openssl"), "needs openssl")
     def test_tls_and_a_real_password(self):
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-                        "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
-                        "-keyout", self.folder / "tls.key", "-out", self.folder / "tls.crt"],
-                       check=True, capture_output=True, timeout=30 * harness.SLOW)
-        web = self.write("web.yml", f"""
-tls_server_config: {{cert_file: tls.crt, key_file: tls.key}}
-basic_auth_users: {{prometheus: {PASSWORD_HASH}}}
-""")
+        web = harness.tls_and_a_password(self.folder)
         with harness.Ledger(*harness.FAST, f"--web-config-file={web}", ready=False) as ledger:
             here = f"127.0.0.1:{ledger.port}"
             trust = f"--url-ca-file={self.folder}/tls.crt"
             ask = lambda user: self.batch(f"--url=https://{user}{here}", trust, "--sample-interval=200ms")
             harness.wait_until(lambda: "needs a password" in ask("").stderr, 15, "a server that wants a password")
-            done = harness.wait_until(lambda: ask(f"prometheus:{PASSWORD}@").stdout, 15, "books")
+            done = harness.wait_until(lambda: ask(f"prometheus:{harness.PASSWORD}@").stdout, 15, "books")
             self.assertIn(f"books of https://{here}", done)
-            self.assertNotIn(PASSWORD, done)
+            self.assertNotIn(harness.PASSWORD, done)
             self.refuse(f"https://prometheus:wrong@{here}", "refuses this user and password",
                         environment={"GPU_LEDGER_URL_CA_FILE": f"{self.folder}/tls.crt"})
             self.refuse(f"https://{here}", "certificate is refused", "--url-ca-file=FILE")
