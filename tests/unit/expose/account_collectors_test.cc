@@ -255,7 +255,8 @@ TEST(Kubernetes, LabelsThatBecomeOneNameAreWrittenOnce) {
   auto identities = std::make_shared<IdentityMap>(*cycle.identities);
   identities->pods[0].labels = {{"a.b", "1"}, {"a-b", "2"}};
   cycle.identities = identities;
-  EXPECT_EQ(expose(cycle).find("gpu_ledger_pod_info", {{"pod", "train-0"}}).size(), 1u);
+  const Exposition out = expose(cycle);
+  EXPECT_EQ(out.find("gpu_ledger_pod_info", {{"pod", "train-0"}}).size(), 1u);
 }
 
 TEST(SelfCollector, SaysThatNobodyTellsTheNamesOfPods) {

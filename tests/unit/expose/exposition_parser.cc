@@ -199,7 +199,7 @@ Result<Exposition> parse_exposition(const std::string& text, Format format) {
   return Parser(text, format).run();
 }
 
-std::vector<const ParsedSample*> Exposition::find(std::string_view name, const Labels& labels) const {
+std::vector<const ParsedSample*> Exposition::find(std::string_view name, const Labels& labels) const& {
   std::vector<const ParsedSample*> found;
   for (const ParsedSample& sample : samples) {
     if (sample.name != name) continue;

@@ -34,7 +34,9 @@ struct Exposition {
   bool has(std::string_view name) const;
   // Of the one sample with this name and at least these labels; empty if there is none or more than one.
   std::optional<std::string> value(std::string_view name, const Labels& labels = {}) const;
-  std::vector<const ParsedSample*> find(std::string_view name, const Labels& labels = {}) const;
+  // They point into `samples`, so an exposition that ends with the statement is refused.
+  std::vector<const ParsedSample*> find(std::string_view name, const Labels& labels = {}) const&;
+  std::vector<const ParsedSample*> find(std::string_view name, const Labels& labels = {}) const&& = delete;
   // Exact sum of decimals with up to six places, in millionths: what a double would hide.
   int64_t micro_sum(std::string_view name, const Labels& labels = {}) const;
 };

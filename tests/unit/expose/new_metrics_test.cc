@@ -48,7 +48,8 @@ TEST(ProcessInfo, ASlurmJobIsNamedByItsNewLabelOnly) {
   owner.kind = OwnerKind::kSlurmJob;
   owner.job = "77";
   owner.step = "batch";
-  const auto found = expose(cycle).find("gpu_ledger_process_info", {{"slurm_job_id", "77"}, {"step", "batch"}});
+  const Exposition out = expose(cycle);
+  const auto found = out.find("gpu_ledger_process_info", {{"slurm_job_id", "77"}, {"step", "batch"}});
   ASSERT_EQ(found.size(), 1u);
   EXPECT_FALSE(found[0]->labels.contains("job"));
 }

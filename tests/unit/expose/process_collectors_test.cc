@@ -172,9 +172,9 @@ TEST(IdleCollector, GoneForThirtySecondsIsForgotten) {
   Cycle cycle = node_example();
   ProcessAccount& exited = process_of(cycle, 90);
   exited.idle = {true, false, seconds(0), 0};
-  EXPECT_TRUE(expose(cycle).find("gpu_idle_process_idle_seconds", {{"pid", "90"}}).empty());
+  EXPECT_EQ(expose(cycle).value("gpu_idle_process_idle_seconds", {{"pid", "90"}}), std::nullopt);
   exited.gone_for = seconds(30);
-  EXPECT_TRUE(expose(cycle).find("gpu_idle_process_idle_seconds", {{"pid", "90"}}).empty());
+  EXPECT_EQ(expose(cycle).value("gpu_idle_process_idle_seconds", {{"pid", "90"}}), std::nullopt);
   exited.gone_for = seconds(29);
   const Exposition out = expose(cycle);
   for (const char* name : {"compute_utilization_percent", "memory_used_bytes", "idle_seconds", "idle_memory_bytes"}) {
