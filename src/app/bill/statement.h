@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpuledger::app {
+
+// Half open: from `begin` up to, not including, `end`. UTC.
+struct BillSpan {
+  std::chrono::sys_seconds begin;
+  std::chrono::sys_seconds end;
+};
+
+// What a line is for. Only kOwner lines carry a value of what the bill is grouped by.
+enum class LineKind {
+  kOwner,    // a team, namespace, Slurm account, user or pod
+  kNoGroup,  // an owner without that label, or of another kind: "container: triton", "no team"
+  kUnknown,  // a process that exited before its owner could be read
+  kNobody,   // the GPU's own: idle, unseen, exporter_down ...; `name` is the reason
+};
+
+// Energy is in millijoules, so that sums are exact. What is not known is empty.
+struct BillLine {
+  LineKind kind = LineKind::kOwner;
+  std::string name;
+  std::map<std::string, std::string> properties;  // cluster, namespace, pod, label_team ...: those that all of it share
+  int64_t alone_millijoules = 0;                  // measured: nobody else was on the GPU
+  int64_t shared_millijoules = 0;                 // estimated
+  std::optional<double> standard_error_joules;    // of the shared part; empty if it is 0
+  std::optional<double> gpu_hours;                // of work
+  std::optional<double> allocated_gpu_hours;      // given by Kubernetes, used or not
+  std::optional<double> unused_gpu_hours;         // of these, without work
+  // Its part of what belongs to nobody, if that is spread; the nobody lines then have the same with a minus sign, so
+  // the column adds up to 0.
+  int64_t spread_millijoules = 0;
+  double energy_cost = 0;    // of alone + shared + spread
+  double gpu_hour_cost = 0;  // of the allocated hours where they are known, else of the hours of work
+  double co2e_grams = 0;
+
+  int64_t own_millijoules() const { return alone_millijoules + shared_millijoules; }
+  int64_t charged_millijoules() const { return own_millijoules() + spread_millijoules; }
+  double cost() const { return energy_cost + gpu_hour_cost; }
+};
+
+// A time of one node for which the server has no usable reading.
+struct BillGap {
+  std::string node;
+  BillSpan span;
+  std::string why;
+};
+
+enum class Spread { kKeep, kByUse, kByAllocation };
+
+struct BillPrices {
+  std::string currency = "EUR";
+  double per_kwh = 0;
+  std::map<std::string, double> per_gpu_hour;  // by model
+  double pue = 1;
+  std::optional<double> co2e_grams_per_kwh;  // a constant; empty if it comes from a series or is not asked for
+};
+
+// A bill: whoever prints it needs nothing else. Its lines add up to the meter to the millijoule, or `complete()` is
+// false.
+struct Statement {
+  BillSpan span;
+  std::string by;      // as asked for: namespace, label:team, slurm_account, user, pod ...
+  std::string server;  // without a password
+  std::string generated_by;
+  std::chrono::sys_seconds generated_at;
+  Spread spread = Spread::kKeep;
+  BillPrices prices;
+  bool has_co2e = false;
+  std::vector<BillLine> lines;  // owners by energy, the most first; then the other kinds in the order of LineKind
+  int64_t meter_millijoules = 0;
+  double meter_gpu_hours = 0;  // GPUs times hours for which there are readings
+  std::vector<BillGap> gaps;
+
+  int64_t sum_millijoules() const {
+    int64_t sum = 0;
+    for (const BillLine& line : lines) sum += line.charged_millijoules();
+    return sum;
+  }
+  bool complete() const { return gaps.empty() && sum_millijoules() == meter_millijoules; }
+};
+
+}  // namespace gpuledger::app
