@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // usage: golden_run LIBRARY SCENARIO SECONDS text|openmetrics|json|dcgm|dcgm-modern|dcgm-openmetrics
 //        EXPECTED_WITHOUT_ENDING
-#include <dlfcn.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -10,24 +8,11 @@
 #include <iostream>
 #include <sstream>
 
-#include "app/runtime/pipeline.h"
-#include "app/runtime/sim_node_files.h"
-#include "base/log.h"
-#include "identity/resolver.h"
-#include "sample/nvml/nvml_source.h"
+#include "support/virtual_node.h"
 
 namespace {
 
 using namespace gpuledger;
-
-class ManualClock final : public Clock {
- public:
-  Timestamp now() const override { return {seconds_, std::chrono::seconds(1'767'225'600) + seconds_}; }
-  void set(int seconds) { seconds_ = std::chrono::seconds(seconds); }
-
- private:
-  Nanoseconds seconds_{0};
-};
 
 // Call times depend on the machine the test runs on.
 bool is_volatile(const std::string& line) {
@@ -62,34 +47,12 @@ std::string show(const Cycle& cycle, const std::string& format) {
                                                  : expose::write_openmetrics(cycle, options));
 }
 
-Result<std::string> run(const std::string& library, int seconds, const std::string& format) {
-  const std::string root = std::getenv("GPU_LEDGER_SIM_ROOT");
-  void* simulator = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!simulator) return Error{Code::kNotFound, std::string("cannot load the simulator: ") + ::dlerror()};
-  const auto set_time = reinterpret_cast<void (*)(double)>(::dlsym(simulator, "gpu_ledger_sim_set_time"));
-  set_time(0);
-
-  ManualClock clock;
-  nvml::NvmlSourceOptions source_options;
-  source_options.library = library;
-  source_options.readings.pcie_traffic = true;
-  auto source = nvml::make_nvml_source(source_options, clock);
-  if (const auto probe = source->probe(); !probe.ok()) return probe.error();
-  identity::NodeDirectory directory;
-  directory.pods = std::make_unique<app::PodFile>(root + "/kubelet/pods.json", identity::PodLabelList{"app"});
-  directory.allocations = std::make_unique<app::AllocationFile>(root + "/kubelet/pod-resources.json");
-  directory.containers.push_back(std::make_unique<app::ContainerFile>(root + "/docker/containers.json"));
-  auto resolver = std::make_unique<identity::Resolver>(identity::ProcReader(root + "/proc"), std::move(directory));
-  app::PipelineOptions options;
-  options.simulated = true;
-  app::Pipeline pipeline(std::move(source), std::move(resolver), BookingRules{}, options, clock);
-  pipeline.count_gpus_in(root + "/proc/driver/nvidia/gpus");
+Result<std::string> run(const std::string& library, const std::string& scenario, int seconds,
+                        const std::string& format) {
+  auto node = VirtualNode::start(library, scenario, {"app"});
+  if (!node.ok()) return node.error();
   std::shared_ptr<const Snapshot> snapshot;
-  for (int second = 0; second <= seconds; ++second) {
-    clock.set(second);
-    set_time(second);
-    snapshot = pipeline.run_cycle();
-  }
+  for (int second = 0; second <= seconds; ++second) snapshot = (*node)->run_cycle(second);
   return show(*snapshot->cycle, format);
 }
 
@@ -134,14 +97,7 @@ int main(int argc, char** argv) {
   if (argc != 6) return 2;
   const std::string format = argv[4];
   const std::string file = std::string(argv[5]) + ending(format);
-  std::string pattern = (std::filesystem::temp_directory_path() / "gpu-ledger-golden-XXXXXX").string();
-  const std::string root = ::mkdtemp(pattern.data());
-  ::setenv("GPU_LEDGER_SIM_ROOT", root.c_str(), 1);
-  ::setenv("GPU_LEDGER_SIM_CLOCK", "virtual", 1);
-  ::setenv("GPU_LEDGER_SIM_SCENARIO", argv[2], 1);
-  (void)configure_log("error", "text");
-  const auto outcome = run(argv[1], std::atoi(argv[3]), format);
-  std::filesystem::remove_all(root);
+  const auto outcome = run(argv[1], argv[2], std::atoi(argv[3]), format);
   if (!outcome.ok()) {
     std::cerr << argv[2] << ": " << outcome.error().message << "\n";
     return 1;
