@@ -33,7 +33,10 @@ std::optional<std::string> unescape(std::string_view text) {
 Result<UrlParts> split_user(std::string_view text) {
   UrlParts parts{std::string(text), {}};
   const size_t host = text.find("//");
-  if (host == text.npos) return parts;
+  if (host == text.npos) {  // wrong, and shown: what stands before an @ may be a password
+    if (const size_t user = text.rfind('@'); user != text.npos) parts.plain = "..." + std::string(text.substr(user));
+    return parts;
+  }
   const size_t path = text.find_first_of("/?#", host + 2);
   const size_t at = text.substr(0, path).rfind('@');
   if (at == text.npos || at < host) return parts;
@@ -50,13 +53,14 @@ Result<UrlParts> split_user(std::string_view text) {
 
 Result<PushUrl> parse_push_url(std::string_view text) {
   GL_TRY(parts, split_user(text));
-  GL_TRY(http, parse_http_url(parts.plain));
-  if (http.target == "/") {
+  auto http = parse_http_url(parts.plain);
+  if (!http.ok()) return http.error();
+  if (http->target == "/") {
     return Error{Code::kMalformed, in_quotes(parts.plain) +
                                        " has no path (write it whole: http://HOST:9090/api/v1/write for Prometheus, "
                                        "https://HOST/api/v1/push for Mimir)"};
   }
-  return PushUrl{std::move(http), std::move(parts.user_password)};
+  return PushUrl{*std::move(http), std::move(parts.user_password)};
 }
 
 }  // namespace gpuledger::app
