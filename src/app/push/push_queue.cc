@@ -58,7 +58,7 @@ Result<std::unique_ptr<PushQueue>> PushQueue::open(const std::string& folder, Li
   std::unique_ptr<PushQueue> queue(new PushQueue(folder, limits));
   if (folder.empty()) return queue;
   if (const Status usable = prepare(folder); !usable.ok()) return usable.error();
-  auto lock = FileLock::take(folder + "/lock");
+  auto lock = FileLock::take(folder + "/gpu-ledger-push.lock");
   if (!lock.ok()) return Error{lock.error().code, lock.error().message + "; give each program a folder of its own"};
   queue->lock_ = *std::move(lock);
   if (const Status read = queue->read_folder(); !read.ok()) return read.error();

@@ -75,7 +75,7 @@ TEST_F(PushQueueTest, OldestFirstAndOverARestart) {
   EXPECT_THAT(drain(*queue), ElementsAre("2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13"));
   EXPECT_EQ(queue->bytes(), 0u);
   EXPECT_EQ(queue->samples(), 0u);
-  EXPECT_THAT(files(), ElementsAre("lock"));
+  EXPECT_THAT(files(), ElementsAre("gpu-ledger-push.lock"));
 }
 
 TEST_F(PushQueueTest, OnlyItsOwnerCanReadIt) {
@@ -126,8 +126,12 @@ TEST_F(PushQueueTest, DamagedFilesAreSkippedAndForeignOnesKept) {
   std::filesystem::resize_file(path(1), 60);  // half a file
   std::fstream(path(3), std::ios::in | std::ios::out).seekp(80) << '!';
   std::ofstream(path_ + "/." + names.at(4) + ".aB3xyz") << "of a killed writer";
-  const std::vector<std::string> foreign = {"notes.txt", "block-1-2-3.push.bak", "block-7.push",
-                                            "block-000000000001-1-x.push", ".block-9.push.abcdef"};
+  const std::vector<std::string> foreign = {"lock",
+                                            "notes.txt",
+                                            "block-1-2-3.push.bak",
+                                            "block-7.push",
+                                            "block-000000000001-1-x.push",
+                                            ".block-9.push.abcdef"};
   for (const std::string& name : foreign) std::ofstream(path_ + "/" + name) << "mine";
   ASSERT_EQ(::symlink("/etc/passwd", (path_ + "/block-000000000077-5-5.push").c_str()), 0);
   {
