@@ -100,10 +100,10 @@ class SeriesSink final : public FamilySink {
     split_labels(labels, labels_);
     split_labels(extra, labels_);
     const size_t own = labels_.size();
-    for (const auto& [name, value] : extra_) {
+    for (const auto& each : extra_) {
       const auto end = labels_.begin() + static_cast<std::ptrdiff_t>(own);
-      if (std::none_of(labels_.begin(), end, [&](const Label& label) { return label.name == name; }))
-        labels_.push_back({name, value});
+      if (std::none_of(labels_.begin(), end, [&](const Label& label) { return label.name == each.first; }))
+        labels_.push_back({each.first, each.second});
     }
     std::sort(labels_.begin(), labels_.end());  // receivers refuse others
     std::string out;

@@ -151,7 +151,7 @@ void PushQueue::keep_limits() {
   shrink(false, memory_bytes_, limits_.in_memory);
 }
 
-void PushQueue::drop(std::deque<Waiting>::iterator which) {
+void PushQueue::drop(const std::deque<Waiting>::iterator& which) {
   samples_ -= which->samples;
   (which->on_disk ? disk_bytes_ : memory_bytes_) -= which->bytes;
   // A file that stays is sent once more after a restart, and the receiver knows its samples.

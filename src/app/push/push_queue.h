@@ -68,7 +68,7 @@ class PushQueue {
   std::string path_of(const Waiting& waiting) const { return folder_ + "/" + name_of(waiting); }
   Result<std::string> read_body(const Waiting& waiting) const;
   void add(Waiting waiting);
-  void drop(std::deque<Waiting>::iterator which);
+  void drop(const std::deque<Waiting>::iterator& which);
   void keep_limits();
 
   const std::string folder_;
