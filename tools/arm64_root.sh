@@ -13,7 +13,7 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/gpu-ledger-release
 # As in tools/setup.sh; base-files has the version of Debian that the image names.
 packages=(base-files libc6-dev libstdc++-12-dev libboost1.81-dev libssl-dev libspdlog-dev libfmt-dev libeigen3-dev
   nlohmann-json3-dev libyaml-cpp-dev zlib1g-dev libcrypt-dev libgrpc++-dev libprotobuf-dev libc-ares-dev libabsl-dev
-  libgtest-dev libgmock-dev)
+  libsnappy-dev libgtest-dev libgmock-dev)
 
 fail() { echo "arm64_root: $*" >&2; exit 1; }
 # shellcheck disable=SC1091

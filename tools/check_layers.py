@@ -25,8 +25,9 @@ ALLOWED = {
 # The same for the rooms of app/. Whatever is in none, as main, may include all.
 ALLOWED_IN_APP = {
     "config": set(),
-    "runtime": {"config"},
-    "doctor": {"config", "runtime"},
+    "push": set(),
+    "runtime": {"config", "push"},
+    "doctor": {"config", "push", "runtime"},
     "top": {"config"},
     "commands": {"config", "runtime", "doctor", "top"},
 }

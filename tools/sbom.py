@@ -26,7 +26,7 @@ LICENCES = {
     "abseil": "Apache-2.0", "boost": "BSL-1.0", "c-ares": "MIT", "eigen3": "MPL-2.0", "fmtlib": "MIT",
     "gcc": "GPL-3.0-or-later WITH GCC-exception-3.1", "glibc": "LGPL-2.1-or-later", "grpc": "Apache-2.0",
     "libxcrypt": "LGPL-2.1-or-later", "nlohmann-json3": "MIT", "openssl": "Apache-2.0", "protobuf": "BSD-3-Clause",
-    "spdlog": "MIT", "yaml-cpp": "MIT", "zlib": "Zlib",
+    "snappy": "BSD-3-Clause", "spdlog": "MIT", "yaml-cpp": "MIT", "zlib": "Zlib",
 }
 # The kernel's headers declare calls; none of its code gets into the program.
 DECLARATIONS = {"linux", "cross-toolchain-base"}

@@ -15,7 +15,7 @@ die() { say "$*"; exit 1; }
 # its newer one excludes it, hence the version in the name.
 run_packages=(g++ cmake ninja-build "libboost1.83-dev|libboost1.81-dev|libboost1.88-dev" libssl-dev libspdlog-dev
   libfmt-dev libeigen3-dev nlohmann-json3-dev libyaml-cpp-dev zlib1g-dev libcrypt-dev
-  libgrpc++-dev libprotobuf-dev protobuf-compiler)
+  libgrpc++-dev libprotobuf-dev protobuf-compiler libsnappy-dev)
 test_packages=(libgtest-dev libgmock-dev prometheus prometheus-node-exporter python3 python3-pip python3-yaml openssl curl
   procps ca-certificates)
 # Real container engines and what a real kubelet needs; Kubernetes itself is built with Go 1.26 where there is one.

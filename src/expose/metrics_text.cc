@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "expose/catalog.h"
+#include "expose/families.h"
 #include "expose/series_limit.h"
 #include "expose/text_writer.h"
 
@@ -28,6 +29,16 @@ SeriesCount count_series(const View& view) {
 constexpr std::string_view kGrowing[] = {"process",     "process-native", "process-info", "idle",
                                          "processlist", "device",         "pod"};
 
+std::string write(const Cycle& cycle, const ExposeOptions& options, Format format) {
+  View view(cycle, options);
+  limit(view);
+  TextWriter out(format, expected_bytes(view));
+  write_families(view, out);
+  return out.take();
+}
+
+}  // namespace
+
 void limit(View& view) {
   for (const std::string_view collector : kGrowing) {
     if (view.options.collectors.contains(std::string(collector))) view.left_out[collector] = 0;
@@ -46,19 +57,13 @@ void limit(View& view) {
   }
 }
 
-std::string write(const Cycle& cycle, const ExposeOptions& options, Format format) {
-  View view(cycle, options);
-  limit(view);
-  TextWriter out(format, expected_bytes(view));
+void write_families(const View& view, FamilySink& sink) {
   for (const Family& family : catalog()) {
-    if (!is_shown(family, options)) continue;
-    out.begin_family({full_name(family, options.process_prefix), family.type, family.unit, family.help});
-    family.write(view, out);
+    if (!is_shown(family, view.options)) continue;
+    sink.begin_family({full_name(family, view.options.process_prefix), family.type, family.unit, family.help});
+    family.write(view, sink);
   }
-  return out.take();
 }
-
-}  // namespace
 
 std::string write_text(const Cycle& cycle, const ExposeOptions& options) {
   return write(cycle, options, Format::kText);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "expose/escape.h"
+#include "expose/histogram_samples.h"
 
 namespace gpuledger::expose {
 
@@ -69,26 +70,11 @@ void TextWriter::write(std::string_view labels, const Value& value, std::string_
 }
 
 void TextWriter::write_histogram(std::string_view labels, const DurationHistogram& histogram) {
-  const auto line = [&](std::string_view suffix, const auto& number, std::string_view bound = {}) {
+  for_each_sample(histogram, [&](std::string_view suffix, auto number, std::string_view bound) {
     begin_sample(suffix, labels, bound);
     append_number(out_, number);
     out_ += '\n';
-  };
-  uint64_t cumulative = 0;
-  std::string bound;
-  for (size_t i = 0; i <= DurationHistogram::kBuckets; ++i) {
-    cumulative += histogram.counts[i];
-    bound = "le=\"";
-    if (i < DurationHistogram::kBuckets) {
-      append_bound(bound, DurationHistogram::kBounds[i]);
-    } else {
-      bound += "+Inf";
-    }
-    bound += '"';
-    line("_bucket", cumulative, bound);
-  }
-  line("_sum", histogram.sum_seconds);
-  line("_count", cumulative);
+  });
 }
 
 std::string TextWriter::take() {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,18 @@ struct SelfStats {
   uint64_t threads = 0;
 };
 
+// What --push-url has done since the start, and what waits for the receiver.
+struct PushStats {
+  uint64_t sent = 0;  // samples, as the other counts
+  uint64_t rejected = 0;
+  uint64_t over_limit = 0;
+  uint64_t unreadable = 0;
+  uint64_t waiting = 0;
+  uint64_t waiting_bytes = 0;
+  std::optional<Nanoseconds> oldest_waiting;  // wall
+  std::optional<Nanoseconds> last_success;    // wall
+};
+
 // All data of one cycle. The exposition is made from it.
 struct Cycle {
   uint64_t number = 0;
@@ -36,6 +49,7 @@ struct Cycle {
   std::optional<uint64_t> gpus_expected;  // empty: not known
   DurationHistogram cycle_durations;
   SelfStats self;
+  std::optional<PushStats> push;  // empty: nothing is pushed
 };
 
 // What readers get: a finished cycle and its bytes. Immutable once published.

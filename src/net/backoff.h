@@ -2,8 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
+#include <cstdint>
+#include <optional>
 #include <random>
+#include <string_view>
 
 namespace gpuledger::net {
 
@@ -35,5 +39,13 @@ class Backoff {
   Time last_{};
   Duration step_;
 };
+
+// The value of the header Retry-After in seconds; empty: none, or a date, which HTTP also allows.
+inline std::optional<std::chrono::seconds> parse_retry_after(std::string_view text) {
+  int64_t seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error != std::errc() || end != text.data() + text.size() || seconds < 0) return std::nullopt;
+  return std::chrono::seconds(std::min<int64_t>(seconds, 3600));
+}
 
 }  // namespace gpuledger::net

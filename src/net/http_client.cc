@@ -106,12 +106,14 @@ class ReplyParser final : public beast_http::basic_parser<false> {
   bool stopped_ = false;
 };
 
-std::string request_text(const HttpRequest& request, const Peer& peer, const std::string& user_agent) {
-  std::string text = "GET " + request.target + " HTTP/1.1\r\nHost: " + peer.authority() +
+std::string request_text(const HttpRequest& request, std::optional<std::string_view> body, const Peer& peer,
+                         const std::string& user_agent) {
+  std::string text = (body ? "POST " : "GET ") + request.target + " HTTP/1.1\r\nHost: " + peer.authority() +
                      "\r\nUser-Agent: " + user_agent + "\r\nConnection: close\r\n";
   if (request.accept_gzip) text += "Accept-Encoding: gzip\r\n";
+  if (body) text += "Content-Length: " + std::to_string(body->size()) + "\r\n";
   for (const auto& [name, value] : request.headers) text.append(name).append(": ").append(value).append("\r\n");
-  return text + "\r\n";
+  return text.append("\r\n").append(body.value_or(""));
 }
 
 // OpenSSL writes without MSG_NOSIGNAL, and a closed connection must be a normal error. Never undone: these threads do
@@ -177,11 +179,12 @@ Status read_reply(Wire& wire, ReplyParser& parser, const HttpRequest& request, T
 
 }  // namespace
 
-Result<HttpReply> HttpClient::get(const HttpRequest& request, const BodySink& sink) const {
+Result<HttpReply> HttpClient::exchange(const HttpRequest& request, std::optional<std::string_view> body,
+                                       const BodySink& sink) const {
   block_sigpipe();
   const Time begin = Interrupt::Clock::now();
   GL_TRY(wire, Wire::open(peer_, begin + request.connect_within, interrupt_));
-  const std::string text = request_text(request, peer_, user_agent_);
+  const std::string text = request_text(request, body, peer_, user_agent_);
   GL_TRY_STATUS(wire->write(text, Interrupt::Clock::now() + request.head_within));
   ReplyParser parser(request, sink);
   GL_TRY_STATUS(read_reply(*wire, parser, request, begin));
@@ -189,14 +192,26 @@ Result<HttpReply> HttpClient::get(const HttpRequest& request, const BodySink& si
   return std::move(parser.reply());
 }
 
-Result<HttpReply> HttpClient::get(const HttpRequest& request) const {
-  std::string body;
-  auto reply = get(request, [&](std::string_view part) {
-    body.append(part);
+Result<HttpReply> HttpClient::exchange(const HttpRequest& request, std::optional<std::string_view> body) const {
+  std::string answer;
+  auto reply = exchange(request, body, [&](std::string_view part) {
+    answer.append(part);
     return true;
   });
-  if (reply && reply->status == 200) reply->body = std::move(body);
+  if (reply && reply->status == 200) reply->body = std::move(answer);
   return reply;
+}
+
+Result<HttpReply> HttpClient::get(const HttpRequest& request, const BodySink& sink) const {
+  return exchange(request, std::nullopt, sink);
+}
+
+Result<HttpReply> HttpClient::get(const HttpRequest& request) const {
+  return exchange(request, std::nullopt);
+}
+
+Result<HttpReply> HttpClient::post(const HttpRequest& request, std::string_view body) const {
+  return exchange(request, body);
 }
 
 }  // namespace gpuledger::net

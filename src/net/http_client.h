@@ -41,9 +41,9 @@ struct HttpReply {
 // pause. False: stop, the connection is closed.
 using BodySink = std::function<bool(std::string_view)>;
 
-// One GET on its own connection. Blocks, but only as long as the request allows, and ends at once when the interrupt is
-// raised. Follows no redirect, so a token never goes to another server, and uses no proxy: the peers are on this node
-// or in its cluster. An error means that there was no complete HTTP answer.
+// One request on its own connection. Blocks, but only as long as the request allows, and ends at once when the
+// interrupt is raised. Follows no redirect, so a token never goes to another server, and uses no proxy: the peers are
+// on this node or in its cluster. An error means that there was no complete HTTP answer.
 class HttpClient {
  public:
   HttpClient(Peer peer, std::string user_agent, const Interrupt& interrupt)
@@ -52,10 +52,17 @@ class HttpClient {
   Result<HttpReply> get(const HttpRequest& request, const BodySink& sink) const;
   // The reply has the whole body of a 200.
   Result<HttpReply> get(const HttpRequest& request) const;
+  // Sends the body, whose type is among the request's headers. The same of the reply.
+  Result<HttpReply> post(const HttpRequest& request, std::string_view body) const;
 
   const Peer& peer() const { return peer_; }
 
  private:
+  // Without a body it is a GET.
+  Result<HttpReply> exchange(const HttpRequest& request, std::optional<std::string_view> body,
+                             const BodySink& sink) const;
+  Result<HttpReply> exchange(const HttpRequest& request, std::optional<std::string_view> body) const;
+
   const Peer peer_;
   const std::string user_agent_;
   const Interrupt& interrupt_;

@@ -21,6 +21,8 @@ constexpr int kSignals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
 // SIGTERM must take at most 2 s; the HTTP server takes up to 0.5 s.
 constexpr Nanoseconds kPatienceWithDriver = std::chrono::milliseconds(1000);
 constexpr Nanoseconds kPatienceWithDisk = std::chrono::milliseconds(300);
+// With --push-url it takes so much longer: the node may go for good, and its last joules with it.
+constexpr Nanoseconds kPatienceWithReceiver = std::chrono::seconds(3);
 constexpr Nanoseconds kPatienceWithUpstream = std::chrono::milliseconds(500);
 
 // Blocked in all later threads, so that only wait_for_signal gets them.
@@ -148,6 +150,11 @@ Status serve_command(const Config& given, const ConfigSources& sources) {
     upstream->wait(kPatienceWithUpstream);
     node->pipeline->serve_upstream(std::move(upstream));
   }
+  if (auto options = push_options(config)) {
+    auto pusher = Pusher::open(std::move(*options));
+    if (!pusher.ok()) return Error{pusher.error().code, "--push-queue-dir: " + pusher.error().message};
+    node->pipeline->push_to(*std::move(pusher));
+  }
   auto server = http::Server::start(server_options(config), snapshots, clock);
   if (!server.ok()) return server.error();
   // The first cycle runs here, so that a file that cannot be written is reported before serving.
@@ -178,6 +185,7 @@ Status serve_command(const Config& given, const ConfigSources& sources) {
   if (textfile && !textfile->remove(kPatienceWithDisk)) log_warn("the textfile cannot be removed in time");
   if (!ended) end_without_the_driver();
   if (keeper && !keeper->finish(kPatienceWithDisk)) log_warn("the state is not on the disk yet");
+  node->pipeline->finish_push(snapshots.load()->cycle, kPatienceWithReceiver);
   return ok_status();
 }
 

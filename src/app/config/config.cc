@@ -65,6 +65,25 @@ Status check_commands(const GivenSettings& flags, const Config& config) {
   return ok_status();
 }
 
+Status check_push(const GivenSettings& given, const Config& config) {
+  for (const Setting& setting : settings()) {
+    if (setting.group != SettingGroup::kPush || config.push_url || setting.member.same(config, Config{})) continue;
+    return wrong(origin_of(setting.name, given) + ": needs --push-url");
+  }
+  if (!config.push_url) return ok_status();
+  const std::string& user = config.push_url->user_password;
+  if (!config.push_password_file.empty()) {
+    const std::string origin = origin_of("push-password-file", given);
+    if (user.empty()) return wrong(origin + ": needs a user in --push-url (write https://USER@HOST/PATH)");
+    if (!user.ends_with(':') || user.find(':') + 1 != user.size())
+      return wrong(origin + ": not together with a password in --push-url");
+  }
+  if (!config.push_bearer_token_file.empty() && !user.empty()) {
+    return wrong(origin_of("push-bearer-token-file", given) + ": not together with a user in --push-url");
+  }
+  return ok_status();
+}
+
 Status check_together(const GivenSettings& given, Config& config) {
   if (!config.sim_scenario.empty() && config.backend != Backend::kSim) {
     return wrong(origin_of("sim-scenario", given) + ": needs --backend=sim");
@@ -95,6 +114,7 @@ Status check_together(const GivenSettings& given, Config& config) {
     config.collectors.erase("dcgm");
     config.collectors.erase("dcgm-modern");
   }
+  GL_TRY_STATUS(check_push(given, config));
   return reconcile_intervals(given, config);
 }
 

@@ -20,7 +20,8 @@ add_library(gl_config STATIC
   config/config_settings.cc
   config/config_values.cc
   config/config_yaml.cc
-  config/exporter_url.cc)
+  config/exporter_url.cc
+  config/url_user.cc)
 target_link_libraries(gl_config PUBLIC gl_base PRIVATE gl_yaml)
 
 # cmake --build ... --target gpu_ledger_settings_doc: regenerates docs/settings.md, docs/gpu-ledger.1 and

@@ -10,10 +10,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "app/config/exporter_url.h"
+#include "app/config/url_user.h"
 #include "base/clock.h"
 #include "base/http_url.h"
 #include "base/result.h"
@@ -107,6 +109,15 @@ struct Config {
   bool textfile_dcgm = false;
   std::string state_file;
   mode_t state_file_mode = 0600;
+  std::optional<PushUrl> push_url;  // empty: nothing is pushed
+  Nanoseconds push_interval = std::chrono::seconds(15);
+  std::string push_queue_dir;  // empty: in memory
+  uint64_t push_queue_size = 256 << 20;
+  std::vector<std::pair<std::string, std::string>> push_labels;   // beside job and instance
+  std::vector<std::pair<std::string, std::string>> push_headers;  // of its requests
+  std::string push_password_file;
+  std::string push_bearer_token_file;
+  std::string push_ca_file;  // empty: the distribution's
   std::string node_name;
   std::string pod_name;       // our own pod's, for gpu_idle_* only
   std::string pod_namespace;  // same

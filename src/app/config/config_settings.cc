@@ -20,7 +20,9 @@ using std::chrono::milliseconds;
 // The driver's energy counter moves every 100 ms: faster sampling shows no more.
 constexpr int64_t kShortestIntervalMs = 100;
 constexpr int64_t kShortestRecordingMs = 1000;
+constexpr int64_t kShortestPushMs = 1000;
 constexpr Nanoseconds kLongestInterval = hours(24);
+constexpr Nanoseconds kLongestPush = hours(1);
 constexpr Nanoseconds kLongestRetention = hours(24 * 365);
 constexpr Nanoseconds kLongestRecording = hours(24 * 7);
 
@@ -138,6 +140,22 @@ constexpr SettingMember kNames = kept_in<kMember>([](const Values& values, Confi
   return ok_status();
 });
 
+// NAME=VALUE each, checked by kParse.
+template <auto kMember, auto kParse>
+constexpr SettingMember kPairs = kept_in<kMember>([](const Values& values, Config& config) -> Status {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const std::string& value : values) {
+    auto pair = kParse(value);
+    if (!pair.ok()) return pair.error();
+    const auto same = [&](const auto& other) { return other.first == pair->first; };
+    if (std::any_of(pairs.begin(), pairs.end(), same))
+      return Error{Code::kMalformed, in_quotes(pair->first) + " is given twice"};
+    pairs.push_back(*std::move(pair));
+  }
+  config.*kMember = std::move(pairs);
+  return ok_status();
+});
+
 // "off" equals not set, except in a replay, which has no restart.
 constexpr SettingMember exact_time_mode() {
   SettingMember member = kChoice<&Config::exact_time, kExactTimeModes>;
@@ -215,6 +233,32 @@ const Setting kSettings[] = {
      kText<&Config::pod_name>},
     {"pod-namespace", G::kServing, F::kValue, "NAME", "", "constant label namespace on the gpu_idle_* series",
      kText<&Config::pod_namespace>},
+
+    {"push-url", G::kPush, F::kValue, "URL", "",
+     "also send the metrics there, where nothing can scrape: http://HOST:9090/api/v1/write, with the receiver's whole "
+     "path; USER:PASSWORD@ before the host. A password is safer in the variable or in --push-password-file: every user "
+     "can read flags. See docs/push.md",
+     kParsed<&Config::push_url, parse_push_url>},
+    {"push-interval", G::kPush, F::kValue, "DURATION", "15s", "how often, 1s or more",
+     kDuration<&Config::push_interval, kShortestPushMs, kLongestPush>},
+    {"push-queue-dir", G::kPush, F::kValue, "DIR", "",
+     "keep what is not sent yet in this folder, across restarts; if not given, in memory, 16MiB at most",
+     kText<&Config::push_queue_dir>},
+    {"push-queue-size", G::kPush, F::kValue, "SIZE", "256MiB", "limit of that queue; above it the oldest samples go",
+     kParsed<&Config::push_queue_size, parse_size>},
+    {"push-labels", G::kPush, F::kList, "LIST", "",
+     "NAME=VALUE: more labels of every series that is sent; job=gpu-ledger and instance=the node's name if not given",
+     kPairs<&Config::push_labels, parse_label>},
+    {"push-headers", G::kPush, F::kList, "LIST", "",
+     "NAME=VALUE: more headers of the requests: X-Scope-OrgID=TENANT for Mimir",
+     kPairs<&Config::push_headers, parse_header>},
+    {"push-password-file", G::kPush, F::kValue, "FILE", "",
+     "the password of the user in --push-url; read for every request", kText<&Config::push_password_file>},
+    {"push-bearer-token-file", G::kPush, F::kValue, "FILE", "",
+     "a bearer token, in place of user and password; read for every request", kText<&Config::push_bearer_token_file>},
+    {"push-ca-file", G::kPush, F::kValue, "FILE", "",
+     "CA of the receiver's certificate, or the certificate itself; else the distribution's CAs",
+     kText<&Config::push_ca_file>},
 
     {"sample-interval", G::kSampling, F::kValue, "DURATION", "1s",
      "how often energy and utilization are read, 100ms or more; if not given, never longer than the two intervals "

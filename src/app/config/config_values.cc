@@ -6,10 +6,12 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 #include "base/duration.h"
 #include "base/quote.h"
+#include "base/utf8.h"
 
 namespace gpuledger::app {
 namespace {
@@ -63,6 +65,52 @@ Result<uint64_t> parse_count(std::string_view text) {
   const auto number = number_up_to(text, kMost);
   if (!number) return refuse(text, "is no whole number up to " + std::to_string(kMost));
   return uint64_t{*number};
+}
+
+Result<uint64_t> parse_size(std::string_view text) {
+  constexpr std::pair<std::string_view, int> kUnits[] = {{"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
+  for (const auto& [unit, bits] : kUnits) {
+    if (!text.ends_with(unit)) continue;
+    const auto number = number_up_to(text.substr(0, text.size() - unit.size()), 1u << 30);
+    const uint64_t bytes = number ? uint64_t{*number} << bits : 0;
+    if (bytes >= uint64_t{1} << 20 && bytes <= uint64_t{1} << 40) return bytes;
+  }
+  return refuse(text, "is not a size between 1MiB and 1TiB (write 256MiB or 2GiB)");
+}
+
+Result<std::pair<std::string, std::string>> parse_label(std::string_view text) {
+  const size_t equals = text.find('=');
+  const std::string_view name = text.substr(0, equals);
+  const auto allowed = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+  const bool starts_well = !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) == 0;
+  if (equals == text.npos || !starts_well || !std::all_of(name.begin(), name.end(), allowed) || name.starts_with("__"))
+    return refuse(text, "is not NAME=VALUE with the name of a label (write cluster=east)");
+  const std::string_view value = text.substr(equals + 1);
+  if (value.empty()) return refuse(text, "has no value");
+  for (std::string_view rest = value; !rest.empty();) {
+    const Utf8Character character = decode_utf8(rest);
+    if (!character.valid || character.code < 0x20) return refuse(text, "has a value that is not plain UTF-8");
+    rest.remove_prefix(character.length);
+  }
+  return std::pair(std::string(name), std::string(value));
+}
+
+Result<std::pair<std::string, std::string>> parse_header(std::string_view text) {
+  const size_t equals = text.find('=');
+  const std::string_view name = text.substr(0, equals);
+  const auto allowed = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_'; };
+  if (equals == text.npos || name.empty() || !std::all_of(name.begin(), name.end(), allowed))
+    return refuse(text, "is not NAME=VALUE with the name of a header (write X-Scope-OrgID=TENANT)");
+  const std::string_view value = text.substr(equals + 1);
+  if (!std::all_of(value.begin(), value.end(), [](char c) { return c >= 0x20 && c < 0x7f; }))
+    return refuse(name, "has a value that is not plain ASCII");
+  std::string lower(name);
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  constexpr std::string_view kOwn[] = {"authorization", "connection", "content-encoding",  "content-length",
+                                       "content-type",  "host",       "transfer-encoding", "user-agent"};
+  if (std::find(std::begin(kOwn), std::end(kOwn), lower) != std::end(kOwn))
+    return refuse(name, "is a header that the program sets itself");
+  return std::pair(std::string(name), std::string(value));
 }
 
 Result<size_t> parse_choice(std::string_view text, std::span<const std::string_view> allowed) {

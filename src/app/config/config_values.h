@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -28,6 +29,13 @@ Result<std::optional<Power>> parse_idle_power(std::string_view text);
 
 // A whole number, up to a billion.
 Result<uint64_t> parse_count(std::string_view text);
+
+// Bytes: "256MiB", "1GiB"; 1MiB to 1TiB.
+Result<uint64_t> parse_size(std::string_view text);
+
+// "NAME=VALUE" with the name of a label, or of an HTTP header that is not the program's own.
+Result<std::pair<std::string, std::string>> parse_label(std::string_view text);
+Result<std::pair<std::string, std::string>> parse_header(std::string_view text);
 
 // HTTP_PORT of the older exporter, as a listen address.
 Result<std::string> parse_port(std::string_view text);

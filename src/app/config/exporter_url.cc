@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/config/exporter_url.h"
 
-#include <charconv>
-#include <optional>
+#include <utility>
 
+#include "app/config/url_user.h"
 #include "base/listen_address.h"
 #include "base/quote.h"
 
@@ -19,24 +19,6 @@ Error refuse(std::string_view text) {
   const size_t at = text.rfind('@');
   const std::string shown = at == text.npos ? std::string(text) : "..." + std::string(text.substr(at));
   return {Code::kMalformed, in_quotes(shown) + " " + std::string(kForm)};
-}
-
-// "%40" to "@". Empty: a wrong escape.
-std::optional<std::string> unescape(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      out += text[i];
-      continue;
-    }
-    unsigned value = 0;
-    const std::string_view digits = text.substr(i + 1, 2);
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
-    if (digits.size() != 2 || error != std::errc() || end != digits.data() + 2) return std::nullopt;
-    out += static_cast<char>(value);
-    i += 2;
-  }
-  return out;
 }
 
 // The path of the JSON below the one that was given.
@@ -63,25 +45,13 @@ Result<ExporterUrl> parse_exporter_url(std::string_view text) {
     return url;
   }
   if (text.starts_with("unix:")) return parse_unix(text);
-  std::string plain(text);
-  const size_t host = text.find("//");
-  if (host == text.npos) return refuse(text);
-  const size_t path = text.find_first_of("/?#", host + 2);
-  const size_t at = text.substr(0, path).rfind('@');
-  if (at != text.npos && at > host) {
-    plain = std::string(text.substr(0, host + 2)) + std::string(text.substr(at + 1));
-    const auto user = unescape(text.substr(host + 2, at - host - 2));
-    if (!user || user->empty() || user->front() == ':') {
-      return Error{Code::kMalformed, in_quotes(plain) +
-                                         " with a user and a password that cannot be read (write "
-                                         "USER:PASSWORD@, and %40 for @, %3A for :, %25 for %)"};
-    }
-    url.user_password = *user + (user->find(':') == user->npos ? ":" : "");
-  }
-  auto http = parse_http_url(plain);
-  if (!http.ok() || http->target.find('?') != std::string::npos) return refuse(plain);
+  if (text.find("//") == text.npos) return refuse(text);
+  GL_TRY(parts, split_user(text));
+  auto http = parse_http_url(parts.plain);
+  if (!http.ok() || http->target.find('?') != std::string::npos) return refuse(parts.plain);
   url.http = *std::move(http);
-  url.text = plain;
+  url.user_password = std::move(parts.user_password);
+  url.text = std::move(parts.plain);
   point_at_snapshot(url.http.target);
   return url;
 }

@@ -53,6 +53,9 @@ Findings check_dcgm_exporter(const Config& config, const std::vector<GpuUuid>& g
 // The context-switch trace. If it is enabled, each GPU is traced briefly.
 Findings check_exact_time(const Config& config, const std::string& library, const SampleBatch& batch);
 
+// Where --push-url sends to, asked with an empty request, and the queue's folder. Empty without it.
+Findings check_push(const Config& config);
+
 Findings check_textfile(const Config& config);
 Findings check_state_file(const Config& config);
 Findings check_listen_addresses(const Config& config);

@@ -86,6 +86,10 @@ std::shared_ptr<const Snapshot> Pipeline::run_cycle() {
   if (textfile_) cycle->sources.push_back(textfile_->health());
   if (state_keeper_) cycle->sources.push_back(state_keeper_->health());
   if (upstream_) cycle->sources.push_back(upstream_->health());
+  if (pusher_) {
+    for (SourceHealth& health : pusher_->health()) cycle->sources.push_back(std::move(health));
+    cycle->push = pusher_->stats();
+  }
   // A cycle cannot contain its own duration; the next one does.
   cycle->cycle_durations = cycle_durations_;
   if (!options_.replayed) log_changes(*cycle);
@@ -107,6 +111,7 @@ std::shared_ptr<const Snapshot> Pipeline::run_cycle() {
     history_text_ = LazyText([history = history_.history()] { return expose::write_history(*history); });
   }
   snapshot->history = history_text_;
+  if (pusher_) post_push(cycle, began);
   snapshot->cycle = std::move(cycle);
   cycle_durations_.observe(std::chrono::duration<double>(clock_.now().steady - began).count());
   return snapshot;
@@ -131,6 +136,17 @@ void Pipeline::post_textfile(const Cycle& cycle, Nanoseconds now) {
   textfile_->post(std::make_shared<const std::string>(textfile_text(cycle, options_)));
   // The first write is waited for, so that serve() can fail if the file cannot be written.
   if (cycle.number == 1) (void)textfile_->wait(kPatienceAtStart);
+}
+
+void Pipeline::post_push(const std::shared_ptr<const Cycle>& cycle, Nanoseconds now) {
+  // The nearest cycle, as for scans.
+  if (last_push_ && now - *last_push_ + options_.sample_interval / 2 < pusher_->interval()) return;
+  last_push_ = now;
+  pusher_->post(cycle, shown_);
+}
+
+void Pipeline::finish_push(const std::shared_ptr<const Cycle>& last, Nanoseconds patience) {
+  if (pusher_) pusher_->finish(last, shown_, patience);
 }
 
 void Pipeline::log_changes(const Cycle& cycle) {

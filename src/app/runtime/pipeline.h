@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "app/push/pusher.h"
 #include "app/runtime/file_writer.h"
 #include "app/runtime/history_keeper.h"
 #include "app/runtime/state_keeper.h"
@@ -48,6 +49,9 @@ class Pipeline {
   // Before the first cycle: /gpu/metrics is another exporter's.
   void serve_upstream(std::unique_ptr<Upstream> upstream) { upstream_ = std::move(upstream); }
 
+  // Before the first cycle.
+  void push_to(std::unique_ptr<Pusher> pusher) { pusher_ = std::move(pusher); }
+
   std::shared_ptr<const Snapshot> run_cycle();
   // A glance between two cycles. A new process is identified at once: it may have exited by the next cycle.
   void glance() { resolver_->meet_early(source_->glance(), clock_.now().steady); }
@@ -57,6 +61,8 @@ class Pipeline {
   void resume_gpus();
   // Null without --textfile. Any thread.
   FileWriter* textfile() const { return textfile_.get(); }
+  // The cycle of the last snapshot goes too, and all series end. Between cycles or after them.
+  void finish_push(const std::shared_ptr<const Cycle>& last, Nanoseconds patience);
   // Null without --state-file. Between cycles.
   StateKeeper* state_keeper() const { return state_keeper_.get(); }
 
@@ -64,6 +70,7 @@ class Pipeline {
   bool scan_is_due(Nanoseconds now) const;
   bool scan_interval_is_over(const std::optional<Nanoseconds>& since, Nanoseconds now) const;
   void post_textfile(const Cycle& cycle, Nanoseconds now);
+  void post_push(const std::shared_ptr<const Cycle>& cycle, Nanoseconds now);
   void log_changes(const Cycle& cycle);
   void show_upstream(const std::shared_ptr<const Cycle>& cycle, Snapshot& snapshot) const;
 
@@ -81,6 +88,8 @@ class Pipeline {
   std::optional<Nanoseconds> last_textfile_;
   std::unique_ptr<StateKeeper> state_keeper_;
   std::unique_ptr<Upstream> upstream_;
+  std::unique_ptr<Pusher> pusher_;
+  std::optional<Nanoseconds> last_push_;
   StateLog states_;
   HistoryKeeper history_;
   LazyText history_text_;

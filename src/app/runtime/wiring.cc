@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
@@ -198,6 +199,30 @@ std::optional<UpstreamOptions> upstream_options(const Config& config) {
   options.url = config.dcgm_exporter_url;
   options.file = config.dcgm_exporter_file;
   return options.url || !options.file.empty() ? std::optional(std::move(options)) : std::nullopt;
+}
+
+std::optional<PushOptions> push_options(const Config& config) {
+  if (!config.push_url) return std::nullopt;
+  PushOptions options;
+  options.receiver.url = config.push_url->http;
+  options.receiver.user_password = config.push_url->user_password;
+  options.receiver.password_file = config.push_password_file;
+  options.receiver.bearer_token_file = config.push_bearer_token_file;
+  options.receiver.ca_file = config.push_ca_file;
+  options.receiver.headers = config.push_headers;
+  options.interval = config.push_interval;
+  options.queue_folder = config.push_queue_dir;
+  options.queue_bytes = config.push_queue_size;
+  options.labels = config.push_labels;
+  // A scraper adds these two; a receiver does not.
+  const auto add = [&](const std::string& name, const std::string& value) {
+    const auto given = [&](const auto& label) { return label.first == name; };
+    if (!value.empty() && std::none_of(options.labels.begin(), options.labels.end(), given))
+      options.labels.emplace_back(name, value);
+  };
+  add("job", "gpu-ledger");
+  add("instance", host_name(config));
+  return options;
 }
 
 dcgm::DcgmSourceOptions dcgm_options(const Config& config) {

@@ -40,6 +40,8 @@ BookingRules booking_rules(const Config& config);
 PipelineOptions pipeline_options(const Config& config);
 // Empty: not in add-on mode.
 std::optional<UpstreamOptions> upstream_options(const Config& config);
+// Empty: nothing is pushed.
+std::optional<PushOptions> push_options(const Config& config);
 dcgm::DcgmSourceOptions dcgm_options(const Config& config);
 
 }  // namespace gpuledger::app

@@ -33,6 +33,28 @@ std::optional<bool> pod_names_missing(const View& view) {
   return any && (told || !undecided) ? std::optional(!told) : std::nullopt;
 }
 
+void add_dropped(const View& view, Samples& samples) {
+  if (!view.cycle.push) return;
+  const auto add = [&](std::string_view reason, uint64_t count) {
+    samples.add_as(view.labels().add("reason", reason).take(), count);
+  };
+  add("queue_full", view.cycle.push->over_limit);
+  add("rejected", view.cycle.push->rejected);
+  add("unreadable", view.cycle.push->unreadable);
+}
+
+// Of a node that pushes.
+template <auto kMember>
+std::optional<uint64_t> pushed(const View& view) {
+  return view.cycle.push ? std::optional((*view.cycle.push).*kMember) : std::nullopt;
+}
+
+std::optional<Nanoseconds> push_age(const View& view) {
+  if (!view.cycle.push) return std::nullopt;
+  const Nanoseconds now = view.cycle.batch.at.wall;
+  return std::max(Nanoseconds(0), now - view.cycle.push->oldest_waiting.value_or(now));
+}
+
 constexpr Row<View> kRows[] = {
     {"gpu_ledger_build_info", kGauge, "version revision", "The running program, always 1.",
      [](const View& view, Samples& samples) {
@@ -76,6 +98,24 @@ constexpr Row<View> kRows[] = {
      "their owner keeps the joules), owners after --owner-retention (retention) or above --max-ended-owners (limit), "
      "whose joules are in gpu_ledger_closed_energy_joules.",
      [](const View& view, Samples& samples) { add_folded(view, samples); }},
+    {"gpu_ledger_push_samples_sent_total", kCounter, "",
+     "Samples that the receiver at --push-url has taken since the program started. Absent without --push-url, as are "
+     "the other gpu_ledger_push_*.",
+     [](const View& view) { return pushed<&PushStats::sent>(view); }},
+    {"gpu_ledger_push_samples_dropped_total", kCounter, "reason",
+     "Samples that were not sent and will not be: the receiver refused them (rejected), the oldest were above "
+     "--push-queue-size (queue_full), or a file of --push-queue-dir could not be read (unreadable). Counters lose "
+     "nothing by that: the next sample has their sum.",
+     [](const View& view, Samples& samples) { add_dropped(view, samples); }},
+    {"gpu_ledger_push_queue_samples", kGauge, "", "Samples that wait for the receiver.",
+     [](const View& view) { return pushed<&PushStats::waiting>(view); }},
+    {"gpu_ledger_push_queue_bytes", kGauge, "", "Bytes that wait for the receiver, on the disk or in memory.",
+     [](const View& view) { return pushed<&PushStats::waiting_bytes>(view); }},
+    {"gpu_ledger_push_queue_age_seconds", kGauge, "", "Age of the oldest sample that waits; 0 if none does.",
+     [](const View& view) { return push_age(view); }},
+    {"gpu_ledger_push_last_success_timestamp_seconds", kGauge, "",
+     "When the receiver last took samples, in seconds since 1970. Absent until it does.",
+     [](const View& view) { return view.cycle.push ? view.cycle.push->last_success : std::nullopt; }},
     {"process_cpu_seconds_total", kCounter, "", "User and system CPU time of the exporter in seconds.",
      [](const View& view) { return view.cycle.self.cpu_seconds; }},
     {"process_start_time_seconds", kGauge, "", "Start time of the exporter in seconds since 1970.",

@@ -50,12 +50,9 @@ bool is_node_name(std::string_view name) {
   return !name.empty() && name.size() <= 253 && std::all_of(name.begin(), name.end(), allowed);
 }
 
-// In seconds. API servers do not use the date that HTTP also allows.
 std::optional<Duration> retry_after(const std::string& text) {
-  int64_t seconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (error != std::errc() || end != text.data() + text.size() || seconds < 0) return std::nullopt;
-  return std::min<Duration>(std::chrono::seconds(std::min<int64_t>(seconds, 3600)), kLongestRetryAfter);
+  const auto told = net::parse_retry_after(text);
+  return told ? std::optional(std::min<Duration>(*told, kLongestRetryAfter)) : std::nullopt;
 }
 
 }  // namespace

@@ -153,6 +153,26 @@ TEST(Sources, OneThatNobodyNeedsIsNotDown) {
   EXPECT_EQ(expose(cycle).value("gpu_ledger_source_up", {{"source", "docker"}}), Value("1"));
 }
 
+TEST(Push, ShowsWhatWentAndWhatWaits) {
+  Cycle cycle = node_example();
+  const Exposition out = expose(cycle);
+  EXPECT_EQ(out.value("gpu_ledger_push_samples_sent_total"), "5000");
+  EXPECT_EQ(out.value("gpu_ledger_push_samples_dropped_total", {{"reason", "rejected"}}), "20");
+  EXPECT_EQ(out.value("gpu_ledger_push_samples_dropped_total", {{"reason", "queue_full"}}), "30");
+  EXPECT_EQ(out.value("gpu_ledger_push_samples_dropped_total", {{"reason", "unreadable"}}), "10");
+  EXPECT_EQ(out.value("gpu_ledger_push_queue_samples"), "700");
+  EXPECT_EQ(out.value("gpu_ledger_push_queue_bytes"), "8192");
+  EXPECT_EQ(out.value("gpu_ledger_push_queue_age_seconds"), "45");
+  EXPECT_EQ(out.value("gpu_ledger_push_last_success_timestamp_seconds"),
+            out.value("gpu_ledger_snapshot_timestamp_seconds"));
+  cycle.push = PushStats{};
+  const Exposition fresh = expose(cycle);
+  EXPECT_EQ(fresh.value("gpu_ledger_push_queue_age_seconds"), "0");
+  EXPECT_FALSE(fresh.has("gpu_ledger_push_last_success_timestamp_seconds"));
+  cycle.push.reset();
+  for (const auto& [name, family] : expose(cycle).families) EXPECT_FALSE(name.starts_with("gpu_ledger_push")) << name;
+}
+
 TEST(IdleMemory, OfADesktopIsNotWaste) {
   Cycle cycle = node_example();
   const Labels gpu{{"gpu", "0"}};

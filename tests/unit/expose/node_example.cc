@@ -268,6 +268,7 @@ Cycle node_example() {
   given.mig_uuid = "MIG-1";
   cycle.ledger.allocations.push_back({given, std::chrono::seconds(0)});
   cycle.self = {12.5, 1700000000.5, 20 * kMiB, 200 * kMiB, 12, 1024, 5};
+  cycle.push = {5000, 20, 30, 10, 700, 8192, cycle.batch.at.wall - std::chrono::seconds(45), cycle.batch.at.wall};
   cycle.simulated = true;
   add_h200(cycle);
   add_mig(cycle);

@@ -45,6 +45,7 @@ ssl_ctx_st* make_context(const http::Identity& identity, int newest) {
 FakeServer::Request parse_head(const std::string& head) {
   FakeServer::Request request;
   const size_t from = head.find(' ') + 1;
+  request.method = head.substr(0, from - 1);
   request.target = head.substr(from, head.find(' ', from) - from);
   size_t line = head.find("\r\n");
   while (line != std::string::npos && line + 2 < head.size()) {
@@ -92,6 +93,20 @@ std::string FakeServer::Connection::read_head() {
     head += byte;
   }
   return head;
+}
+
+std::string FakeServer::Connection::read_bytes(size_t count) {
+  std::string bytes(count, '\0');
+  size_t have = 0;
+  while (have < count) {
+    char* const to = bytes.data() + have;
+    const ssize_t got =
+        tls_ != nullptr ? SSL_read(tls_, to, static_cast<int>(count - have)) : ::recv(fd_, to, count - have, 0);
+    if (got <= 0) break;
+    have += static_cast<size_t>(got);
+  }
+  bytes.resize(have);
+  return bytes;
 }
 
 std::unique_ptr<FakeServer> FakeServer::on_loopback(Handler handler, std::optional<http::Identity> tls,
@@ -164,7 +179,10 @@ void FakeServer::serve(int fd) {
     Connection connection(fd, tls, stopping_);
     const std::string head = connection.read_head();
     if (!head.empty()) {
-      const Request request = parse_head(head);
+      Request request = parse_head(head);
+      if (const auto size = request.headers.find("content-length"); size != request.headers.end()) {
+        request.body = connection.read_bytes(std::stoul(size->second));
+      }
       {
         const std::lock_guard lock(mutex_);
         requests_.push_back(request);

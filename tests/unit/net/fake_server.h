@@ -23,8 +23,10 @@ namespace gpuledger::net {
 class FakeServer {
  public:
   struct Request {
+    std::string method;
     std::string target;
     std::map<std::string, std::string> headers;  // names in small letters
+    std::string body;
   };
 
   class Connection {
@@ -35,6 +37,7 @@ class FakeServer {
     // Keeps quiet until the client hangs up, the server ends or five seconds are over. True: the client did.
     bool wait_for_hangup(std::chrono::milliseconds longest = std::chrono::seconds(5));
     std::string read_head();
+    std::string read_bytes(size_t count);
 
    private:
     const int fd_;

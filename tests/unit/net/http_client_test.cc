@@ -73,6 +73,26 @@ TEST_F(HttpClientTest, AsksOnEveryKindOfConnection) {
   EXPECT_EQ(unix_socket->requests().at(0).headers.at("host"), "localhost");
 }
 
+TEST_F(HttpClientTest, SendsABody) {
+  const auto plain_server = FakeServer::on_loopback(says("HTTP/1.1 204 No Content\r\n\r\n"));
+  const auto tls = FakeServer::on_loopback(says(http_answer(200, "taken")), certificate("IP:127.0.0.1"));
+  const std::string body = std::string("\0\r\n\r\n", 5) + std::string(3 << 20, 'x');  // more than a socket buffers
+  HttpRequest request = quick();
+  request.headers = {{"Content-Type", "application/x-protobuf"}};
+  const auto none = HttpClient(plain(*plain_server), "test/1", interrupt_).post(request, body);
+  ASSERT_TRUE(none.ok()) << none.error().message;
+  EXPECT_EQ(none->status, 204u);
+  EXPECT_EQ(HttpClient(secure(*tls), "test/1", interrupt_).post(request, body)->body, "taken");
+  for (const auto* server : {plain_server.get(), tls.get()}) {
+    const Request got = server->requests().at(0);
+    EXPECT_EQ(got.method, "POST");
+    EXPECT_EQ(got.headers.at("content-type"), "application/x-protobuf");
+    EXPECT_EQ(got.body, body);
+  }
+  EXPECT_TRUE(HttpClient(plain(*plain_server), "test/1", interrupt_).post(request, "").ok());
+  EXPECT_EQ(plain_server->requests().at(1).headers.at("content-length"), "0");
+}
+
 TEST_F(HttpClientTest, WritesIpv6InBrackets) {
   EXPECT_EQ((Peer{"", "fd00::1", 443, TlsTrust{}}.text()), "https://[fd00::1]:443");
   EXPECT_EQ((Peer{"", "10.0.0.1", 443, std::nullopt}.text()), "http://10.0.0.1:443");

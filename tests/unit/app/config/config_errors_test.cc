@@ -173,6 +173,56 @@ TEST(WrongUse, OtherValues) {
   });
 }
 
+TEST(WrongUse, Push) {
+  const std::string url = "--push-url=http://a:9090/api/v1/write";
+  const std::string label = " is not NAME=VALUE with the name of a label (write cluster=east)";
+  const std::string header = " is not NAME=VALUE with the name of a header (write X-Scope-OrgID=TENANT)";
+  const std::string size = " is not a size between 1MiB and 1TiB (write 256MiB or 2GiB)";
+  expect_all({
+      {{"--push-url=ann:secret@a:9090"},
+       "--push-url: \"...@a:9090\" is not a URL (write http://127.0.0.1:9400/metrics)"},
+      {{"--push-url=http://ann:secret@a:9090"},
+       "--push-url: \"http://a:9090\" has no path (write it whole: http://HOST:9090/api/v1/write for Prometheus, "
+       "https://HOST/api/v1/push for Mimir)"},
+      {{"--push-interval=5s"}, "--push-interval: needs --push-url"},
+      {{"--push-labels=a=b"}, "--push-labels: needs --push-url"},
+      {{url, "--push-interval=999ms"}, "--push-interval: \"999ms\" is not between 1s and 1h"},
+      {{url, "--push-labels=a=b,a=c"}, "--push-labels: \"a\" is given twice"},
+      {{url, "--push-labels=a="}, "--push-labels: \"a=\" has no value"},
+      {{url, "--push-headers=Content-Type=x"},
+       "--push-headers: \"Content-Type\" is a header that the program sets itself"},
+      {{url, "--push-headers=A=b\rc"}, "--push-headers: \"A\" has a value that is not plain ASCII"},
+      {{url, "--push-password-file=/p"},
+       "--push-password-file: needs a user in --push-url (write https://USER@HOST/PATH)"},
+      {{"--push-url=http://ann:secret@a/w", "--push-password-file=/p"},
+       "--push-password-file: not together with a password in --push-url"},
+      {{"--push-url=http://ann@a/w", "--push-bearer-token-file=/t"},
+       "--push-bearer-token-file: not together with a user in --push-url"},
+  });
+  for (const std::string wrong : {"a", "=b", "1a=b", "a-b=c", "__a=b"}) {
+    EXPECT_EQ(error_of({url, "--push-labels=" + wrong}), "--push-labels: \"" + wrong + "\"" + label);
+  }
+  for (const std::string wrong : {"a", "=b", "a b=c"}) {
+    EXPECT_EQ(error_of({url, "--push-headers=" + wrong}), "--push-headers: \"" + wrong + "\"" + header);
+  }
+  for (const std::string wrong : {"", "100", "1KiB", "2TiB", "256MB", "-1MiB", "99999999999999999999GiB", "1.5GiB"}) {
+    EXPECT_EQ(error_of({url, "--push-queue-size=" + wrong}), "--push-queue-size: \"" + wrong + "\"" + size);
+  }
+}
+
+TEST(Push, Settings) {
+  const Config config = config_of({"--push-url=https://ann@a/api/v1/push?x=1", "--push-password-file=/p",
+                                   "--push-labels=cluster=east,b=c=d", "--push-queue-size=2GiB"});
+  ASSERT_TRUE(config.push_url);
+  EXPECT_TRUE(config.push_url->http.tls);
+  EXPECT_EQ(config.push_url->http.target, "/api/v1/push?x=1");
+  EXPECT_EQ(config.push_url->http.text, "https://a/api/v1/push?x=1");
+  EXPECT_EQ(config.push_url->user_password, "ann:");
+  EXPECT_EQ(config.push_queue_size, 2u << 30);
+  const std::vector<std::pair<std::string, std::string>> labels = {{"cluster", "east"}, {"b", "c=d"}};
+  EXPECT_EQ(config.push_labels, labels);
+}
+
 // The environment and the file are for all commands; a flag is for the one it stands with.
 TEST(WrongUse, SettingsOfOtherCommandsAreIgnoredUnlessTheyAreFlags) {
   const Environment shell = {{"GPU_LEDGER_URL", "http://node7:9400"}, {"GPU_LEDGER_BATCH", "true"}};

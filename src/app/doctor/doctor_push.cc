@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "app/doctor/doctor.h"
+#include "app/push/receiver.h"
+#include "app/runtime/wiring.h"
+
+namespace gpuledger::app {
+namespace {
+
+using Level = Finding::Level;
+
+// A request without series, compressed: it stores nothing.
+constexpr std::string_view kNothing("\0", 1);
+
+Finding check_receiver(ReceiverOptions receiver) {
+  receiver.answer_within = std::chrono::seconds(5);
+  const net::Interrupt never;
+  const PushOutcome outcome = post_block(receiver, kNothing, never);
+  switch (outcome.verdict) {
+    case PushOutcome::Verdict::kTaken: return {Level::kOk, "push", receiver.url.text + " takes remote write"};
+    case PushOutcome::Verdict::kRefused:
+      return {Level::kWarn, "push", outcome.reason + " (to a request without samples, which some receivers refuse)"};
+    case PushOutcome::Verdict::kLater: break;
+  }
+  const char* remedy = "; check address, path, firewall and whether it runs";
+  if (outcome.code == "http_401" || outcome.code == "http_403") remedy = "; check user, password, token and tenant";
+  if (outcome.code == "http_404" || outcome.code == "http_405")
+    remedy = "; check the path, and that the receiver takes remote write (docs/push.md)";
+  return {Level::kFail, "push", outcome.reason + remedy};
+}
+
+Finding check_queue(const std::string& folder) {
+  if (folder.empty())
+    return {Level::kWarn, "push queue", "in memory: what is not sent is lost at an end; --push-queue-dir keeps it"};
+  std::error_code failed;
+  const std::filesystem::path path(folder);
+  const bool there = std::filesystem::exists(path, failed);
+  const std::string written = there ? folder : (path.has_parent_path() ? path.parent_path().string() : ".");
+  if (!std::filesystem::is_directory(written, failed))
+    return {Level::kFail, "push queue", written + " is no folder: make it, or choose another"};
+  if (::access(written.c_str(), R_OK | W_OK | X_OK) != 0)
+    return {Level::kFail, "push queue", written + ": " + std::strerror(errno) + ": let this user write to the folder"};
+  return {Level::kOk, "push queue", folder + (there ? " can be written" : " will be made")};
+}
+
+}  // namespace
+
+Findings check_push(const Config& config) {
+  const auto options = push_options(config);
+  if (!options) return {};
+  return {check_receiver(options->receiver), check_queue(options->queue_folder)};
+}
+
+}  // namespace gpuledger::app

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pushes to a real Prometheus by remote write: it has what a scraper would have, also after it was away."""
+
+import json
+import re
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+import urllib.parse
+
+import harness
+
+PROMETHEUS = shutil.which("prometheus")
+DEVICE = "gpu_ledger_device_energy_joules_total"
+TIME = "gpu_ledger_snapshot_timestamp_seconds"
+NODE = """
+gpus: [{model: H200}, {model: T4}]
+processes:
+  - {pid: 4101, name: alone, gpus: 0, memory: 9GiB, load: gemm, owner: {namespace: ml, pod: train-0, container: main}}
+  - {pid: 4102, name: "odd \\\\ \\"name\\"", gpus: 1, memory: 2GiB, load: train, owner: {slurm: "7", step: "0"}}
+"""
+
+
+class Receiver(harness.Program):
+    """A Prometheus that scrapes nothing and takes what is sent; with a web config over TLS. Its data stay."""
+
+    def __init__(self, folder, port, web=None):
+        config = folder / "prometheus.yml"
+        config.write_text("{}", encoding="utf-8")
+        self.port, self.folder, self.web = port, folder, web
+        super().__init__([
+            PROMETHEUS, f"--config.file={config}", f"--storage.tsdb.path={folder}/tsdb",
+            f"--web.listen-address=127.0.0.1:{port}", "--web.enable-remote-write-receiver", "--log.level=info",
+            *([f"--web.config.file={web}"] if web else [])])
+        harness.wait_until(self.answers, 20, "Prometheus")
+
+    def get(self, path):
+        scheme = "https" if self.web else "http"
+        arguments = ["curl", "-sS", "--fail", "--max-time", "10", f"{scheme}://127.0.0.1:{self.port}{path}"]
+        if self.web:
+            arguments += ["--cacert", self.folder / "tls.crt", "--user", f"prometheus:{harness.PASSWORD}"]
+        return subprocess.run(arguments, capture_output=True, text=True, timeout=20 * harness.SLOW)
+
+    def answers(self):
+        return self.get("/-/ready").returncode == 0
+
+    def query(self, text, at=None):
+        fields = {"query": text, **({"time": f"{at:.3f}"} if at else {})}
+        done = self.get("/api/v1/query?" + urllib.parse.urlencode(fields))
+        if done.returncode:
+            raise AssertionError(f"{text}: {done.stderr}")
+        return json.loads(done.stdout)["data"]["result"]
+
+
+class PushTest(harness.Case):
+    @classmethod
+    def setUpClass(cls):
+        if not PROMETHEUS:
+            raise AssertionError("prometheus is missing; tools/setup.sh --test installs it")
+
+    def setUp(self):
+        super().setUp()
+        self.scenario = self.write("node.yaml", NODE)
+        self.epoch = str(int(time.time()) - 50)
+        self.port = harness.free_port()
+        self.queue = self.folder / "queue"
+
+    def push(self, *arguments, scheme="http", user="", **more):
+        return harness.Ledger(
+            f"--push-url={scheme}://{user}127.0.0.1:{self.port}/api/v1/write", "--push-interval=1s",
+            "--sample-interval=500ms", "--process-scan-interval=500ms", "--node-name=node-1", *arguments,
+            scenario=self.scenario, environment={"GPU_LEDGER_SIM_EPOCH": self.epoch}, **more)
+
+    def samples(self, receiver, name, **labels):
+        """Every sample that is stored, as (milliseconds, value), oldest first."""
+        selector = ",".join(f'{key}="{value}"' for key, value in labels.items())
+        (series,) = receiver.query(f"{name}{{{selector}}}[10m]")
+        return [(round(float(at) * 1000), float(value)) for at, value in series["values"]]
+
+    def test_the_receiver_has_what_a_scraper_has(self):
+        web = harness.tls_and_a_password(self.folder)
+        password = self.write("password", harness.PASSWORD + "\n")
+        extra = {"cluster": "east", "instance": "node-1", "job": "gpu-ledger"}
+        with Receiver(self.folder, self.port, web) as receiver, \
+                self.push(f"--push-password-file={password}", f"--push-ca-file={self.folder / 'tls.crt'}",
+                          "--push-labels=cluster=east", scheme="https", user="prometheus@") as ledger:
+            for _ in range(2):
+                # A scrape and a push of the same snapshot: every second one is pushed.
+                def both():
+                    scraped = ledger.metrics()
+                    at = scraped.value(TIME)
+                    stored = receiver.query('{job!=""}', at + 0.001)
+                    times = [float(one["value"][1]) for one in stored if one["metric"]["__name__"] == TIME]
+                    return (scraped, stored) if times == [at] else None
+
+                scraped, stored = harness.wait_until(both, 15, "a snapshot that both have")
+                received = {tuple(sorted(one["metric"].items())): float(one["value"][1]) for one in stored}
+                wanted = {}
+                for (name, pairs), value in scraped.series.items():
+                    wanted[tuple(sorted({**extra, **dict(pairs), "__name__": name}.items()))] = value
+                self.assertGreater(len(wanted), 150)
+                self.assertEqual(received, wanted)
+                self.assertTrue(any('odd \\ "name"' in dict(key).values() for key in received))
+            self.assertEqual(ledger.stop()[0], 0)
+            self.assertEqual(receiver.query(DEVICE), [], "its series end with the program")
+            self.assertTrue(receiver.query(f"last_over_time({DEVICE}[5m])"))
+            problems = [line for line in receiver.log().splitlines() if re.search(r"level=(warn|error)", line)]
+            self.assertEqual(problems, [])
+
+    def test_an_outage_and_a_kill_lose_no_joule_and_count_none_twice(self):
+        state = f"--state-file={self.folder / 'state'}"
+        arguments = (state, f"--push-queue-dir={self.queue}")
+        with Receiver(self.folder, self.port) as receiver:
+            with self.push(*arguments) as ledger:
+                harness.wait_until(lambda: receiver.query(DEVICE), 15, "samples")
+                receiver.stop()
+                gone = time.time()
+                waiting = lambda program: program.metrics().value("gpu_ledger_push_queue_samples")
+                harness.wait_until(lambda: len(self.blocks()) >= 4, 20, "a queue")
+                self.assertGreater(waiting(ledger), 500)
+                self.assertEqual(ledger.metrics().value("gpu_ledger_source_up", source="push"), 0)
+                queued = self.blocks()
+                ledger.stop(signal.SIGKILL)
+            time.sleep(1)
+            self.assertLessEqual(queued, self.blocks())
+            with self.push(*arguments) as ledger:
+                harness.wait_until(lambda: len(self.blocks() - queued) >= 3, 15, "more in the queue")
+                queued |= self.blocks()
+                with Receiver(self.folder, self.port) as receiver:
+                    harness.wait_until(lambda: not waiting(ledger), 60, "an empty queue")
+                    self.assertEqual(ledger.metrics().value("gpu_ledger_source_up", source="push"), 1)
+                    dropped = ledger.metrics().find("gpu_ledger_push_samples_dropped_total")
+                    self.assertEqual({value for _, value in dropped}, {0})
+                    self.assertEqual(len(dropped), 3)
+                    last = ledger.metrics().value(TIME)
+                    harness.wait_until(lambda: self.samples(receiver, TIME)[-1][0] > last * 1000, 15, "a new sample")
+                    self.check_outage(receiver, queued, gone)
+                    self.assertEqual(ledger.stop()[0], 0)
+
+    def blocks(self):
+        return {path.name for path in self.queue.glob("*.push")}
+
+    def check_outage(self, receiver, queued, gone):
+        for gpu in "01":
+            stored = self.samples(receiver, DEVICE, gpu=gpu)
+            times = {at for at, _ in stored}
+            self.assertEqual(len(times), len(stored))
+            # Every snapshot of the outage, by both programs.
+            during = {int(name.split("-")[2]) for name in queued}
+            self.assertGreaterEqual(len([at for at in during if at > gone * 1000]), 6)
+            self.assertLessEqual(during, times)
+            # The meter never fell, so that what increase() adds is its difference: no joule lost, none twice.
+            values = [value for _, value in stored]
+            self.assertEqual(values, sorted(values))
+            (resets,) = receiver.query(f'resets({DEVICE}{{gpu="{gpu}"}}[10m])')
+            self.assertEqual(resets["value"][1], "0")
+        # The books balance at each of these times, in what the receiver has.
+        for at in sorted(during):
+            owners = "{__name__=~\"gpu_ledger_(pod|slurm_job|container|host|unknown_owner)_energy_joules_total|" \
+                     "gpu_ledger_closed_energy_joules|gpu_ledger_device_unattributed_joules_total\"}"
+            for one in receiver.query(f"sum by (gpu) ({DEVICE}) - sum by (gpu) ({owners})", at / 1000):
+                self.assertLess(abs(float(one["value"][1])), 0.001, (at, one))
+
+    def test_wrong_settings(self):
+        url = "--push-url=http://127.0.0.1:1/api/v1/write"
+        foreign = self.write("file", "x")
+        for code, arguments, says in (
+                (2, ["--push-url=127.0.0.1:9090"], ["--push-url", "http://"]),
+                (2, ["--push-url=http://127.0.0.1:9090"], ["--push-url", "/api/v1/write"]),
+                (2, ["--push-interval=5s"], ["--push-interval", "needs --push-url"]),
+                (2, [url, "--push-interval=10ms"], ["--push-interval", "1s"]),
+                (2, [url, "--push-queue-size=100"], ["--push-queue-size", "256MiB"]),
+                (2, [url, "--push-labels=cluster"], ["--push-labels", "cluster=east"]),
+                (2, [url, "--push-headers=Host=x"], ["--push-headers", "Host"]),
+                (2, [url, "--push-password-file=/x"], ["--push-password-file", "USER@"]),
+                (1, [url, f"--push-queue-dir={foreign}"], ["--push-queue-dir", foreign, "Not a directory"]),
+                (1, [url, f"--push-queue-dir={self.folder}/no/such"], ["--push-queue-dir", "no/such"])):
+            with self.subTest(arguments=arguments):
+                done = subprocess.run([harness.BINARY, "serve", "--backend=sim", "--listen-address=127.0.0.1:0",
+                                       "--log-level=error", *arguments], capture_output=True, text=True,
+                                      timeout=20 * harness.SLOW, env=harness.clean_environment())
+                self.assertEqual(done.returncode, code, done.stderr)
+                (line,) = done.stderr.splitlines()
+                for word in says:
+                    self.assertIn(str(word), line)
+        self.assertEqual(foreign.read_text(encoding="utf-8"), "x")
+
+    def test_doctor_asks_the_receiver(self):
+        def doctor(path, *arguments):
+            done = subprocess.run([harness.BINARY, "doctor", "--backend=sim", "--listen-address=127.0.0.1:0",
+                                   f"--sim-scenario={self.scenario}", *arguments,
+                                   f"--push-url=http://127.0.0.1:{self.port}{path}"], capture_output=True, text=True,
+                                  timeout=30 * harness.SLOW, env=harness.clean_environment())
+            return [line for line in done.stdout.splitlines() if " push" in line]
+
+        with Receiver(self.folder, self.port):
+            good, queue = doctor("/api/v1/write", f"--push-queue-dir={self.queue}")
+            self.assertRegex(good, "ok    push: .*takes remote write")
+            self.assertRegex(queue, "ok    push queue: .* will be made")
+            self.assertRegex(doctor("/api/v1/nothing")[0], "FAIL  push: .*answers 404.*check the path")
+        gone, queue = doctor("/api/v1/write")
+        self.assertRegex(gone, "FAIL  push: .*efused.*check address")
+        self.assertRegex(queue, "warn  push queue: in memory")
+
+    def test_a_queue_has_one_program(self):
+        with self.push(f"--push-queue-dir={self.queue}"):
+            with self.push(f"--push-queue-dir={self.queue}", ready=False) as second:
+                self.assertEqual(second.child.wait(20 * harness.SLOW), 1)
+                self.assertIn("held by another program", second.log())
+
+
+if __name__ == "__main__":
+    unittest.main()

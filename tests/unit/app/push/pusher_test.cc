@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/push/pusher.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "received.h"
+#include "unit/expose/node_example.h"
+#include "unit/http/certificates.h"
+#include "unit/http/temporary_directory.h"
+#include "unit/net/fake_server.h"
+
+namespace gpuledger::app {
+namespace {
+
+using namespace std::chrono_literals;
+using net::eventually;
+using net::FakeServer;
+using net::http_answer;
+using ::testing::HasSubstr;
+using Connection = FakeServer::Connection;
+using Request = FakeServer::Request;
+
+constexpr int64_t kAt = 1'700'000'000'000;
+
+// Takes requests as Prometheus does: a sample that it has already is taken again without a word.
+class Receiver {
+ public:
+  void take(const Request& request) {
+    const std::lock_guard lock(mutex_);
+    const Received block = read_block(request.body);
+    times_.push_back(block.begin()->second.at_ms);
+    for (const auto& [labels, sample] : block) samples_[{labels, sample.at_ms}] = sample.bits;
+  }
+  std::vector<int64_t> times() const {
+    const std::lock_guard lock(mutex_);
+    return times_;
+  }
+  size_t samples() const {
+    const std::lock_guard lock(mutex_);
+    return samples_.size();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<int64_t> times_;
+  std::map<std::pair<Labels, int64_t>, uint64_t> samples_;
+};
+
+class PusherTest : public ::testing::Test {
+ protected:
+  void listen(FakeServer::Handler handler, std::optional<http::Identity> tls = std::nullopt) {
+    const std::string scheme = tls ? "https" : "http";
+    server_ = FakeServer::on_loopback(std::move(handler), std::move(tls));
+    options_.receiver.url = *parse_http_url(scheme + "://127.0.0.1:" + std::to_string(server_->port()) + "/write?a=1");
+    options_.receiver.answer_within = 2s;
+    options_.pace = {10ms, 20ms, 1min};
+  }
+  void open() {
+    auto pusher = Pusher::open(options_);
+    ASSERT_TRUE(pusher.ok()) << pusher.error().message;
+    pusher_ = *std::move(pusher);
+  }
+  static std::shared_ptr<const Cycle> cycle(int64_t at_ms) {
+    auto made = std::make_shared<Cycle>(expose::node_example());
+    made->batch.at.wall = std::chrono::milliseconds(at_ms);
+    return made;
+  }
+  void post(int64_t at_ms) { pusher_->post(cycle(at_ms), shown_); }
+  SourceHealth health() const { return pusher_->health().front(); }
+  bool all_sent() const { return pusher_->stats().sent > 0 && pusher_->stats().waiting == 0; }
+  void fails_with(const std::string& code) {
+    EXPECT_TRUE(eventually([&] { return health().errors.contains(code); })) << code;
+    EXPECT_FALSE(health().up);
+  }
+
+  http::TemporaryDirectory folder_;
+  PushOptions options_;
+  Pusher::ShownOptions shown_ = std::make_shared<const expose::ExposeOptions>(expose::example_options());
+  Receiver receiver_;
+  std::unique_ptr<FakeServer> server_;
+  std::unique_ptr<Pusher> pusher_;
+};
+
+TEST_F(PusherTest, SendsSnapshotsInOrder) {
+  listen([&](const Request& request, Connection& connection) {
+    receiver_.take(request);
+    connection.send("HTTP/1.1 204 No Content\r\n\r\n");
+  });
+  options_.receiver.user_password = "ann:";
+  options_.receiver.password_file = folder_.write("password", "secret\n");
+  options_.receiver.headers = {{"X-Scope-OrgID", "east"}};
+  open();
+  for (int i = 0; i < 3; ++i) post(kAt + i);
+  ASSERT_TRUE(eventually([&] { return receiver_.times().size() == 3 && all_sent(); }));
+  EXPECT_THAT(receiver_.times(), ::testing::ElementsAre(kAt, kAt + 1, kAt + 2));
+  const Request request = server_->requests().at(0);
+  EXPECT_EQ(request.method, "POST");
+  EXPECT_EQ(request.target, "/write?a=1");
+  EXPECT_EQ(request.headers.at("content-encoding"), "snappy");
+  EXPECT_EQ(request.headers.at("content-type"), "application/x-protobuf");
+  EXPECT_EQ(request.headers.at("x-prometheus-remote-write-version"), "0.1.0");
+  EXPECT_EQ(request.headers.at("x-scope-orgid"), "east");
+  EXPECT_EQ(request.headers.at("authorization"), "Basic YW5uOnNlY3JldA==");
+  const PushStats stats = pusher_->stats();
+  EXPECT_EQ(stats.sent, receiver_.samples());
+  EXPECT_EQ(stats.rejected, 0u);
+  EXPECT_EQ(stats.waiting_bytes, 0u);
+  EXPECT_TRUE(stats.last_success);
+  EXPECT_FALSE(stats.oldest_waiting);
+  EXPECT_TRUE(health().up);
+}
+
+TEST_F(PusherTest, OverTlsWithAToken) {
+  const http::Identity authority = http::make_authority("the receiver's");
+  const http::Identity identity = http::make_certificate("receiver", authority, "IP:127.0.0.1");
+  listen(
+      [&](const Request& request, Connection& connection) {
+        if (request.headers.at("authorization") == "Bearer new") receiver_.take(request);
+        connection.send(http_answer(request.headers.at("authorization") == "Bearer new" ? 200 : 401, "who?"));
+      },
+      identity);
+  options_.receiver.bearer_token_file = folder_.write("token", "old");
+  options_.receiver.ca_file = folder_.write("ca.pem", authority.cert);
+  open();
+  post(kAt);
+  fails_with("http_401");
+  EXPECT_THAT(health().reason, HasSubstr("answers 401: who?"));
+  EXPECT_EQ(pusher_->stats().rejected, 0u) << "a wrong token says nothing of the samples";
+  folder_.write("token", "new");
+  EXPECT_TRUE(eventually([&] { return all_sent(); }));
+}
+
+// A receiver that is away, overloaded, slow or gone after it took the samples: all are sent until it says so, and
+// nothing counts twice.
+TEST_F(PusherTest, WhatFailsIsSentAgain) {
+  std::atomic<int> turn{0};
+  listen([&](const Request& request, Connection& connection) {
+    switch (turn++) {
+      case 0: connection.send(http_answer(500, "no\nmore")); break;
+      case 1: connection.send(http_answer(503, "", "Retry-After: 0\r\n")); break;
+      case 2: receiver_.take(request); break;                                      // hangs up without an answer
+      case 3: receiver_.take(request), connection.send("HTTP/1.1 204 No"); break;  // and within it
+      case 4: receiver_.take(request), connection.wait_for_hangup(); break;        // too slow
+      case 5: connection.send(http_answer(302, "", "Location: /elsewhere\r\n")); break;
+      default: receiver_.take(request), connection.send(http_answer(200, "")); break;
+    }
+  });
+  options_.receiver.answer_within = 300ms;
+  open();
+  post(kAt);
+  post(kAt + 1);
+  ASSERT_TRUE(eventually([&] { return receiver_.times().size() == 5 && all_sent(); }));
+  EXPECT_THAT(receiver_.times(), ::testing::ElementsAre(kAt, kAt, kAt, kAt, kAt + 1));
+  EXPECT_EQ(pusher_->stats().sent, receiver_.samples());
+  const auto errors = health().errors;
+  for (const char* code : {"http_500", "http_503", "unavailable", "timeout", "http_302"}) {
+    EXPECT_TRUE(errors.contains(code)) << code;
+  }
+}
+
+TEST_F(PusherTest, RetryAfterIsKept) {
+  listen([&](const Request& request, Connection& connection) {
+    receiver_.take(request);
+    connection.send(receiver_.times().size() == 1 ? http_answer(429, "slowly", "Retry-After: 1\r\n")
+                                                  : http_answer(200, ""));
+  });
+  open();
+  const auto begin = std::chrono::steady_clock::now();
+  post(kAt);
+  ASSERT_TRUE(eventually([&] { return all_sent(); }));
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 1s);
+  EXPECT_EQ(receiver_.times().size(), 2u);
+}
+
+TEST_F(PusherTest, WhatIsRefusedIsDropped) {
+  listen([&](const Request& request, Connection& connection) {
+    receiver_.take(request);
+    connection.send(receiver_.times().size() <= 2 ? http_answer(400, "out of order sample") : http_answer(200, ""));
+  });
+  open();
+  for (int i = 0; i < 3; ++i) post(kAt + i);
+  ASSERT_TRUE(eventually([&] { return all_sent(); }));
+  EXPECT_THAT(receiver_.times(), ::testing::ElementsAre(kAt, kAt + 1, kAt + 2));
+  const PushStats stats = pusher_->stats();
+  EXPECT_EQ(stats.rejected, 2 * stats.sent);
+  EXPECT_EQ(health().errors.at("http_400"), 2u);
+  EXPECT_TRUE(health().up);
+}
+
+TEST_F(PusherTest, TheQueueOutlivesTheProgram) {
+  std::atomic<bool> away{true};
+  listen([&](const Request& request, Connection& connection) {
+    if (!away) receiver_.take(request);
+    connection.send(http_answer(away ? 503 : 200, ""));
+  });
+  options_.queue_folder = folder_ / "queue";
+  open();
+  for (int i = 0; i < 3; ++i) post(kAt + i);
+  ASSERT_TRUE(eventually([&] { return pusher_->stats().waiting > 0 && pusher_->stats().oldest_waiting == 1ms * kAt; }));
+  fails_with("http_503");
+  pusher_.reset();  // as kill -9: no last words
+  open();
+  post(kAt + 10);
+  ASSERT_TRUE(eventually([&] { return pusher_->stats().waiting > 0; }));
+  away = false;
+  ASSERT_TRUE(eventually([&] { return all_sent(); }));
+  const auto times = receiver_.times();
+  EXPECT_EQ(times, (std::vector<int64_t>{kAt, kAt + 1, kAt + 2, kAt + 10}));
+}
+
+TEST_F(PusherTest, TheEndIsSentToo) {
+  listen([&](const Request& request, Connection& connection) {
+    receiver_.take(request);
+    connection.send(http_answer(receiver_.times().size() == 1 ? 500 : 200, ""));
+  });
+  options_.pace = {10s, 10s, 1min};
+  open();
+  post(kAt);
+  fails_with("http_500");  // now it waits for ten seconds
+  const auto begin = std::chrono::steady_clock::now();
+  pusher_->finish(cycle(kAt + 5), shown_, 5s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 4s);
+  EXPECT_THAT(receiver_.times(), ::testing::ElementsAre(kAt, kAt, kAt + 5, kAt + 6));
+  EXPECT_EQ(pusher_->stats().waiting, 0u);
+  post(kAt + 20);
+  EXPECT_EQ(receiver_.times().size(), 4u);
+}
+
+TEST_F(PusherTest, TheEndDoesNotWaitForever) {
+  listen([&](const Request&, Connection& connection) { connection.wait_for_hangup(); });
+  options_.receiver.answer_within = 30s;
+  options_.queue_folder = folder_ / "queue";
+  open();
+  post(kAt);
+  ASSERT_TRUE(eventually([&] { return server_->requests().size() == 1; }));
+  const auto begin = std::chrono::steady_clock::now();
+  pusher_->finish(cycle(kAt + 5), shown_, 500ms);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s);
+  EXPECT_GT(pusher_->stats().waiting, 0u);
+}
+
+}  // namespace
+}  // namespace gpuledger::app
