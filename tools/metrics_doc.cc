@@ -51,6 +51,7 @@ equals it until the first of them is dropped.
 // First what is our own, then the names of older exporters.
 constexpr Chapter kChapters[] = {
     {"device", "One set per GPU."},
+    {"device-detail", "More of each GPU, for whoever looks into one. Off with `--collector.preset=lean`."},
     {"pod",
      "The owners' accounts: every joule of a process is booked to exactly one owner, the first that fits of pod, Slurm "
      "job,\ncontainer, host. They include running and exited processes and never fall. An ended owner stays "
@@ -65,7 +66,9 @@ constexpr Chapter kChapters[] = {
      "names of "
      "our own."},
     {"self", "The exporter itself."},
-    {"driver-calls", "The time of driver calls. Off with `--collector.preset=lean`."},
+    {"driver-calls",
+     "Off by default, on with `--collector.driver-calls`: which driver call is slow. That some call is slow shows in\n"
+     "`gpu_ledger_sample_duration_seconds`, which is always there."},
     {"process",
      "Every process that uses or used a GPU. The names begin with `--metric-prefix`, by default `my_gpu_process`.\n"
      "An exited process stays for `--metric-retention` with `active` 0 and its counters, without utilization and "

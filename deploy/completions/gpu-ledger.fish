@@ -101,6 +101,8 @@ complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay acc
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay accounting completion help version' -l no-collector.processlist
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay accounting completion help version' -l collector.device -d 'gpu_ledger_device_*'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay accounting completion help version' -l no-collector.device
+complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay accounting completion help version' -l collector.device-detail -d 'more of each GPU'
+complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay accounting completion help version' -l no-collector.device-detail
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay accounting completion help version' -l collector.dcgm -d 'dcgm_* on /gpu/metrics'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay accounting completion help version' -l no-collector.dcgm
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top record replay accounting completion help version' -l collector.pod -d 'gpu_ledger_pod_* and the other owners'

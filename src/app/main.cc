@@ -50,13 +50,23 @@ int run(int argc, char** argv) {
   return done.ok() ? 0 : fail(done.error().message, kWorkFailed);
 }
 
+// glibc's defaults are for programs that allocate all the time on many threads. Here threads are mostly asleep, and a
+// text of some megabytes is made for a scrape and freed a second later: with its own defaults glibc would keep that.
+void keep_memory_low() {
+  constexpr int kHeaps = 1;  // a second one holds free memory that the first could use
+  // Larger blocks are given back when they are freed. Setting it also keeps glibc from raising it.
+  constexpr int kOwnPages = 128 * 1024;
+  constexpr int kMostFreeAtTheEnd = 128 * 1024;
+  ::mallopt(M_ARENA_MAX, kHeaps);
+  ::mallopt(M_MMAP_THRESHOLD, kOwnPages);
+  ::mallopt(M_TRIM_THRESHOLD, kMostFreeAtTheEnd);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   gpuledger::end_when_out_of_memory(kWorkFailed);
-  // There is one thread per GPU, mostly asleep: a heap for each would only waste memory.
-  constexpr int kHeaps = 2;
-  ::mallopt(M_ARENA_MAX, kHeaps);
+  keep_memory_low();
   // Last resort: libraries may throw, we never do.
   try {
     return run(argc, argv);

@@ -23,8 +23,9 @@ std::string_view unit_of(std::string_view name) {
 
 std::vector<Family> make_catalog() {
   std::vector<Family> all;
-  for (auto* families : {process_families, process_native_families, process_info_families, idle_families,
-                         processlist_families, device_families, pod_families, driver_call_families, self_families}) {
+  for (auto* families :
+       {process_families, process_native_families, process_info_families, idle_families, processlist_families,
+        device_families, device_detail_families, pod_families, driver_call_families, self_families}) {
     std::vector<Family> more = families();
     all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   }

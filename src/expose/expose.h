@@ -13,8 +13,8 @@ namespace gpuledger::expose {
 struct ExposeOptions {
   std::string process_prefix = "my_gpu_process";
   size_t max_series = 15000;  // in one document; 0: no limit
-  std::set<std::string> collectors = {"process", "process-info", "idle", "processlist",
-                                      "device",  "pod",          "self", "driver-calls"};
+  std::set<std::string> collectors = {"process", "process-info",  "idle", "processlist",
+                                      "device",  "device-detail", "pod",  "self"};
   // Constant labels, left out if empty; a series' own label has precedence.
   std::string node;        // on every series
   std::string pod;         // on the gpu_idle_* families only: a sidecar's pod

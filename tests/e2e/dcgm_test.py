@@ -66,7 +66,7 @@ class DcgmTest(harness.Case):
         return seen
 
     def test_beside_nvml(self):
-        with Ledger(self.folder) as ledger:
+        with Ledger(self.folder, "--collector.driver-calls") as ledger:
             metrics = self.watch(ledger, 4)
             self.assertEqual(self.engine(metrics), 1)
             self.assertEqual(metrics.value("gpu_ledger_source_up", source="nvml"), 1)

@@ -54,11 +54,12 @@ class GpuMetricsTest(harness.Case):
         call = lambda ledger: ledger.metrics().find("gpu_ledger_driver_call_duration_seconds_count",
                                                     call="nvmlDeviceGetPcieThroughput")
         rates = lambda ledger: {labels["gpu"] for labels, _ in self.shown(ledger).find("dcgm_pcie_tx_throughput")}
-        with harness.Ledger(*harness.FAST, scenario=scenario) as ledger:
+        timed = (*harness.FAST, "--collector.driver-calls")
+        with harness.Ledger(*timed, scenario=scenario) as ledger:
             harness.wait_until(lambda: rates(ledger), 10, "what costs nothing")
             self.assertEqual(rates(ledger), {"1"}, "the monitors of the newer GPU tell it")
             self.assertEqual(call(ledger), [])
-        with harness.Ledger(*harness.FAST, "--dcgm-pcie-throughput", scenario=scenario) as ledger:
+        with harness.Ledger(*timed, "--dcgm-pcie-throughput", scenario=scenario) as ledger:
             harness.wait_until(lambda: rates(ledger) == {"0", "1"}, 10, "both GPUs")
             self.assertGreater(call(ledger)[0][1], 0)
 

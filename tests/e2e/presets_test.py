@@ -5,9 +5,13 @@ import collections
 import json
 import socket
 import subprocess
+import sys
 import unittest
 
 import harness
+
+sys.path.insert(0, str(harness.SOURCE / "tests" / "fleet"))
+import node as fleet_node
 
 # A desktop, a video job of Slurm that grows, a pod, and a container that docker alone can name.
 NODE = """
@@ -43,36 +47,62 @@ class PresetsTest(harness.Case):
                 yield name, pid and pid.split("_")[-1]
 
     def count(self, text):
-        """(series, those of driver calls, list of series per process)"""
+        """(series, {pid: series})"""
         all_of = list(self.series(text))
-        of_process = collections.Counter(pid for _, pid in all_of if pid)
-        calls = sum(name.startswith("gpu_ledger_driver_call_duration_seconds") for name, _ in all_of)
-        return len(all_of), calls, of_process
+        return len(all_of), collections.Counter(pid for _, pid in all_of if pid)
 
     def test_series_of_both(self):
         """On one node, all of whose processes were seen for some time: what docs/decisions/0019-presets.md says."""
-        file = self.write("c.yaml", "collector: {preset: compatible}\n")
-        with harness.Ledger(*harness.FAST, f"--config={file}") as ledger:
-            pids = lambda name: {labels["pid"] for labels, _ in ledger.metrics().find(name)}
-            harness.wait_until(lambda: {"41001", "41302"} <= pids("gpu_idle_process_idle_seconds"), 40, "neighbours")
-            everything, calls, compatible = self.count(ledger.get("/metrics").text)
-            file.write_text("collector: {preset: lean}\n", encoding="utf-8")
-            ledger.send(harness.signal.SIGHUP)
-            harness.wait_until(lambda: not pids("my_gpu_process_active"), 10, "the older names to go")
-            few, no_calls, lean = self.count(ledger.get("/metrics").text)
+        counts = self.count_each(None, {"41001", "41302"})
+        _, compatible = counts["compatible"]
+        _, lean = counts["lean"]
         video = "45500"  # its encoder and decoder come on top
-        for name, total, of_calls, processes in (("compatible", everything, calls, compatible), ("lean", few, no_calls, lean)):
+        for name, (total, processes) in counts.items():
             mean = sum(processes.values()) / len(processes)
             most = max(count for pid, count in processes.items() if pid != video)
-            print(f"{name}: {total} series, {of_calls} of driver calls; a process {mean:.1f}, most {most}, "
+            print(f"the simulated node, {name}: {total} series; a process {mean:.1f}, most {most}, "
                   f"with video {processes[video]}; {len(processes)} processes")
-        self.assertEqual(no_calls, 0)
-        self.assertGreater(calls, 200)
         self.assertGreaterEqual(len(lean), 13)
         for pid, count in lean.items():
             self.assertLessEqual(count, 9 if pid == video else 7, pid)
         self.assertGreater(sum(compatible.values()) / len(compatible), 12)
-        self.assertLess(few, everything * 0.6)
+        self.check_totals(counts)
+
+    def test_series_of_a_node_of_the_fleet(self):
+        """The node whose figures docs/fleet.md carries on to 10,000."""
+        counts = self.count_each(self.write("s.yaml", fleet_node.scenario(0)), {"1002", "1004"})
+        for name, (total, processes) in counts.items():
+            print(f"a node of the fleet, {name}: {total} series; {len(processes)} processes")
+        self.check_totals(counts)
+
+    def count_each(self, scenario, pids):
+        """{name: (series, {pid: series})} of one node, once these processes have been judged idle or not."""
+        told = {
+            "with driver calls": "{preset: compatible, driver-calls: true}",
+            "compatible": "{preset: compatible}",
+            "lean": "{preset: lean}",
+        }
+        file = self.write("c.yaml", f"collector: {told['with driver calls']}\n")
+        counts = {}
+        with harness.Ledger(*harness.FAST, f"--config={file}", scenario=scenario) as ledger:
+            has = lambda name: ledger.metrics().find(name)
+            seen = lambda: {labels["pid"] for labels, _ in has("gpu_idle_process_idle_seconds")}
+            harness.wait_until(lambda: pids <= seen(), 40, "neighbours")
+            for name, settings in told.items():
+                file.write_text(f"collector: {settings}\n", encoding="utf-8")
+                ledger.send(harness.signal.SIGHUP)
+                calls, older = name == "with driver calls", name != "lean"
+                harness.wait_until(lambda: bool(has("gpu_ledger_driver_call_duration_seconds_count")) == calls
+                                   and bool(has("my_gpu_process_active")) == older, 10, name)
+                counts[name] = self.count(ledger.get("/metrics").text)
+        return counts
+
+    def check_totals(self, counts):
+        """Lean is less than half of all that there is, and well below what is shown without a word."""
+        everything, compatible, lean = (counts[name][0] for name in ("with driver calls", "compatible", "lean"))
+        self.assertGreater(everything - compatible, 200, "driver calls are many series, and off")
+        self.assertLessEqual(lean, everything * 0.5)
+        self.assertLessEqual(lean, compatible * 0.75)
 
     def test_lean_has_one_set_of_names(self):
         text = self.once("--collector.preset=lean")

@@ -129,7 +129,7 @@ def changing_load(program):
 
 def cost(program, seconds, under_load):
     """CPU time of the program over some seconds, and how much of its cycles the driver takes."""
-    ledger = start_ledger(program)
+    ledger = start_ledger(program, "--collector.driver-calls")
     work = load("gemm", seconds + 8) if under_load else None
     time.sleep(2)
     first, began = scrape(), time.monotonic()

@@ -73,8 +73,8 @@ struct Config {
   uint64_t max_series = 15000;
   std::string metric_prefix = "my_gpu_process";
   Preset preset = Preset::kCompatible;
-  std::set<std::string> collectors = {"process", "process-info", "idle", "processlist", "device",
-                                      "dcgm",    "pod",          "self", "driver-calls"};
+  std::set<std::string> collectors = {"process",       "process-info", "idle", "processlist", "device",
+                                      "device-detail", "dcgm",         "pod",  "self"};
   Attribution attribution = Attribution::kAdaptive;
   StaticPower static_power = StaticPower::kProportional;
   std::optional<ExactTimeMode> exact_time;                 // empty: off; a replay uses its recording's

@@ -394,11 +394,16 @@ const Setting kSettings[] = {
                  "gpu_ledger_process_*: user, type and owner of each process, peak memory, video engines"),
     GL_COLLECTOR("idle", "true", "gpu_idle_*: processes that hold memory and are idle"),
     GL_COLLECTOR("processlist", "true", "gpu_process_*: the list of processes"),
-    GL_COLLECTOR("device", "true", "gpu_ledger_device_*: the GPUs, measured and unattributed"),
+    GL_COLLECTOR("device", "true",
+                 "gpu_ledger_device_*: the GPUs, measured and unattributed, and whether they are well"),
+    GL_COLLECTOR("device-detail", "true",
+                 "more of each GPU: clocks, fan, performance state, PCIe and NVLink traffic, video engines, time of "
+                 "reduced clocks"),
     GL_COLLECTOR("dcgm", "true", "dcgm_* on /gpu/metrics"),
     GL_COLLECTOR("pod", "true", "gpu_ledger_pod_* and the other owners"),
     GL_COLLECTOR("self", "true", "gpu_ledger_build_info and the program's own state"),
-    GL_COLLECTOR("driver-calls", "true", "gpu_ledger_driver_call_duration_seconds: histograms of driver calls"),
+    GL_COLLECTOR("driver-calls", "false",
+                 "gpu_ledger_driver_call_duration_seconds: a histogram of each driver call, to see which one is slow"),
     GL_COLLECTOR("dcgm-modern", "false", "DCGM_FI_* on /gpu/metrics"),
 
     {"config", G::kProgram, F::kValue, "FILE", "", "YAML file with the same names; read again at SIGHUP",

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/runtime/sampler.h"
 
+#include <malloc.h>
+
 namespace gpuledger::app {
 namespace {
 
 // The period of the driver's samples.
 constexpr auto kGlancePeriod = std::chrono::milliseconds(100);
+// What scrapes and ended processes left free between blocks in use goes back to the system this often: it takes below a
+// millisecond.
+constexpr auto kTrimPeriod = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -39,6 +44,7 @@ void Sampler::run(const std::stop_token& stop) {
   using SteadyClock = std::chrono::steady_clock;
   const auto has_tasks = [this]() GL_REQUIRES(mutex_) { return !tasks_.empty(); };
   SteadyClock::time_point next = SteadyClock::now();
+  SteadyClock::time_point trimmed = next - kTrimPeriod;  // the start leaves much free
   while (!stop.stop_requested()) {
     MutexLock lock(mutex_);
     next += interval_;
@@ -58,6 +64,10 @@ void Sampler::run(const std::stop_token& stop) {
     for (const auto& task : tasks) task(pipeline_);
     if (!tasks.empty()) next = SteadyClock::now();
     cell_.store(pipeline_.run_cycle());
+    if (SteadyClock::now() - trimmed >= kTrimPeriod) {
+      ::malloc_trim(0);
+      trimmed = SteadyClock::now();
+    }
   }
   const MutexLock lock(mutex_);
   ended_ = true;

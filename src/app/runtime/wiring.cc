@@ -54,7 +54,7 @@ Error driver_error(const Config& config, const SimNode* sim, Error error) {
 Readings readings_for(const Config& config) {
   const auto shown = [&](const char* collector) { return config.collectors.contains(collector); };
   Readings readings;
-  readings.vitals = shown("device") || shown("dcgm") || shown("dcgm-modern");
+  readings.vitals = shown("device") || shown("device-detail") || shown("dcgm") || shown("dcgm-modern");
   readings.pcie_traffic = config.dcgm_pcie_throughput && shown("dcgm");
   return readings;
 }

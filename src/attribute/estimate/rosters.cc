@@ -26,6 +26,7 @@ std::shared_ptr<Roster> make_roster(const WindowInput& input, Signatures& signat
   auto roster = std::make_shared<Roster>();
   roster->mps = input.mps;
   roster->at = input.end;
+  roster->seats.reserve(input.parts.size());
   for (const auto& part : input.parts) {
     Roster::Seat& seat = roster->seats.emplace_back();
     seat.account = part.member.account;

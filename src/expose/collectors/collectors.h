@@ -15,6 +15,7 @@ std::vector<Family> process_info_families();
 std::vector<Family> idle_families();
 std::vector<Family> processlist_families();
 std::vector<Family> device_families();
+std::vector<Family> device_detail_families();
 std::vector<Family> pod_families();
 std::vector<Family> driver_call_families();
 std::vector<Family> self_families();

@@ -86,6 +86,7 @@ void add_throttles(const DeviceSeries& device, Samples& samples) {
   for (const Throttle& throttle : kThrottles) samples.add((*reasons & throttle.bit) != 0, throttle.labels);
 }
 
+// What says that a GPU is ill: alerts and dashboards read it.
 constexpr Row<DeviceSeries> kRows[] = {
     {"gpu_ledger_temperature_celsius", kGauge, "sensor",
      "Temperature in degrees Celsius of the GPU (sensor gpu) and of its memory (memory).",
@@ -93,22 +94,9 @@ constexpr Row<DeviceSeries> kRows[] = {
        samples.add(device.reading().temperature_celsius, "sensor=\"gpu\"");
        samples.add(device.reading().vitals[Vital::kMemoryTemperature], "sensor=\"memory\"");
      }},
-    {"gpu_ledger_clock_hertz", kGauge, "domain", "Clock in hertz of the SMs (domain sm) and of the memory (memory).",
-     [](const DeviceSeries& device, Samples& samples) {
-       const DeviceSample& reading = device.reading();
-       if (reading.sm_clock_mhz) samples.add(*reading.sm_clock_mhz * kHertzPerMegahertz, "domain=\"sm\"");
-       const auto& memory = reading.vitals[Vital::kMemoryClock];
-       if (memory) samples.add(*memory * kHertzPerMegahertz, "domain=\"memory\"");
-     }},
-    {"gpu_ledger_fan_speed_ratio", kGauge, "",
-     "Requested fan speed as a share of full speed, 0 to 1. Absent on GPUs without a fan.",
-     [](const DeviceSeries& device) { return share_of(device, Vital::kFan); }},
     {"gpu_ledger_throttle_active", kGauge, "reason",
      "1 while the clocks are reduced for this reason, else 0. An idle GPU does not count as throttled.",
      [](const DeviceSeries& device, Samples& samples) { add_throttles(device, samples); }},
-    {"gpu_ledger_throttle_seconds_total", kCounter, "reason",
-     "Seconds in which the clocks were reduced for this reason since the driver was loaded.",
-     [](const DeviceSeries& device, Samples& samples) { add_throttled_time(device, samples); }},
     {"gpu_ledger_ecc_errors_total", kCounter, "type scope",
      "Memory errors by ECC, corrected and uncorrected, since the driver was loaded (scope volatile) and over the GPU's "
      "life (aggregate).",
@@ -125,6 +113,25 @@ constexpr Row<DeviceSeries> kRows[] = {
      [](const DeviceSeries& device) { return device.reading().vitals[Vital::kRemapPending]; }},
     {"gpu_ledger_row_remap_failed", kGauge, "", "1 if a row could not be replaced (replace the GPU), else 0.",
      [](const DeviceSeries& device) { return device.reading().vitals[Vital::kRemapFailed]; }},
+    {"gpu_ledger_nvlink_errors_total", kCounter, "kind", "Errors on all NVLinks of the GPU.",
+     [](const DeviceSeries& device, Samples& samples) { add_parts(device, samples, kNvlinkErrors); }},
+};
+
+// For whoever looks into one GPU. No alert, rule or dashboard of ours reads these.
+constexpr Row<DeviceSeries> kDetailRows[] = {
+    {"gpu_ledger_clock_hertz", kGauge, "domain", "Clock in hertz of the SMs (domain sm) and of the memory (memory).",
+     [](const DeviceSeries& device, Samples& samples) {
+       const DeviceSample& reading = device.reading();
+       if (reading.sm_clock_mhz) samples.add(*reading.sm_clock_mhz * kHertzPerMegahertz, "domain=\"sm\"");
+       const auto& memory = reading.vitals[Vital::kMemoryClock];
+       if (memory) samples.add(*memory * kHertzPerMegahertz, "domain=\"memory\"");
+     }},
+    {"gpu_ledger_fan_speed_ratio", kGauge, "",
+     "Requested fan speed as a share of full speed, 0 to 1. Absent on GPUs without a fan.",
+     [](const DeviceSeries& device) { return share_of(device, Vital::kFan); }},
+    {"gpu_ledger_throttle_seconds_total", kCounter, "reason",
+     "Seconds in which the clocks were reduced for this reason since the driver was loaded.",
+     [](const DeviceSeries& device, Samples& samples) { add_throttled_time(device, samples); }},
     {"gpu_ledger_performance_state", kGauge, "", "Performance state of the GPU: 0 (P0, the fastest) to 15.",
      [](const DeviceSeries& device) { return device.reading().vitals[Vital::kPerformanceState]; }},
     {"gpu_ledger_encoder_utilization_ratio", kGauge, "", "Share of time in which the video encoder was busy, 0 to 1.",
@@ -136,8 +143,6 @@ constexpr Row<DeviceSeries> kRows[] = {
      [](const DeviceSeries& device) { return device.reading().vitals[Vital::kPcieGeneration]; }},
     {"gpu_ledger_pcie_link_width", kGauge, "", "Lanes of the GPU's PCIe link now.",
      [](const DeviceSeries& device) { return device.reading().vitals[Vital::kPcieWidth]; }},
-    {"gpu_ledger_nvlink_errors_total", kCounter, "kind", "Errors on all NVLinks of the GPU.",
-     [](const DeviceSeries& device, Samples& samples) { add_parts(device, samples, kNvlinkErrors); }},
     {"gpu_ledger_nvlink_bytes_total", kCounter, "direction", "Bytes on all NVLinks of the GPU.",
      [](const DeviceSeries& device, Samples& samples) { add_parts(device, samples, kNvlinkTraffic, kBytesPerKiB); }},
     {"gpu_ledger_pcie_replays_total", kCounter, "", "PCIe packets that were sent again.",
@@ -148,6 +153,12 @@ constexpr Row<DeviceSeries> kRows[] = {
 
 std::span<const Row<DeviceSeries>> health_rows() {
   return kRows;
+}
+
+std::vector<Family> device_detail_families() {
+  CatalogBuilder catalog("device-detail");
+  catalog.add(rows_of(kDetailRows), "gpu uuid", &View::devices);
+  return catalog.take();
 }
 
 }  // namespace gpuledger::expose

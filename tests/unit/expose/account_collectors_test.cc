@@ -185,6 +185,14 @@ TEST(PodCollector, SwappedCardOfTheSameIndexAddsUp) {
   EXPECT_EQ(out.value("gpu_ledger_pod_energy_standard_error_joules"), Value("5")) << "errors of two GPUs";
 }
 
+TEST(DriverCallsCollector, HasAHistogramOfEachCallForThoseWhoAsk) {
+  const Labels call{{"call", "nvmlDeviceGetProcessUtilization"}};
+  EXPECT_FALSE(expose(node_example()).has("gpu_ledger_driver_call_duration_seconds_sum"));
+  ExposeOptions options = example_options();
+  options.collectors.insert("driver-calls");
+  EXPECT_EQ(expose(node_example(), options).value("gpu_ledger_driver_call_duration_seconds_sum", call), Value("5"));
+}
+
 TEST(SelfCollector, SaysHowTheProgramFares) {
   const Exposition out = expose(node_example());
   EXPECT_EQ(out.value("gpu_ledger_build_info", {{"version", "1.2.3"}, {"revision", "0123abc"}}), Value("1"));
@@ -194,8 +202,6 @@ TEST(SelfCollector, SaysHowTheProgramFares) {
   EXPECT_EQ(out.value("gpu_ledger_source_errors_total", {{"source", "nvml"}, {"code", "timeout"}}), Value("3"));
   EXPECT_EQ(out.value("gpu_ledger_sample_duration_seconds_count"), Value("2"));
   EXPECT_EQ(out.value("gpu_ledger_sample_duration_seconds_bucket", {{"le", "1.0"}}), Value("2"));
-  const Labels call{{"call", "nvmlDeviceGetProcessUtilization"}};
-  EXPECT_EQ(out.value("gpu_ledger_driver_call_duration_seconds_sum", call), Value("5"));
   EXPECT_EQ(out.value("gpu_ledger_snapshot_timestamp_seconds"), Value("1700000100.25"));
   EXPECT_EQ(out.value("gpu_ledger_processes_without_owner"), Value("1"));
   EXPECT_EQ(out.value("process_cpu_seconds_total"), Value("12.5"));

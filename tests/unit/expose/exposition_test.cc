@@ -68,6 +68,7 @@ Cycle whole_example() {
 ExposeOptions all_collectors() {
   ExposeOptions options = example_options();
   options.collectors.insert("process-native");
+  options.collectors.insert("driver-calls");
   return options;
 }
 

@@ -208,6 +208,8 @@ TEST(Presets, LeanHasOneSetOfNamesAndAtMostSevenSeriesForAProcess) {
     EXPECT_TRUE(sample.name.starts_with("gpu_ledger_") || sample.name.starts_with("process_")) << sample.name;
   }
   EXPECT_FALSE(out.has("gpu_ledger_driver_call_duration_seconds_count"));
+  EXPECT_FALSE(out.has("gpu_ledger_throttle_seconds_total")) << "of device-detail";
+  EXPECT_TRUE(out.has("gpu_ledger_throttle_active")) << "alerts read it";
   const auto counts = series_by_process(out);
   EXPECT_EQ(counts.size(), 5u);
   for (const auto& [pid, count] : counts) EXPECT_LE(count, 7u) << pid;
@@ -220,7 +222,7 @@ TEST(Presets, LeanHasOneSetOfNamesAndAtMostSevenSeriesForAProcess) {
 TEST(Presets, CompatibleHasTheOlderNamesAndNoSecondSetOfTheSameNumbers) {
   const Exposition out = expose(node_example());
   EXPECT_TRUE(out.has("my_gpu_process_energy_joules_total"));
-  EXPECT_TRUE(out.has("gpu_ledger_driver_call_duration_seconds_count"));
+  EXPECT_FALSE(out.has("gpu_ledger_driver_call_duration_seconds_count")) << "only for those who ask";
   EXPECT_FALSE(out.has("gpu_ledger_process_energy_joules_total"));
   EXPECT_TRUE(out.has("gpu_ledger_process_info"));
 }

@@ -44,7 +44,11 @@
 - --state-file=/var/lib/gpu-ledger/books
 {{- end }}
 {{- range $name, $on := $v.collectors }}
+{{- if eq $name "preset" }}
+- --collector.preset={{ $on }}
+{{- else }}
 - --{{ if not $on }}no-{{ end }}collector.{{ $name }}
+{{- end }}
 {{- end }}
 {{- if $v.config }}
 - --config=/etc/gpu-ledger/config/config.yaml

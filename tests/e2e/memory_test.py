@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resident memory on nodes with many processes, each in a pod of its own, with the simulated driver in the process.
+
+MEMORY_SECONDS is the time before the first scrape, MEMORY_PROCESSES who is measured, for example 128: the model remembers
+6,144 shares of time a GPU and is full after 60 s. docs/operations.md has the figures of a release.
+"""
+
+import concurrent.futures
+import os
+import re
+import time
+import unittest
+
+import attacks_test
+import harness
+
+GPUS = 8
+SECONDS = int(os.environ.get("MEMORY_SECONDS", "15"))
+# {processes on each GPU: most MB}, a third more than a development build needs.
+MOST = {16: 28, 128: 50, 512: 125}
+CHOSEN = [int(count) for count in os.environ.get("MEMORY_PROCESSES", "16 128 512").split()]
+
+
+def resident(ledger):
+    with open(f"/proc/{ledger.child.pid}/smaps_rollup", encoding="utf-8") as file:
+        return int(re.search(r"^Rss: +(\d+)", file.read(), re.MULTILINE)[1]) * 1024 / 1e6
+
+
+class MemoryTest(harness.Case):
+    def measure(self, processes):
+        """MB before and after six scrapes, all of a new snapshot."""
+        folder = self.folder / str(processes)
+        folder.mkdir()
+        scenario = attacks_test.many_processes(folder, GPUS, processes)
+        with harness.Ledger(scenario=scenario, patience=120) as ledger:
+            time.sleep(SECONDS)
+            before = resident(ledger)
+            for number in range(6):
+                answer = ledger.get("/metrics", {"Accept-Encoding": "gzip"} if number % 2 else {})
+                self.assertEqual(answer.status, 200)
+                time.sleep(1.5)
+            return before, resident(ledger)
+
+    def test_resident_memory(self):
+        if harness.SLOW > 1:
+            self.skipTest("a sanitizer has memory of its own")
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            measured = dict(zip(CHOSEN, pool.map(self.measure, CHOSEN)))
+        for processes, (before, after) in measured.items():
+            print(f"memory: {GPUS} x {processes} processes: {before:.1f} MB after {SECONDS} s, {after:.1f} MB after six "
+                  "scrapes", flush=True)
+        for processes, (before, after) in measured.items():
+            self.assertLess(max(before, after), MOST[processes], f"MB with {GPUS} x {processes} processes")
+
+
+if __name__ == "__main__":
+    unittest.main()
