@@ -79,6 +79,7 @@ Result<std::string> run(const std::string& library, int seconds, const std::stri
   directory.pods = std::make_unique<app::PodFile>(root + "/kubelet/pods.json", identity::PodLabelList{"app"});
   directory.allocations = std::make_unique<app::AllocationFile>(root + "/kubelet/pod-resources.json");
   directory.containers.push_back(std::make_unique<app::ContainerFile>(root + "/docker/containers.json"));
+  directory.slurm_jobs = identity::SlurmJobs(root + "/slurm");
   auto resolver = std::make_unique<identity::Resolver>(identity::ProcReader(root + "/proc"), std::move(directory));
   app::PipelineOptions options;
   options.simulated = true;

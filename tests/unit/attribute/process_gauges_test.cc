@@ -101,5 +101,31 @@ TEST(ProcessGauges, AnOwnerHasTheUserOfItsProcessesIfItIsOne) {
   EXPECT_EQ(process(ledger, 4).identity.uid, "1001");
 }
 
+TEST(ProcessGauges, WhatThePrologWroteStaysWithTheJob) {
+  Engine engine(rules());
+  const Owner owner = pod_owner("a");
+  const auto at = [&](int second, const JobFacts& job) {
+    BatchBuilder batch(second);
+    batch.gpu(0, second * 300'000).process(1, 0.5, 0, owner);
+    batch.identity(1).job = job;
+    return step(engine, batch).owners.at(0);
+  };
+  JobFacts job{"physics", "gpu", 2, 940.0};
+  (void)at(0, {});
+  EXPECT_TRUE(at(1, {}).job.empty());
+  EXPECT_EQ(at(2, job).job, job) << "the file came later";
+  EXPECT_FALSE(at(3, job).gone_for);
+  EXPECT_EQ(at(4, {}).job, job) << "the file is gone";
+  BatchBuilder nobody(6);
+  nobody.gpu(0, 6 * 300'000);
+  const OwnerAccount left = step(engine, nobody).owners.at(0);
+  EXPECT_EQ(left.job, job);
+  EXPECT_EQ(left.gone_for, std::chrono::seconds(2));
+  job.started = 1940.0;
+  EXPECT_TRUE(at(7, job).job.restarted) << "requeued";
+  EXPECT_EQ(at(8, job).job.started, 1940.0);
+  EXPECT_TRUE(at(9, job).job.restarted);
+}
+
 }  // namespace
 }  // namespace gpuledger::attribute
