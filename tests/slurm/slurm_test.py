@@ -12,7 +12,7 @@ import sys
 import unittest
 
 import harness
-from stage import NODE, USERS, Failure, Stage, call, wait_for
+from stage import NODE, USERS, Stage, call, wait_for
 
 JOB = """#!/bin/sh
 echo $$ >/srv/jobs/$SLURM_JOB_ID.batch
@@ -23,9 +23,9 @@ SCENARIO = """
 seed: 1
 gpus: [{{model: A100-40GB}}, {{model: A100-40GB}}]
 processes:
-  - {{pid: {a_step}, gpus: 0, memory: 4GiB, load: gemm, real: true}}
-  - {{pid: {b_batch}, gpus: 1, memory: 1GiB, load: {{kind: train, busy: 30}}, real: true}}
-  - {{pid: {b_step}, gpus: 1, memory: 2GiB, load: {{kind: gemm, busy: 50}}, real: true}}
+  - {{pid: {a_step}, gpus: 0, memory: 4GiB, load: gemm, end: 15, real: true}}
+  - {{pid: {b_batch}, gpus: 1, memory: 1GiB, load: {{kind: train, busy: 30}}, end: 15, real: true}}
+  - {{pid: {b_step}, gpus: 1, memory: 2GiB, load: {{kind: gemm, busy: 50}}, end: 15, real: true}}
 """
 PORT = 9400  # the default, in a network of our own: the epilog needs no setting
 FILE = pathlib.Path("/var/log/gpu-ledger/jobs.jsonl")
@@ -49,8 +49,8 @@ def state_of(job):
     return call("sacct", "-n", "-X", "-P", "-j", job, "-o", "State")
 
 
-def report(job, *flags):
-    return subprocess.run([harness.BINARY, "job", job, *flags], capture_output=True, text=True, timeout=20,
+def report(job, *flags, seconds=20):
+    return subprocess.run([harness.BINARY, "job", job, *flags], capture_output=True, text=True, timeout=seconds,
                           env=harness.clean_environment(), check=False)
 
 
@@ -87,6 +87,9 @@ class SlurmTest(harness.Case):
                      "some joules")
             self.check_series(ledger.metrics(), a, b)
             self.check_report(a, b)
+            # They leave the GPUs (at `end`; the simulated driver does not look at real processes), then the jobs end.
+            left = json.loads(report(a, "--format=json", "--wait=30s", seconds=40).stdout)
+            self.assertFalse(left["running"], "it has waited")
             for job in (a, b):
                 pathlib.Path(f"/srv/jobs/stop.{job}").touch()
             wait_for(lambda: state_of(a) == state_of(b) == "COMPLETED", 20, "both jobs to end")

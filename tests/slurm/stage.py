@@ -171,11 +171,11 @@ class Stage:
             call("mount", "-t", "cgroup", *none, "cgroup", f"/sys/fs/cgroup/{place}")
 
     def start(self, *command, user=None):
-        log = open(self.logs / f"{pathlib.Path(command[0]).name}.out", "ab")
         words = [str(word) for word in command]
         if user is not None:
             words = ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", *words]
-        child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        with open(self.logs / f"{pathlib.Path(command[0]).name}.out", "ab") as log:
+            child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.children.append(child)
         return child
 

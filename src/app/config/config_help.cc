@@ -182,7 +182,7 @@ std::string write_command_help(const Command& command) {
   const auto append_flag = [&](const Setting& setting) {
     append_entry(out, flag_text(setting), with_notes(setting, setting.help));
   };
-  const char* own = "\nFlags of this command alone:\n";
+  const char* own = "\nFlags of this command:\n";
   for (const Setting& setting : settings()) {
     if (!is_of_command(setting, command.name)) continue;
     out += std::exchange(own, "");

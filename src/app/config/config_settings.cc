@@ -298,7 +298,7 @@ const Setting kSettings[] = {
      kPath<&Config::slurm_job_dir>},
     {"url", G::kSource, F::kValue, "URL", "",
      "show the books of the exporter that serves there: http://NODE:9400, https://USER:PASSWORD@NODE:9400 or "
-     "unix:/PATH; none: begin books of its own. If not given, the exporter of this machine, if one answers at "
+     "unix:/PATH; none: top begins books of its own. If not given, the exporter of this machine, if one answers at "
      "--listen-address and --backend is not given. A password is safer in the variable: every user can read flags",
      kParsed<&Config::url, parse_exporter_url>, SettingEffect::kRestart, "top job"},
     {"url-ca-file", G::kSource, F::kValue, "FILE", "",
