@@ -40,7 +40,7 @@ comment() {  # TEXT
 main() {
   errors=$(mktemp) || return
   # After the last process its last joules are booked within seconds.
-  if json=$(report json --wait=8s 2>"$errors") && line=$(report line 2>"$errors"); then
+  if json=$(report json --wait="${JOB_WAIT:-8s}" 2>"$errors") && line=$(report line 2>"$errors"); then
     say "$line"
     where="{\"slurm_cluster\":\"${SLURM_CLUSTER_NAME:-}\",\"slurm_node\":\"${SLURMD_NODENAME:-}\","
     append "$where${json#?}" || say "cannot write $file"

@@ -91,7 +91,8 @@ TEST(OwnerInfo, UserOfASlurmJobAndPeaks) {
   EXPECT_FALSE(out.has("gpu_ledger_pod_memory_peak_bytes")) << "never reported";
   Cycle unknown = node_example();
   for (OwnerAccount& owner : unknown.ledger.owners) owner.uid = owner.user_name = Name();
-  EXPECT_EQ(expose(unknown).find("gpu_ledger_slurm_job_info", {{"account", "physics"}}).size(), 1u)
+  const Exposition differ = expose(unknown);
+  EXPECT_EQ(differ.find("gpu_ledger_slurm_job_info", {{"account", "physics"}}).size(), 1u)
       << "users differ, the account is known";
   for (OwnerAccount& owner : unknown.ledger.owners) owner.job = {};
   EXPECT_FALSE(expose(unknown).has("gpu_ledger_slurm_job_info"));

@@ -7,6 +7,7 @@
 #include "app/config/config_completion.h"
 #include "app/config/config_help.h"
 #include "app/config/config_settings.h"
+#include "app/config/config_values.h"
 #include "base/version.h"
 #include "config_reading.h"
 
