@@ -45,7 +45,7 @@ std::optional<JobReport> report_job(const top::Books& books, const std::string& 
   bool restarted = false;
   std::set<std::string> users;
   for (const top::Books::OwnerSum& owner : books.owners) {
-    if (owner.owner_kind != "slurm_job" || owner.job != job) continue;
+    if (owner.job != job) continue;  // empty for all but Slurm jobs
     JobReport::Step& step = report.steps.emplace_back();
     step.step = owner.step;
     step.gpu = owner.gpu;

@@ -144,7 +144,7 @@ std::string write_job_line(const JobReport& report, double price_per_kwh) {
   if (use.shared > Energy()) out += fmt::format(" gpu_energy_error_joules={:.3f}", use.error_joules);
   if (use.gpu_seconds) out += fmt::format(" gpu_seconds={:.3f}", *use.gpu_seconds);
   if (use.memory_peak) out += fmt::format(" gpu_memory_peak_bytes={:.0f}", *use.memory_peak);
-  if (const auto idle = report.idle_ratio()) out += fmt::format(" gpu_idle_ratio={:.3f}", *idle);
+  if (const auto idle = report.idle_ratio()) out += fmt::format(" idle_ratio={:.3f}", *idle);
   if (const auto cost = report.kwh_cost(price_per_kwh)) out += fmt::format(" gpu_energy_cost={:.6g}", *cost);
   return out + "\n";
 }

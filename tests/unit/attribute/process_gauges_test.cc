@@ -117,15 +117,17 @@ TEST(ProcessGauges, WhatThePrologWroteStaysWithTheJob) {
   EXPECT_EQ(at(2, job).job, job) << "the file came later";
   EXPECT_FALSE(at(3, job).gone_for);
   EXPECT_EQ(at(4, {}).job, job) << "the file is gone";
-  BatchBuilder nobody(6);
-  nobody.gpu(0, 6 * 300'000);
+  BatchBuilder last(5), nobody(7);
+  last.gpu(0, 5 * 300'000);
+  nobody.gpu(0, 7 * 300'000);
+  EXPECT_EQ(step(engine, last).owners.at(0).gone_for, std::chrono::seconds(0));
   const OwnerAccount left = step(engine, nobody).owners.at(0);
   EXPECT_EQ(left.job, job);
   EXPECT_EQ(left.gone_for, std::chrono::seconds(2));
   job.started = 1940.0;
-  EXPECT_TRUE(at(7, job).job.restarted) << "requeued";
-  EXPECT_EQ(at(8, job).job.started, 1940.0);
-  EXPECT_TRUE(at(9, job).job.restarted);
+  EXPECT_TRUE(at(8, job).job.restarted) << "requeued";
+  EXPECT_EQ(at(9, job).job.started, 1940.0);
+  EXPECT_TRUE(at(10, job).job.restarted);
 }
 
 }  // namespace

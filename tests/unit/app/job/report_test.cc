@@ -131,7 +131,7 @@ TEST(JobReport, Forms) {
   }
   EXPECT_EQ(write_job_line(*report, 0),
             "gpu_energy_joules=3150.300 gpu_energy_error_joules=7.000 gpu_seconds=30.000 "
-            "gpu_memory_peak_bytes=2000000000 gpu_idle_ratio=0.750\n");
+            "gpu_memory_peak_bytes=2000000000 idle_ratio=0.750\n");
   const std::string line = write_job_json(*report, 0.25);
   EXPECT_EQ(line.find('\n'), line.size() - 1) << "one line";
   const auto json = nlohmann::json::parse(line);
