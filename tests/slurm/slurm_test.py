@@ -130,6 +130,7 @@ class SlurmTest(harness.Case):
     def check_epilog(self, ledger, a, b):
         lines = {line["job"]: line for line in map(json.loads, FILE.read_text().splitlines())}
         self.assertEqual(set(lines), {a, b})
+        print(FILE.read_text(), file=sys.stderr)
         metrics = ledger.metrics()
         self.assert_balanced(metrics)
         for job, user, account in ((a, "ana", "physics"), (b, "ben", "chemistry")):
