@@ -4,6 +4,8 @@ install(TARGETS gpu-ledger RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES README.md deploy/systemd/exact-time.conf deploy/systemd/root.conf deploy/systemd/textfile.conf
   DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY sim/scenarios DESTINATION ${CMAKE_INSTALL_DATADIR}/gpu-ledger)
+install(PROGRAMS deploy/slurm/prolog.sh deploy/slurm/epilog.sh DESTINATION ${CMAKE_INSTALL_DATADIR}/gpu-ledger/slurm)
+install(FILES deploy/slurm/README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/gpu-ledger/slurm)
 # Completions; Debian's zsh looks in the first of its two folders, Fedora's in the second.
 install(FILES deploy/completions/gpu-ledger.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
   RENAME gpu-ledger)

@@ -90,6 +90,7 @@ NodeRoot::~NodeRoot() {
   fs::remove(folder_ / "proc", ignored);
   fs::remove(folder_ / "kubelet", ignored);
   fs::remove(folder_ / "docker", ignored);
+  fs::remove(folder_ / "slurm", ignored);
 }
 
 fs::path NodeRoot::driver_folder(const GpuSpec& gpu) const {
@@ -103,6 +104,7 @@ void NodeRoot::keep(Millis now) {
   if (!started_) {
     write_file(folder_ / "proc" / "stat", "cpu  0 0 0 0 0 0 0 0 0 0\nbtime " + std::to_string(boot_seconds_) + "\n");
     write_file(folder_ / kPasswdFile, kPasswd);
+    write_slurm_jobs();
     for (const GpuSpec& gpu : scenario_.gpus) {
       write_file(driver_folder(gpu) / "information",
                  "Model: \t\t " + gpu.model.name + "\nGPU UUID: \t " + gpu.uuid + "\n");
@@ -154,6 +156,27 @@ void NodeRoot::remove_process(unsigned pid) {
   const fs::path proc = folder_ / "proc" / std::to_string(pid);
   for (const char* name : {"stat", "status", "comm", "cmdline", "cgroup"}) fs::remove(proc / name, ignored);
   fs::remove(proc, ignored);
+}
+
+// As deploy/slurm/prolog.sh does. A job with a real process has a real prolog.
+void NodeRoot::write_slurm_jobs() {
+  std::error_code ignored;
+  for (const ProcessSpec& process : scenario_.processes) {
+    const OwnerSpec& owner = process.owner;
+    if (process.real || owner.kind != OwnerKind::kSlurm || owner.account.empty()) continue;
+    std::string gpus;
+    for (const unsigned gpu : process.gpus) gpus += (gpus.empty() ? "" : ",") + std::to_string(gpu);
+    const std::string name = "slurm/" + owner.job;
+    std::string& text = written_[name];
+    text = "account=" + owner.account + "\npartition=" + owner.partition + "\ngpus=" + gpus +
+           "\nstart=" + std::to_string(epoch_micros_ / 1000000 + process.start / 1000) + "\n";
+    write_file(folder_ / name, text);
+    // Whatever the umask: others must not be able to write it.
+    constexpr auto kGroupAndOthers = fs::perms::group_write | fs::perms::others_write;
+    for (const fs::path& path : {folder_ / name, folder_ / "slurm"}) {
+      fs::permissions(path, kGroupAndOthers, fs::perm_options::remove, ignored);
+    }
+  }
 }
 
 void NodeRoot::write_daemons(const std::vector<Life>& lives, Millis now) {

@@ -30,6 +30,7 @@ class NodeRoot {
   std::filesystem::path driver_folder(const GpuSpec& gpu) const;
   void write_process(const Life& life);
   void remove_process(unsigned pid);
+  void write_slurm_jobs();
   void write_daemons(const std::vector<Life>& lives, Millis now);
   void write_file(const std::filesystem::path& path, const std::string& text);
 

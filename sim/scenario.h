@@ -77,6 +77,7 @@ struct OwnerSpec {
   std::string name_space, pod, container, pod_uid, container_id;
   std::map<std::string, std::string> labels;
   std::string job, step;
+  std::string account, partition;  // empty: no prolog wrote of the job
   std::string unit;
   std::string cgroup;
 };

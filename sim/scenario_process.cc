@@ -108,6 +108,8 @@ void parse_owner(const YAML::Node& node, ParseFailure* failure, OwnerSpec* owner
     owner->step = "0";
     reader.text("slurm", &owner->job);
     reader.text("step", &owner->step);
+    reader.text("account", &owner->account);
+    reader.text("partition", &owner->partition);
   } else if (reader.has("systemd")) {
     owner->kind = OwnerKind::kSystemd;
     reader.text("systemd", &owner->unit);

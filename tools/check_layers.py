@@ -29,7 +29,8 @@ ALLOWED_IN_APP = {
     "runtime": {"config", "push"},
     "doctor": {"config", "push", "runtime"},
     "top": {"config"},
-    "commands": {"config", "runtime", "doctor", "top"},
+    "job": {"config", "top"},
+    "commands": {"config", "runtime", "doctor", "top", "job"},
 }
 LONGEST_FILE = 500
 SIZED = {".cc", ".h", ".inc", ".py", ".sh"}

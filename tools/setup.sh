@@ -5,6 +5,7 @@
 #   tools/setup.sh --test   that, and what the tests run against
 #   tools/setup.sh --ci     that, the formatter, the linter, the compiler of the fuzzers and a browser for the page
 #   tools/setup.sh --cluster   what the tests run against, container engines and what a kubelet needs
+#   tools/setup.sh --slurm     what the tests run against, and a Slurm with its accounting
 #   tools/setup.sh --release   what tools/release.sh and the tests of what it makes need
 set -euo pipefail
 
@@ -21,6 +22,7 @@ test_packages=(libgtest-dev libgmock-dev prometheus prometheus-node-exporter pyt
 # Real container engines and what a real kubelet needs; Kubernetes itself is built with Go 1.26 where there is one.
 cluster_packages=(containerd runc docker.io podman busybox-static iproute2 util-linux debootstrap python3-yaml dpkg-dev
   rpm systemd git)
+slurm_packages=(slurm-wlm slurmdbd slurm-wlm-basic-plugins slurm-wlm-mysql-plugin munge mariadb-server iproute2 util-linux)
 # The compiler for arm64 brings libraries of its own and leaves this machine's alone; qemu runs what it makes.
 release_packages=(git python3 openssl rpm dpkg-dev g++-aarch64-linux-gnu qemu-user-static)
 ci_packages=(libbenchmark-dev clang-format-14 clang-14 clang-tidy-14 libclang-rt-14-dev)
@@ -38,8 +40,9 @@ case $mode in
     extras=("${ci_extras[@]}")
     ;;
   --cluster) wanted=("${run_packages[@]}" "${test_packages[@]}" "${cluster_packages[@]}") ;;
+  --slurm) wanted=("${run_packages[@]}" "${test_packages[@]}" "${slurm_packages[@]}") ;;
   --release) wanted=("${run_packages[@]}" "${release_packages[@]}") ;;
-  *) say "unknown argument \"$mode\" (write --run, --test, --ci, --cluster or --release)"; exit 2 ;;
+  *) say "unknown argument \"$mode\" (write --run, --test, --ci, --cluster, --slurm or --release)"; exit 2 ;;
 esac
 
 if ! command -v apt-get >/dev/null; then
@@ -113,7 +116,7 @@ fi
 say "installing ${chosen[*]}"
 # --no-remove: never take away what this machine's owner put there (an older Boost, say).
 apt_get install --no-install-recommends --no-remove "${chosen[@]}"
-for package in prometheus prometheus-node-exporter docker.io containerd podman; do
+for package in prometheus prometheus-node-exporter docker.io containerd podman slurmctld slurmd slurmdbd munge mariadb-server; do
   if [[ " ${chosen[*]} " != *" $package "* ]]; then continue; fi
   for unit in $(dpkg-query -L "$package" | sed -n 's,.*/systemd/system/\([^/]*\.\(service\|socket\|timer\)\)$,\1,p'); do
     "${as_root[@]}" find /etc/systemd/system -path "*.wants/$unit" -delete  # systemctl disable

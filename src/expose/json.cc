@@ -11,6 +11,10 @@
 namespace gpuledger::expose {
 namespace {
 
+// Raised by a change that an older reader would misread: a field that goes, or that means something else. New fields do
+// not raise it. docs/snapshot.md describes them all.
+constexpr int kSchemaVersion = 1;
+
 void write_energy(JsonText& json, const Booked& booked) {
   json.name("energy_joules");
   json.open('{');
@@ -173,9 +177,16 @@ const JsonFields<OwnerSeries>& owner_fields() {
   static const JsonFields<Series> fields =
       fields_of_owner<Series>([](const Series& series) -> const Owner& { return series.account->owner; })
           .add(owner_rows())
+          .add("account", [](const Series& series) -> std::string_view { return series.account->job.account; })
+          .add("gone_seconds", [](const Series& series) { return series.account->gone_for; })
           .add("gpu", [](const Series& series) { return series.account->gpu_index; })
           .add("gpu_uuid", [](const Series& series) -> std::string_view { return series.account->gpu.text; })
           .add("idle_memory_bytes", [](const Series& series) { return series.idle_memory; })
+          .add("job_gpus", [](const Series& series) { return series.account->job.gpus; })
+          .add("job_restarted",
+               [](const Series& series) { return series.account->job.restarted ? std::optional(true) : std::nullopt; })
+          .add("job_start_time_seconds", [](const Series& series) { return series.account->job.started; })
+          .add("partition", [](const Series& series) -> std::string_view { return series.account->job.partition; })
           .add("uid", [](const Series& series) -> std::string_view { return series.account->uid; })
           .add("user_name", [](const Series& series) -> std::string_view { return series.account->user_name; })
           .sorted();
@@ -232,6 +243,7 @@ std::string write_json(const Cycle& cycle, const ExposeOptions& options) {
   constexpr size_t kUsualAccount = 800;
   JsonText json(64 * 1024 + kUsualAccount * (cycle.ledger.processes.size() + cycle.ledger.owners.size()));
   json.open('{');
+  json.field("schema_version", kSchemaVersion);
   write_list(json, "allocations", cycle.ledger.allocations,
              [&](const auto& account) { write_allocation(json, account); });
   json.field("at", seconds_of(cycle.batch.at.wall));

@@ -7,6 +7,7 @@
 #include "identity/allocation_source.h"
 #include "identity/container_source.h"
 #include "identity/pod_source.h"
+#include "identity/slurm_jobs.h"
 
 namespace gpuledger::identity {
 
@@ -15,6 +16,7 @@ struct NodeDirectory {
   std::unique_ptr<PodSource> pods;
   std::unique_ptr<AllocationSource> allocations;
   std::vector<std::unique_ptr<ContainerSource>> containers;
+  SlurmJobs slurm_jobs;
 };
 
 }  // namespace gpuledger::identity

@@ -176,6 +176,7 @@ void Resolver::meet(Pid pid, Nanoseconds now) {
   read->first_read = same ? before->second.first_read : now;
   if (!read->home_is_read && same) read->home = before->second.home;
   give_name(*read);
+  read_job(read->identity);
   // Most processes have not changed.
   changed_ |= !same || before->second.identity != read->identity || before->second.naming != read->naming;
   gone_.erase(pid);
@@ -236,6 +237,18 @@ void Resolver::give_name(Known& known) const {
   known.identity.owner = std::move(found.owner);
   known.identity.container_id = std::move(found.container_id);
   known.naming = found.naming;
+}
+
+// Users of a directory service are not in the passwd; the prolog names them.
+void Resolver::read_job(ProcessIdentity& identity) {
+  if (identity.owner.kind != OwnerKind::kSlurmJob) return;
+  auto job = directory_.slurm_jobs.read(identity.owner.job);
+  if (!job.ok()) {
+    if (job.error().code != Code::kNotFound) ++errors_[std::string("slurm_job_") + code_name(job.error().code)];
+    return;
+  }
+  identity.job = std::move(job->facts);
+  if (identity.user_name.empty() && !identity.uid.empty() && identity.uid == job->uid) identity.user_name = job->user;
 }
 
 // If no source gives pod names, the grant of a whole GPU does: if only one container has it, and all pod processes on

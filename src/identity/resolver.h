@@ -48,6 +48,7 @@ class Resolver final : public IdentitySource {
   Status read_home(Pid pid, const std::string& uid, Known& known);
   Error failed(const Error& error);
   void give_name(Known& known) const;
+  void read_job(ProcessIdentity& identity);
   bool has_ended(Pid pid, Known& known, const std::set<Pid>& ended) const;
   bool is_young(const Known& known, const SampleBatch& batch) const;
   void read_name_again(Known& known, const SampleBatch& batch);

@@ -13,6 +13,18 @@
 
 namespace gpuledger {
 
+// What the site's prolog wrote of a Slurm job. Not part of the owner, because it may come after the job's first
+// process.
+struct JobFacts {
+  Name account;
+  Name partition;
+  std::optional<uint32_t> gpus;   // given to the job on this node
+  std::optional<double> started;  // on this node, since 1970
+  bool restarted = false;         // requeued under the same number: `started` is of the last run only
+  bool empty() const { return *this == JobFacts{}; }
+  friend bool operator==(const JobFacts&, const JobFacts&) = default;
+};
+
 struct ProcessIdentity {
   ProcKey key;
   Name name;  // cleaned and bounded; "unknown" if the process exited before it could be read
@@ -22,6 +34,7 @@ struct ProcessIdentity {
   Name uid;
   Name user_name;
   Owner owner;
+  JobFacts job;                 // of a Slurm job
   bool owner_inferred = false;  // from the allocation of the GPU; the process could not be read
   friend bool operator==(const ProcessIdentity&, const ProcessIdentity&) = default;
 };

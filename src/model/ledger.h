@@ -104,6 +104,8 @@ struct OwnerAccount {
   std::optional<Bytes> memory_peak = {};  // the most that its processes held at one time on this GPU
   Name uid = {};                          // of its processes; empty: not known, or different ones
   Name user_name = {};
+  JobFacts job = {};                         // of a Slurm job; kept when its file is gone
+  std::optional<Nanoseconds> gone_for = {};  // since its last process; empty: one runs
 };
 
 // The sum of closed accounts of ended owners: --owner-retention is over, or there were too many of them. The smallest

@@ -65,11 +65,13 @@ class Package(unittest.TestCase):
             "usr/share/man/man1/gpu-ledger.1.gz", "usr/share/bash-completion/completions/gpu-ledger",
             "usr/share/zsh/vendor-completions/_gpu-ledger", "usr/share/zsh/site-functions/_gpu-ledger",
             "usr/share/fish/vendor_completions.d/gpu-ledger.fish",
+            *(f"usr/share/gpu-ledger/slurm/{name}" for name in ("README.md", "epilog.sh", "prolog.sh")),
             *(f"usr/share/gpu-ledger/scenarios/{path.name}" for path in (SOURCE / "sim/scenarios").iterdir()),
             *(f"usr/share/doc/gpu-ledger/{name}" for name in (
                 "README.md", "copyright", "exact-time.conf", "root.conf", "textfile.conf")))})
         self.assertEqual({line.split()[1] for line in content.splitlines()}, {"root/root"})
-        self.assertEqual(files["./usr/bin/gpu-ledger"], "-rwxr-xr-x")
+        for program in ("bin/gpu-ledger", "share/gpu-ledger/slurm/prolog.sh", "share/gpu-ledger/slurm/epilog.sh"):
+            self.assertEqual(files[f"./usr/{program}"], "-rwxr-xr-x")
 
     def test_2_installs_where_nothing_else_is(self):
         self.succeeds("dpkg", "--install", "/gpu-ledger.deb")

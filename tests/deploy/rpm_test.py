@@ -16,12 +16,14 @@ from deploy_parts import SOURCE, call, fetch, main, run
 RELEASE = pathlib.Path(os.environ.get("GPU_LEDGER_RELEASE", SOURCE / "build/release"))
 SIZE_LIMIT = 9_000_000
 FOLDERS = {"/usr/share/doc/gpu-ledger", "/usr/share/gpu-ledger", "/usr/share/gpu-ledger/scenarios",
+           "/usr/share/gpu-ledger/slurm",
            "/usr/share/licenses/gpu-ledger"}
 DOCS = {"README.md", "exact-time.conf", "root.conf", "textfile.conf"}
 FILES = {"/etc/sysconfig/gpu-ledger", "/usr/bin/gpu-ledger", "/usr/lib/systemd/system/gpu-ledger.service",
          "/usr/share/man/man1/gpu-ledger.1.gz", "/usr/share/licenses/gpu-ledger/LICENSE",
          "/usr/share/bash-completion/completions/gpu-ledger", "/usr/share/fish/vendor_completions.d/gpu-ledger.fish",
          "/usr/share/zsh/site-functions/_gpu-ledger", "/usr/share/zsh/vendor-completions/_gpu-ledger",
+         *(f"/usr/share/gpu-ledger/slurm/{name}" for name in ("README.md", "epilog.sh", "prolog.sh")),
          *(f"/usr/share/gpu-ledger/scenarios/{path.name}" for path in (SOURCE / "sim/scenarios").iterdir()),
          *(f"/usr/share/doc/gpu-ledger/{name}" for name in DOCS)}
 SYSTEMCTL = '#!/bin/sh\necho "$@" >>/systemctl.log\n'

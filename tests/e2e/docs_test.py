@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pages for people: links lead somewhere, and metrics, settings and Helm values that they name exist."""
 
+import json
 import re
 import subprocess
 import unittest
@@ -95,6 +96,31 @@ class DocsTest(unittest.TestCase):
                     self.assertIn(name.removeprefix("no-"), known, f"--{name}")
 
         self.for_each(check)
+
+    def test_every_field_of_the_snapshot_is_described(self):
+        text = text_of(SOURCE / "docs" / "snapshot.md")
+        sections = {title: set(re.findall(r"`([\w.]+)`", body))
+                    for title, body in re.findall(r"(?ms)^## ([^\n]+)\n(.*?)(?=^## |\Z)", text)}
+        seen = set()
+
+        def check(value, where):
+            if isinstance(value, dict):
+                for name, inner in value.items():
+                    if not name.isdigit():  # xid_errors
+                        self.assertIn(name, sections[where], f"{where} of docs/snapshot.md")
+                    seen.add((where, name))
+                    check(inner, name if where == "The whole" and isinstance(inner, list) else where)
+            elif isinstance(value, list):
+                for inner in value:
+                    check(inner, where)
+
+        for name in ("mixed_node", "sick_gpu"):
+            snapshot = json.loads(text_of(SOURCE / "tests" / "golden" / "expected" / f"{name}.json"))
+            check(snapshot, "The whole")
+            self.assertEqual(next(iter(snapshot)), "schema_version", "the first of all")
+            self.assertIn(f"`schema_version` is {snapshot['schema_version']}.", text)
+        self.assertGreater(len(seen), 90)
+        self.assertIn(("owners", "account"), seen)
 
     def test_helm_values_exist(self):
         values = text_of(SOURCE / "deploy" / "helm" / "gpu-ledger" / "values.yaml")

@@ -46,6 +46,7 @@ Status VirtualNode::open(const std::string& library, const std::vector<std::stri
   directory.pods = std::make_unique<app::PodFile>(root_ + "/kubelet/pods.json", identity::PodLabelList(pod_labels));
   directory.allocations = std::make_unique<app::AllocationFile>(root_ + "/kubelet/pod-resources.json");
   directory.containers.push_back(std::make_unique<app::ContainerFile>(root_ + "/docker/containers.json"));
+  directory.slurm_jobs = identity::SlurmJobs(root_ + "/slurm");
   auto resolver = std::make_unique<identity::Resolver>(identity::ProcReader(root_ + "/proc"), std::move(directory));
   app::PipelineOptions options;
   options.simulated = true;

@@ -7,6 +7,7 @@ namespace gpuledger::app {
 Status serve_command(const Config& config, const ConfigSources& sources);
 Status once_command(const Config& config, const ConfigSources& sources);
 Status top_command(const Config& config, const ConfigSources& sources);
+Status job_command(const Config& config, const ConfigSources& sources);
 Status doctor_command(const Config& config, const ConfigSources& sources);
 Status record_command(const Config& config, const ConfigSources& sources);
 Status replay_command(const Config& config, const ConfigSources& sources);
@@ -36,6 +37,11 @@ constexpr Command kCommands[] = {
      "gpu-ledger top --url=http://node7:9400", "no GPU found, or no exporter answers at --url", top_command,
      "sampling ledger source kubernetes containers program node-name listen-address !state-file !state-file-mode "
      "!dcgm-exporter-url !dcgm-exporter-file !dcgm-pcie-throughput"},
+    {"job", "ID", "reports the GPU energy, time and memory of a Slurm job on one node, running or ended",
+     "Asks the exporter at --url, else the one on this machine. ID is the job's number (squeue -o %A). Where --format "
+     "is json or line, what is not known is left out.",
+     "gpu-ledger job 70411 --url=http://node7:9400 --price-per-kwh=0.25",
+     "no exporter answers, or the one that does knows no such job", job_command, "program listen-address"},
     {"doctor", "",
      "checks the driver, /proc, all sockets and the API server; prints ok or the problem and its remedy for each",
      "Run it as the user and with the settings of the program that serves. It changes nothing, except that it writes "

@@ -53,14 +53,14 @@ Status reconcile_intervals(const GivenSettings& given, Config& config) {
 }
 
 bool takes(const Command& command, const Setting& setting) {
-  return setting.command.empty() || setting.command == command.name;
+  return setting.command.empty() || is_of_command(setting, command.name);
 }
 
 // A flag for another command is a mistake.
 Status check_commands(const GivenSettings& flags, const Config& config) {
   for (const auto& [setting, value] : flags) {
     if (takes(*config.command, *setting) || setting->member.same(config, Config{})) continue;
-    return wrong(value.origin + ": needs the command " + std::string(setting->command));
+    return wrong(value.origin + ": needs the command " + commands_of(*setting));
   }
   return ok_status();
 }

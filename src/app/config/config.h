@@ -59,8 +59,11 @@ struct Config {
   std::optional<Nanoseconds> record_for;  // empty: until a signal
   bool replay_series = false;             // print the books after each step too
   bool top_batch = false;                 // print the table once
-  std::optional<ExporterUrl> url;         // of top; empty: the exporter on this machine, if one answers
+  std::optional<ExporterUrl> url;         // of top and job; empty: the exporter on this machine, if one answers
   std::string url_ca_file;                // empty: the distribution's
+  std::string format = "text";            // of job
+  Nanoseconds job_wait{0};                // for the last joules of a job that ends
+  double price_per_kwh = 0;               // 0: none
   std::vector<std::string> listen_addresses = {":9400"};
   std::string metrics_path = "/metrics";
   Nanoseconds sample_interval = std::chrono::seconds(1);
@@ -88,7 +91,8 @@ struct Config {
   std::string sim_scenario;              // empty: the built-in mixed node
   std::vector<std::string> gpu_devices;  // indexes or UUIDs; empty: all
   std::string proc_root = "/proc";
-  std::string passwd_file;         // empty: found where it can be
+  std::string passwd_file;  // empty: found where it can be
+  std::string slurm_job_dir = "/run/gpu-ledger-jobs";
   std::optional<bool> kubernetes;  // empty: if a kubelet or a cluster is found
   PodSourceName pod_source = PodSourceName::kAuto;
   std::vector<std::string> pod_labels;

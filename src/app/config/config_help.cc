@@ -101,7 +101,7 @@ void append_entry(std::string& out, std::string_view left, std::string_view righ
 
 std::string help_of(const Setting& setting) {
   const std::string text(setting.help);
-  return setting.command.empty() ? text : "with the command " + std::string(setting.command) + ": " + text;
+  return setting.command.empty() ? text : "with the command " + commands_of(setting) + ": " + text;
 }
 
 // "how often idleness is judged (default 5s; SIGHUP)"
@@ -182,9 +182,9 @@ std::string write_command_help(const Command& command) {
   const auto append_flag = [&](const Setting& setting) {
     append_entry(out, flag_text(setting), with_notes(setting, setting.help));
   };
-  const char* own = "\nFlags of this command alone:\n";
+  const char* own = "\nFlags of this command:\n";
   for (const Setting& setting : settings()) {
-    if (setting.command != command.name) continue;
+    if (!is_of_command(setting, command.name)) continue;
     out += std::exchange(own, "");
     append_flag(setting);
   }

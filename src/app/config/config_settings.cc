@@ -24,6 +24,7 @@ constexpr int64_t kShortestPushMs = 1000;
 constexpr Nanoseconds kLongestInterval = hours(24);
 constexpr Nanoseconds kLongestPush = hours(1);
 constexpr Nanoseconds kLongestRetention = hours(24 * 365);
+constexpr Nanoseconds kLongestWait = std::chrono::minutes(10);
 constexpr Nanoseconds kLongestRecording = hours(24 * 7);
 
 template <auto kMember>
@@ -95,6 +96,7 @@ constexpr std::array<std::string_view, 6> kPodSources = {"auto", "pods-api", "ap
 constexpr std::array<std::string_view, 4> kBackends = {"auto", "nvml", "dcgm", "sim"};
 constexpr std::array<std::string_view, 3> kExactTimeModes = {"off", "auto", "on"};
 constexpr std::array<std::string_view, 2> kPresets = {"compatible", "lean"};
+constexpr std::array<std::string_view, 3> kJobFormats = {"text", "json", "line"};
 constexpr std::array<std::string_view, 4> kLogLevels = {"debug", "info", "warn", "error"};
 constexpr std::array<std::string_view, 2> kLogFormats = {"text", "json"};
 
@@ -287,6 +289,14 @@ const Setting kSettings[] = {
      kDuration<&Config::record_for, kShortestRecordingMs, kLongestRecording>, SettingEffect::kRestart, "record"},
     {"series", G::kSampling, F::kSwitch, "", "false", "first print the books of every step as lines of JSON",
      kParsed<&Config::replay_series, parse_bool>, SettingEffect::kRestart, "replay"},
+    {"wait", G::kSampling, F::kValue, "DURATION", "0s",
+     "wait until the job's processes have left the GPUs and their last joules are booked, but no longer than this",
+     kDuration<&Config::job_wait, 0, kLongestWait>, SettingEffect::kRestart, "job"},
+    {"format", G::kSampling, F::kValue, "FORM", "text",
+     "text (for people), json (one object on one line) or line (words NAME=NUMBER on one line, for a job's comment)",
+     kChoice<&Config::format, kJobFormats>, SettingEffect::kRestart, "job"},
+    {"price-per-kwh", G::kSampling, F::kValue, "PRICE", "0", "price of a kWh, for the cost of the energy; 0: no cost",
+     kParsed<&Config::price_per_kwh, parse_price>, SettingEffect::kRestart, "job"},
     {"batch", G::kSampling, F::kSwitch, "", "false", "print the table once and exit",
      kParsed<&Config::top_batch, parse_bool>, SettingEffect::kRestart, "top"},
 
@@ -326,14 +336,18 @@ const Setting kSettings[] = {
      "the host's passwd, for names of users; else that of the host's first process if it can be read, or /etc/passwd "
      "outside containers",
      kPath<&Config::passwd_file>},
+    {"slurm-job-dir", G::kSource, F::kValue, "DIR", "/run/gpu-ledger-jobs",
+     "where the site's Slurm prolog writes account and partition of each job (deploy/slurm); only files that root "
+     "alone may write are believed",
+     kPath<&Config::slurm_job_dir>},
     {"url", G::kSource, F::kValue, "URL", "",
      "show the books of the exporter that serves there: http://NODE:9400, https://USER:PASSWORD@NODE:9400 or "
-     "unix:/PATH; none: begin books of its own. If not given, the exporter of this machine, if one answers at "
+     "unix:/PATH; none: top begins books of its own. If not given, the exporter of this machine, if one answers at "
      "--listen-address and --backend is not given. A password is safer in the variable: every user can read flags",
-     kParsed<&Config::url, parse_exporter_url>, SettingEffect::kRestart, "top"},
+     kParsed<&Config::url, parse_exporter_url>, SettingEffect::kRestart, "top job"},
     {"url-ca-file", G::kSource, F::kValue, "FILE", "",
      "CA of that exporter's certificate, or the certificate itself; else the distribution's CAs",
-     kText<&Config::url_ca_file>, SettingEffect::kRestart, "top"},
+     kText<&Config::url_ca_file>, SettingEffect::kRestart, "top job"},
     {"dcgm-library", G::kSource, F::kValue, "FILE", "",
      "with --backend=dcgm: DCGM's library, if not the loader's libdcgm.so.4 or libdcgm.so.3",
      kText<&Config::dcgm_library>},
@@ -427,9 +441,19 @@ const Setting* find_setting(std::string_view name) {
   return found == std::end(kSettings) ? nullptr : &*found;
 }
 
+bool is_of_command(const Setting& setting, std::string_view command) {
+  const std::vector<std::string> all = split_list(setting.command, ' ');
+  return std::find(all.begin(), all.end(), command) != all.end();
+}
+
+std::string commands_of(const Setting& setting) {
+  const std::vector<std::string> all = split_list(setting.command, ' ');
+  return join_choices(std::vector<std::string_view>(all.begin(), all.end()));
+}
+
 bool takes_setting(const Command& command, const Setting& setting) {
   if (command.print != nullptr) return false;
-  if (!setting.command.empty()) return setting.command == command.name;
+  if (!setting.command.empty()) return is_of_command(setting, command.name);
   if (command.takes.empty()) return true;
   bool taken = false;
   for (const std::string& word : split_list(command.takes, ' ')) {

@@ -65,7 +65,7 @@ struct Setting {
   std::string_view help;
   SettingMember member;
   SettingEffect effect = SettingEffect::kRestart;
-  std::string_view command = {};  // its only command; empty: all
+  std::string_view command = {};  // its only commands, separated by blanks; empty: all
 };
 std::span<const Setting> settings();
 
@@ -81,6 +81,10 @@ struct OlderName {
 std::span<const OlderName> older_names();
 
 const Setting* find_setting(std::string_view name);
+// Whether the setting is of this command alone, or of it and few others.
+bool is_of_command(const Setting& setting, std::string_view command);
+// "top", "top or job"
+std::string commands_of(const Setting& setting);
 bool takes_setting(const Command& command, const Setting& setting);
 const OlderName* find_older_flag(std::string_view name);
 

@@ -45,6 +45,9 @@ NodeDirectory simulated_directory(const Config& config, const SimNode& sim) {
     directory.allocations = std::make_unique<AllocationFile>(sim.pod_resources());
   }
   directory.containers.push_back(std::make_unique<ContainerFile>(sim.docker_list()));
+  // A scenario with real processes has a real prolog too.
+  const bool real = config.slurm_job_dir != Config{}.slurm_job_dir;
+  directory.slurm_jobs = identity::SlurmJobs(real ? config.slurm_job_dir : sim.slurm_jobs());
   return directory;
 }
 
@@ -166,6 +169,7 @@ Result<NodeDirectory> open_directory(const Config& config, const SimNode* sim) {
   if (sim) return simulated_directory(config, *sim);
   NodeDirectory directory;
   directory.containers = open_containers(config);
+  directory.slurm_jobs = identity::SlurmJobs(config.slurm_job_dir);
   if (!kubernetes_is_wanted(config)) return directory;
   if (kubelet_is_seen(config) || config.kubernetes.value_or(false)) directory.allocations = open_allocations(config);
   auto pods = open_pods(config, config.pod_source, kStartDelay);

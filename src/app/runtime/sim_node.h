@@ -27,6 +27,7 @@ class SimNode {
   std::string proc_root() const { return root_ + "/proc"; }
   std::string pod_list() const { return root_ + "/kubelet/pods.json"; }
   std::string pod_resources() const { return root_ + "/kubelet/pod-resources.json"; }
+  std::string slurm_jobs() const { return root_ + "/slurm"; }
   std::string docker_list() const { return root_ + "/docker/containers.json"; }
   // Why the simulator refused its scenario; empty if it did not.
   std::string scenario_error() const;

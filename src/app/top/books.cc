@@ -74,6 +74,28 @@ void fill_account(const Json& json, Books::Account& account) {
   account.error_joules = number(json, "energy_standard_error_joules").value_or(0);
 }
 
+Books::OwnerSum owner_of(const Json& json) {
+  Books::OwnerSum owner;
+  fill_account(json, owner);
+  if (const auto energy = json.find("energy_joules"); energy != json.end() && energy->is_object()) {
+    owner.alone_joules = number(*energy, "alone").value_or(0);
+    owner.shared_joules = number(*energy, "shared").value_or(0);
+  }
+  owner.gpu_seconds = number(json, "gpu_seconds");
+  owner.memory_peak = number(json, "memory_peak_bytes");
+  owner.gone_seconds = number(json, "gone_seconds");
+  owner.job = text(json, "slurm_job_id");
+  owner.step = text(json, "step");
+  owner.account = text(json, "account");
+  owner.partition = text(json, "partition");
+  owner.uid = text(json, "uid");
+  owner.user_name = text(json, "user_name");
+  owner.job_gpus = number(json, "job_gpus");
+  owner.job_started = number(json, "job_start_time_seconds");
+  owner.job_restarted = truth(json, "job_restarted");
+  return owner;
+}
+
 Books::Process process_of(const Json& json) {
   Books::Process process;
   fill_account(json, process);
@@ -103,7 +125,7 @@ Result<Books> parse_books(std::string_view json) {
   books.version = text(all, "version");
   for_each(all, "gpus", [&](const Json& gpu) { books.gpus.push_back(gpu_of(gpu)); });
   for_each(all, "processes", [&](const Json& process) { books.processes.push_back(process_of(process)); });
-  for_each(all, "owners", [&](const Json& owner) { fill_account(owner, books.owners.emplace_back()); });
+  for_each(all, "owners", [&](const Json& owner) { books.owners.push_back(owner_of(owner)); });
   for_each(all, "sources", [&](const Json& source) {
     if (!truth(source, "up") && truth(source, "needed", true))
       books.troubles.push_back({text(source, "source"), text(source, "reason")});

@@ -38,7 +38,24 @@ struct Books {
     std::string pod_uid;
     std::string container;
     double joules = 0;
-    double error_joules = 0;  // one standard error
+    double error_joules = 0;  // one standard error, of the shared part
+  };
+  // Beside that, of an owner.
+  struct OwnerSum : Account {
+    double alone_joules = 0;
+    double shared_joules = 0;
+    std::optional<double> gpu_seconds;
+    std::optional<double> memory_peak;
+    std::optional<double> gone_seconds;  // since its last process; empty: one runs
+    std::string job;                     // Slurm, as what follows
+    std::string step;
+    std::string account;
+    std::string partition;
+    std::string uid;
+    std::string user_name;
+    std::optional<double> job_gpus;
+    std::optional<double> job_started;  // seconds since 1970
+    bool job_restarted = false;
   };
   struct Process : Account {
     std::string mig_uuid;
@@ -63,7 +80,7 @@ struct Books {
   std::string version;
   std::vector<Gpu> gpus;
   std::vector<Process> processes;
-  std::vector<Account> owners;
+  std::vector<OwnerSum> owners;
   std::vector<Trouble> troubles;  // sources that are down
 };
 

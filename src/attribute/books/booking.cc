@@ -179,6 +179,9 @@ void DeviceBook::book_to(Account& account, Energy energy, bool alone, bool is_st
 void DeviceBook::join(Account& account, OwnerBook& owner) {
   if (owner.accounts++ == 0) --ended_owners_;
   account.owner = &owner;
+  // Here too, for a process that is gone before the next look at all of them.
+  note_user(account.identity, owner);
+  note_job(account.identity.job, owner);
 }
 
 DeviceBook::OwnerBook& DeviceBook::owner_of(Account& account) {

@@ -109,6 +109,7 @@ void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rule
   struct Sums {
     std::optional<Bytes> idle_memory;  // empty: it has no accounts
     double owed = 0;
+    bool living = false;
   };
   size_t places = 0;
   for (const auto& [owner, book] : owners_) book.place = ++places;
@@ -117,6 +118,7 @@ void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rule
     Sums& sums = by_owner[account.owner ? account.owner->place : 0];
     const double owes = estimator_ ? owed(account) : 0;
     sums.owed += owes;
+    sums.living |= !account.exited;
     ProcessAccount& process = ledger.processes.emplace_back();
     process.gpu = description_->uuid;
     process.gpu_index = description_->index;
@@ -157,6 +159,8 @@ void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rule
     account.memory_peak = book.memory_peak;
     account.uid = book.uid;
     account.user_name = book.user_name;
+    account.job = book.job;
+    if (!sums.living) account.gone_for = std::max(at.steady - book.last_seen, Nanoseconds(0));
   }
   for (const auto& [of, booked] : closed_) {
     ledger.closed.push_back({of.first, of.second, description_->uuid, description_->index, booked});

@@ -70,6 +70,7 @@ class DeviceBook {
     Name uid;  // of its processes, if all have the same
     Name user_name;
     bool users_differ = false;
+    JobFacts job;
     Nanoseconds last_seen{0};  // when one of them ran or was charged
     mutable size_t place = 0;  // in the ledger that is being written
   };
@@ -153,6 +154,7 @@ class DeviceBook {
   void retire_missing(const Present& present);
   void note_peaks();
   static void note_user(const ProcessIdentity& identity, OwnerBook& owner);
+  static void note_job(const JobFacts& job, OwnerBook& owner);
   void bequeath(const AccountKey& key, const Account& old);
   template <typename Matches>
   size_t forget_if(Matches matches);

@@ -46,6 +46,7 @@ DeviceState DeviceBook::state(const std::string& boot_id) const {
     saved.uid = book.uid;
     saved.user_name = book.user_name;
     saved.users_differ = book.users_differ;
+    saved.job = book.job;
     if (book.accounts == 0) saved.gone_for = std::max(now_ - book.last_seen, Nanoseconds(0));
   }
   for (const auto& [of, booked] : closed_) state.closed.push_back({of.first, of.second, booked});
@@ -99,6 +100,7 @@ void DeviceBook::restore(const DeviceState& state, const std::string& boot_id, N
     book.uid = owner.uid;
     book.user_name = owner.user_name;
     book.users_differ = owner.users_differ;
+    book.job = owner.job;
     book.last_seen = now - owner.gone_for.value_or(Nanoseconds(0));
     estimator_->settle_owner(book.id, owner.error);
   }

@@ -205,6 +205,7 @@ DeviceBook::Accounts::iterator DeviceBook::open_account(const ProcessSample& pro
     it->second.identity.container_id = who.container_id;
     it->second.identity.uid = who.uid;
     it->second.identity.user_name = who.user_name;
+    it->second.identity.job = who.job;
   }
   if (const MigInstance* instance = find_instance(*description_, process.mig)) it->second.mig = *instance;
   if (identity) it->second.exited.reset();
@@ -238,6 +239,7 @@ void DeviceBook::note_peaks() {
   for (const auto& [key, account] : accounts_) {
     if (account.exited || account.owner == nullptr) continue;
     note_user(account.identity, *account.owner);
+    note_job(account.identity.job, *account.owner);
     if (account.memory) held[account.owner] += account.memory->count;
   }
   for (const auto& [owner, bytes] : held) {
@@ -254,6 +256,14 @@ void DeviceBook::note_user(const ProcessIdentity& identity, OwnerBook& owner) {
   } else if (!identity.user_name.empty()) {
     owner.user_name = identity.user_name;
   }
+}
+
+// The file of an ended job is removed; what it said stays.
+void DeviceBook::note_job(const JobFacts& job, OwnerBook& owner) {
+  if (job.empty()) return;
+  const bool again = owner.job.restarted || (owner.job.started && owner.job.started != job.started);
+  owner.job = job;
+  owner.job.restarted = again;
 }
 
 }  // namespace gpuledger::attribute

@@ -32,6 +32,7 @@ struct OwnerState {
   Name uid = {};
   Name user_name = {};
   bool users_differ = false;
+  JobFacts job = {};
 };
 
 struct ClosedState {

@@ -92,6 +92,16 @@ Booked booked(const Json& json) {
   return result;
 }
 
+JobFacts job_of(const Json& json) {
+  JobFacts job;
+  job.account = bytes_or_none(json, "account");
+  job.partition = bytes_or_none(json, "partition");
+  if (json.contains("gpus")) job.gpus = small(json["gpus"]);
+  if (json.contains("started")) job.started = number(json["started"]);
+  job.restarted = json.value("restarted", false);
+  return job;
+}
+
 OwnerKind kind_of_owner(const Json& json) {
   const std::string word = read_bytes(json.at("kind"));
   for (const OwnerKindRow& row : kOwnerKinds) {
@@ -221,6 +231,7 @@ DeviceState device_of(const Json& json) {
     saved.uid = bytes_or_none(entry, "uid");
     saved.user_name = bytes_or_none(entry, "user_name");
     saved.users_differ = entry.value("users_differ", false);
+    if (entry.contains("slurm")) saved.job = job_of(entry["slurm"]);
     if (entry.contains("gone_ns")) saved.gone_for = std::max(time(entry["gone_ns"]), Nanoseconds(0));
   }
   for (const Json& entry : json.value("closed", Json::array())) {

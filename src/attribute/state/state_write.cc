@@ -75,6 +75,18 @@ void write_owner(JsonText& json, const Owner& owner) {
   json.close('}');
 }
 
+void write_job(JsonText& json, const JobFacts& job) {
+  if (job.empty()) return;
+  json.name("slurm");
+  json.open('{');
+  json.field_if_any("account", job.account);
+  json.field_if_any("partition", job.partition);
+  if (job.gpus) json.field("gpus", uint64_t{*job.gpus});
+  if (job.started) json.field("started", *job.started);
+  if (job.restarted) json.field("restarted", true);
+  json.close('}');
+}
+
 void write_process_key(JsonText& json, const ProcKey& key) {
   json.field("pid", key.pid);
   json.field("start_ticks", key.start_ticks);
@@ -211,6 +223,7 @@ void write_device(JsonText& json, const DeviceState& device) {
     json.field_if_any("uid", owner.uid);
     json.field_if_any("user_name", owner.user_name);
     if (owner.users_differ) json.field("users_differ", true);
+    write_job(json, owner.job);
     if (owner.gone_for) json.field("gone_ns", *owner.gone_for);
     json.close('}');
     json.line();

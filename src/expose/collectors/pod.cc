@@ -33,14 +33,20 @@ constexpr Row<OwnerSeries> kOwnerRows[] = {
 };
 
 constexpr Row<OwnerSeries> kUserRows[] = {
-    {"_info", kGauge, "uid user_name",
-     "The user of {}, always 1. user_name is the uid's name in the host's passwd (absent if not there). Absent if its "
-     "processes have different users.",
+    {"_info", kGauge, "uid user_name account partition",
+     "The user, account and partition of {}, always 1. account and partition are from the file that the site's "
+     "prolog writes (--slurm-job-dir; absent without it). user_name is the uid's name in the host's passwd, else in "
+     "that "
+     "file. No uid and no user_name if its processes have different users. Absent if nothing of this is known.",
      [](const OwnerSeries& series, Samples& samples) {
        static const ConstantLabels kNone;
-       if (series.account->uid.empty()) return;
+       const OwnerAccount& owner = *series.account;
+       if (owner.uid.empty() && owner.job.account.empty() && owner.job.partition.empty()) return;
        LabelText labels(kNone);
-       labels.add("uid", series.account->uid).add("user_name", series.account->user_name);
+       labels.add("uid", owner.uid)
+           .add("user_name", owner.user_name)
+           .add("account", owner.job.account)
+           .add("partition", owner.job.partition);
        samples.add(uint64_t{1}, labels.take());
      }},
 };

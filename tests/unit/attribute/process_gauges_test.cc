@@ -101,5 +101,34 @@ TEST(ProcessGauges, AnOwnerHasTheUserOfItsProcessesIfItIsOne) {
   EXPECT_EQ(process(ledger, 4).identity.uid, "1001");
 }
 
+TEST(ProcessGauges, WhatThePrologWroteStaysWithTheJob) {
+  Engine engine(rules());
+  const Owner owner = pod_owner("a");
+  const auto at = [&](int second, const JobFacts& job) {
+    BatchBuilder batch(second);
+    batch.gpu(0, second * 300'000).process(1, 0.5, 0, owner);
+    batch.identity(1).job = job;
+    const Ledger ledger = step(engine, batch);
+    return ledger.owners.empty() ? OwnerAccount{} : ledger.owners[0];
+  };
+  JobFacts job{"physics", "gpu", 2, 940.0};
+  EXPECT_TRUE(at(0, {}).job.empty());
+  EXPECT_TRUE(at(1, {}).job.empty());
+  EXPECT_EQ(at(2, job).job, job) << "the file came later";
+  EXPECT_FALSE(at(3, job).gone_for);
+  EXPECT_EQ(at(4, {}).job, job) << "the file is gone";
+  BatchBuilder last(5), nobody(7);
+  last.gpu(0, 5 * 300'000);
+  nobody.gpu(0, 7 * 300'000);
+  EXPECT_EQ(step(engine, last).owners.at(0).gone_for, std::chrono::seconds(0));
+  const OwnerAccount left = step(engine, nobody).owners.at(0);
+  EXPECT_EQ(left.job, job);
+  EXPECT_EQ(left.gone_for, std::chrono::seconds(2));
+  job.started = 1940.0;
+  EXPECT_TRUE(at(8, job).job.restarted) << "requeued";
+  EXPECT_EQ(at(9, job).job.started, 1940.0);
+  EXPECT_TRUE(at(10, job).job.restarted);
+}
+
 }  // namespace
 }  // namespace gpuledger::attribute

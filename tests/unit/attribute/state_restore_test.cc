@@ -287,6 +287,7 @@ TEST_F(Restore, PeaksAndUsersAreKept) {
     batch.last().compute = true;
     batch.identity(1).uid = "2001";
     batch.identity(1).user_name = "ana";
+    batch.identity(1).job = {"physics", "gpu", 2, 940.0};
     return batch;
   };
   start();
@@ -308,6 +309,7 @@ TEST_F(Restore, PeaksAndUsersAreKept) {
   EXPECT_EQ(find(1)->identity.user_name, "ana");
   EXPECT_EQ(ledger_.owners.at(0).uid, "2001");
   EXPECT_EQ(ledger_.owners.at(0).user_name, "ana");
+  EXPECT_EQ(ledger_.owners.at(0).job, (JobFacts{"physics", "gpu", 2, 940.0}));
 }
 
 TEST_F(Restore, TheMpsServerDoesNotPayForItsClients) {

@@ -118,6 +118,11 @@ TEST(Json, Owners) {
   EXPECT_EQ(owners[1]["job"], "4711");
   EXPECT_EQ(owners[1]["slurm_job_id"], "4711");
   EXPECT_EQ(owners[1]["user_name"], "ana");
+  EXPECT_EQ(owners[1]["account"], "physics");
+  EXPECT_EQ(owners[1]["partition"], "gpu");
+  EXPECT_EQ(owners[1]["job_gpus"], 2);
+  EXPECT_EQ(owners[1]["job_start_time_seconds"], 940.5);
+  EXPECT_FALSE(owners[0].contains("account"));
   EXPECT_FALSE(owners[1].contains("idle_memory_bytes"));
   EXPECT_EQ(owners[3]["owner"], "host");
   EXPECT_FALSE(owners[3].contains("energy_standard_error_joules")) << "all of it is measured";

@@ -84,11 +84,17 @@ TEST(OwnerInfo, UserOfASlurmJobAndPeaks) {
                                     {"step", "0"},
                                     {"gpu", "1"},
                                     {"uid", "2001"},
-                                    {"user_name", "ana"}}));
+                                    {"user_name", "ana"},
+                                    {"account", "physics"},
+                                    {"partition", "gpu"}}));
   EXPECT_EQ(out.value("gpu_ledger_slurm_job_memory_peak_bytes"), Value("4294967296"));
   EXPECT_FALSE(out.has("gpu_ledger_pod_memory_peak_bytes")) << "never reported";
   Cycle unknown = node_example();
-  for (OwnerAccount& owner : unknown.ledger.owners) owner.uid = Name();
+  for (OwnerAccount& owner : unknown.ledger.owners) owner.uid = owner.user_name = Name();
+  const Exposition differ = expose(unknown);
+  EXPECT_EQ(differ.find("gpu_ledger_slurm_job_info", {{"account", "physics"}}).size(), 1u)
+      << "users differ, the account is known";
+  for (OwnerAccount& owner : unknown.ledger.owners) owner.job = {};
   EXPECT_FALSE(expose(unknown).has("gpu_ledger_slurm_job_info"));
 }
 

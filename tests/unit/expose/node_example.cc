@@ -195,7 +195,8 @@ void add_mig(Cycle& cycle) {
   cycle.ledger.processes.push_back(process);
   cycle.ledger.owners.push_back({host_service(), {"GPU-0001"}, 1, process.booked, 0.5, Bytes{}});
   const Booked job{Energy::millijoules(20'000), Energy::millijoules(10'000), seconds(9)};
-  cycle.ledger.owners.push_back({slurm_job(), {"GPU-0001"}, 1, job, 2.5, {}, Bytes{4 * kGiB}, "2001", "ana"});
+  cycle.ledger.owners.push_back(
+      {slurm_job(), {"GPU-0001"}, 1, job, 2.5, {}, Bytes{4 * kGiB}, "2001", "ana", {"physics", "gpu", 2, 940.5}});
 }
 
 void add_lost(Cycle& cycle) {

@@ -235,7 +235,7 @@ TEST(WrongUse, SettingsOfOtherCommandsAreIgnoredUnlessTheyAreFlags) {
   EXPECT_EQ(error_of({"serve"}, {{"GPU_LEDGER_URL", "nonsense"}}), "(no error)");
   EXPECT_EQ(config_of({"top", file.flag()}, shell).url->text, "http://node7:9400");
   EXPECT_EQ(config_of({"top", file.flag()}).url->text, "http://node8:9400");
-  EXPECT_EQ(error_of({"serve", "--url=http://node7"}, shell), "--url: needs the command top");
+  EXPECT_EQ(error_of({"serve", "--url=http://node7"}, shell), "--url: needs the command top or job");
 }
 
 TEST(WrongUse, VariablesAreNamedAsTheyAre) {

@@ -7,6 +7,7 @@
 #include "app/config/config_completion.h"
 #include "app/config/config_help.h"
 #include "app/config/config_settings.h"
+#include "app/config/config_values.h"
 #include "base/version.h"
 #include "config_reading.h"
 
@@ -103,9 +104,11 @@ TEST(Help, OfOneCommandShowsOnlyWhatItTakes) {
 
 TEST(Help, ASettingOfOneCommandNamesOneThatThereIs) {
   for (const Setting& setting : settings()) {
-    const bool known = std::any_of(commands().begin(), commands().end(),
-                                   [&](const Command& command) { return command.name == setting.command; });
-    EXPECT_TRUE(setting.command.empty() || known) << setting.name;
+    for (const std::string& name : split_list(setting.command, ' ')) {
+      const bool known = std::any_of(commands().begin(), commands().end(),
+                                     [&](const Command& command) { return command.name == name; });
+      EXPECT_TRUE(known) << setting.name << ": " << name;
+    }
   }
 }
 

@@ -54,7 +54,7 @@ TEST(ExporterUrl, WrongOnes) {
                 testing::AllOf(testing::StartsWith("--url: "), HasSubstr("http://NODE:9400, https://NODE:9400")))
         << wrong;
   }
-  EXPECT_EQ(error_of({"--url=http://node7"}), "--url: needs the command top");
+  EXPECT_EQ(error_of({"--url=http://node7"}), "--url: needs the command top or job");
 }
 
 TEST(ExporterUrl, OfThisMachine) {

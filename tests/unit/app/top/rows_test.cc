@@ -116,10 +116,10 @@ TEST(TopRows, AddsUpByOwner) {
     Books::Account account = one;
     account.joules = 80;  // 30 of them of processes that are gone
     account.error_joules = 2;
-    books.owners.push_back(account);
+    books.owners.push_back({account});
   }
   books.processes.push_back(process(31, 10));
-  books.owners.push_back(books.processes.back());
+  books.owners.push_back({books.processes.back()});
   Books before = books;
   before.at -= 2, before.cycle -= 1;
   for (Books::Account& account : before.owners) account.joules -= 10;
