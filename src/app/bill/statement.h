@@ -71,6 +71,7 @@ struct Statement {
   BillSpan span;
   std::string by;      // as asked for: namespace, label:team, slurm_account, user, pod ...
   std::string server;  // without a password
+  std::string site;    // whose bill this is: a cluster or a site; empty if it has no name
   std::string generated_by;
   std::chrono::sys_seconds generated_at;
   Spread spread = Spread::kKeep;
