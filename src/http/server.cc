@@ -34,8 +34,14 @@ struct Door {
 class Server::Impl {
  public:
   Impl(ServerOptions options, const SnapshotCell& snapshots, const Clock& clock, std::shared_ptr<WebSettings> web)
-      : site_{options.limits, {options.metrics_path, options.stale_after},      snapshots, clock,
-              std::move(web), HostRule(options.allowed_hosts, read_host_name())} {}
+      : site_{options.limits,
+              {options.metrics_path, options.stale_after},
+              snapshots,
+              clock,
+              std::move(web),
+              HostRule(options.allowed_hosts, read_host_name()),
+              std::move(options.answerer),
+              std::make_shared<Postbox>(io_)} {}
 
   Status open(const std::string& text) {
     auto address = parse_listen_address(text);
@@ -77,6 +83,7 @@ class Server::Impl {
     if (!thread_.joinable()) return;
     site_.web->close();
     site_.worker->stop();  // first: it posts to the io context
+    site_.postbox->close();
     asio::post(io_, [this] {
       for (Door& door : doors_) {
         error_code ignored;
