@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "app/bill/amounts.h"
-#include "app/bill/csv.h"
+#include "app/bill/csv_cell.h"
 #include "app/bill/line_words.h"
 #include "base/quote.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/bill/csv.h"
+#include "app/bill/csv_cell.h"
 
 #include <algorithm>
 #include <array>
