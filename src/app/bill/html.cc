@@ -15,7 +15,7 @@ namespace gpuledger::app {
 namespace {
 
 constexpr const char* kAbsent = "\u2013";
-constexpr size_t kMostGaps = 100;
+constexpr size_t kMostGaps = 40;
 
 struct Column {
   std::string title;

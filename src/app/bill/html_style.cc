@@ -50,7 +50,7 @@ footer { margin-top: 1.5rem; color: var(--soft); font-size: .85rem; border-top: 
 @media print {
   :root { color-scheme: light; --ink: #000000; --soft: #444444; --paper: #ffffff; --line: #bbbbbb; --band: #f2f2f2;
     --alone: #0b5cad; --shared: #c4670a; --nobody: #666666; --bad: #b00020; --bad-paper: #ffffff; }
-  body { max-width: none; padding: 0; font-size: 10pt; }
+  body { max-width: none; padding: 0; font-size: 9pt; line-height: 1.3; }
   .wide { overflow: visible; }
   th, td { padding: .15rem .35rem; }
   thead { display: table-header-group; }
