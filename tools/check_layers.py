@@ -28,7 +28,8 @@ ALLOWED_IN_APP = {
     "runtime": {"config"},
     "doctor": {"config", "runtime"},
     "top": {"config"},
-    "commands": {"config", "runtime", "doctor", "top"},
+    "bill": {"config"},
+    "commands": {"config", "runtime", "doctor", "top", "bill"},
 }
 LONGEST_FILE = 500
 SIZED = {".cc", ".h", ".inc", ".py", ".sh"}
