@@ -25,10 +25,10 @@ ALLOWED = {
 # The same for the rooms of app/. Whatever is in none, as main, may include all.
 ALLOWED_IN_APP = {
     "config": set(),
-    "bill": {"config"},
     "runtime": {"config"},
     "doctor": {"config", "runtime"},
     "top": {"config"},
+    "bill": {"config"},
     "commands": {"config", "runtime", "doctor", "top", "bill"},
 }
 LONGEST_FILE = 500

@@ -81,6 +81,7 @@ struct Statement {
   int64_t meter_millijoules = 0;
   double meter_gpu_hours = 0;  // GPUs times hours for which there are readings
   std::vector<BillGap> gaps;
+  std::vector<std::string> remarks;  // what a reader should know and what makes no hour missing; a line each
 
   int64_t sum_millijoules() const {
     int64_t sum = 0;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cctype>
 
+#include "app/config/config_bill_values.h"
 #include "app/config/config_values.h"
 #include "base/duration.h"
 #include "base/listen_address.h"
@@ -23,6 +24,7 @@ constexpr int64_t kShortestRecordingMs = 1000;
 constexpr Nanoseconds kLongestInterval = hours(24);
 constexpr Nanoseconds kLongestRetention = hours(24 * 365);
 constexpr Nanoseconds kLongestRecording = hours(24 * 7);
+constexpr Nanoseconds kLongestBill = hours(24 * 366);
 
 template <auto kMember>
 constexpr SettingMember kept_in(decltype(SettingMember::apply) apply) {
@@ -93,6 +95,9 @@ constexpr std::array<std::string_view, 6> kPodSources = {"auto", "pods-api", "ap
 constexpr std::array<std::string_view, 4> kBackends = {"auto", "nvml", "dcgm", "sim"};
 constexpr std::array<std::string_view, 3> kExactTimeModes = {"off", "auto", "on"};
 constexpr std::array<std::string_view, 2> kPresets = {"compatible", "lean"};
+constexpr std::array<std::string_view, 3> kSpreads = {"keep", "use", "allocation"};
+// src/app/bill/formats.cc has a function for each.
+constexpr std::array<std::string_view, 2> kBillFormats = {"table", "csv"};
 constexpr std::array<std::string_view, 4> kLogLevels = {"debug", "info", "warn", "error"};
 constexpr std::array<std::string_view, 2> kLogFormats = {"text", "json"};
 
@@ -137,6 +142,21 @@ constexpr SettingMember kNames = kept_in<kMember>([](const Values& values, Confi
   config.*kMember = values;
   return ok_status();
 });
+
+Status set_bill_by(const Values& values, Config& config) {
+  for (const std::string& value : values) GL_TRY_STATUS(check_bill_by(value));
+  if (values.empty()) return Error{Code::kMalformed, "needs what to group by (write namespace)"};
+  config.bill_by = values;
+  return ok_status();
+}
+
+Status set_gpu_hour_prices(const Values& values, Config& config) {
+  for (const std::string& value : values) {
+    GL_TRY(price, parse_gpu_hour_price(value));
+    config.price_per_gpu_hour[price.first] = price.second;
+  }
+  return ok_status();
+}
 
 // "off" equals not set, except in a replay, which has no restart.
 constexpr SettingMember exact_time_mode() {
@@ -356,6 +376,63 @@ const Setting kSettings[] = {
     GL_COLLECTOR("self", "true", "gpu_ledger_build_info and the program's own state"),
     GL_COLLECTOR("driver-calls", "true", "gpu_ledger_driver_call_duration_seconds: histograms of driver calls"),
     GL_COLLECTOR("dcgm-modern", "false", "DCGM_FI_* on /gpu/metrics"),
+
+    {"prometheus-url", G::kBill, F::kValue, "URL", "",
+     "the server to ask: Prometheus, Thanos, Mimir or VictoriaMetrics; http://HOST:9090, "
+     "https://USER:PASSWORD@HOST/PREFIX or unix:/PATH; /api/v1/query is added",
+     kParsed<&Config::prometheus_url, parse_prometheus_url>, SettingEffect::kRestart, "bill"},
+    {"prometheus-ca-file", G::kBill, F::kValue, "FILE", "",
+     "CA of its certificate, or the certificate itself; else the distribution's CAs",
+     kText<&Config::prometheus_ca_file>, SettingEffect::kRestart, "bill"},
+    {"prometheus-token-file", G::kBill, F::kValue, "FILE", "", "a bearer token for it",
+     kText<&Config::prometheus_token_file>, SettingEffect::kRestart, "bill"},
+    {"prometheus-password-file", G::kBill, F::kValue, "FILE", "", "the password of the user in the URL",
+     kText<&Config::prometheus_password_file>, SettingEffect::kRestart, "bill"},
+    {"month", G::kBill, F::kValue, "MONTH", "", "a calendar month in UTC: 2026-10",
+     kParsed<&Config::bill_month, parse_month>, SettingEffect::kRestart, "bill"},
+    {"from", G::kBill, F::kValue, "TIME", "", "in place of --month: a date or a time, 2026-10-01T00:00:00Z",
+     kParsed<&Config::bill_from, parse_time>, SettingEffect::kRestart, "bill"},
+    {"to", G::kBill, F::kValue, "TIME", "now", "with --from: the end, not included",
+     kParsed<&Config::bill_to, parse_time>, SettingEffect::kRestart, "bill"},
+    {"last", G::kBill, F::kValue, "DURATION", "", "in place of --month: until now, 24h or 7d",
+     kDuration<&Config::bill_last, 1000, kLongestBill>, SettingEffect::kRestart, "bill"},
+    {"step", G::kBill, F::kValue, "DURATION", "1h",
+     "how far apart the server is asked for all counters; 6h if the span is longer than 62 days. Prices are "
+     "constant, so it only matters for --co2e-series",
+     kDuration<&Config::bill_step, 1000, kLongestInterval>, SettingEffect::kRestart, "bill"},
+    {"by", G::kBill, F::kList, "LIST", "namespace",
+     "a line for each: namespace, pod, user, slurm_account, slurm_job, container, host, owner (the kind), node, "
+     "cluster, gpu or label:NAME, a label of pods that --pod-labels names",
+     kept_in<&Config::bill_by>(set_bill_by), SettingEffect::kRestart, "bill"},
+    {"match", G::kBill, F::kValue, "MATCHERS", "", "only series with these labels: 'cluster=\"east\"'",
+     kParsed<&Config::bill_match, parse_matchers>, SettingEffect::kRestart, "bill"},
+    {"spread", G::kBill, F::kValue, "RULE", "keep",
+     "energy of nobody (idle ...) and of unknown owners: keep (lines of their own), use or allocation (spread "
+     "over the others by their energy or their allocated GPU hours)",
+     kChoice<&Config::bill_spread, kSpreads>, SettingEffect::kRestart, "bill"},
+    {"price-per-kwh", G::kBill, F::kValue, "PRICE", "0", "price of a kWh",
+     kParsed<&Config::price_per_kwh, parse_amount>, SettingEffect::kRestart, "bill"},
+    {"price-per-gpu-hour", G::kBill, F::kList, "MODEL=PRICE", "",
+     "price of an hour of a GPU, by its model, for hours that Kubernetes allocated or else hours of work; may be "
+     "given several times",
+     kept_in<&Config::price_per_gpu_hour>(set_gpu_hour_prices), SettingEffect::kRestart, "bill"},
+    {"currency", G::kBill, F::kValue, "CODE", "EUR", "of the prices, by ISO 4217",
+     kParsed<&Config::currency, parse_currency>, SettingEffect::kRestart, "bill"},
+    {"pue", G::kBill, F::kValue, "NUMBER", "1", "kWh of the building per kWh of a machine, for cost and CO2e",
+     kParsed<&Config::pue, parse_pue>, SettingEffect::kRestart, "bill"},
+    {"co2e-grams-per-kwh", G::kBill, F::kValue, "GRAMS", "", "CO2e of a kWh",
+     kParsed<&Config::co2e_grams_per_kwh, parse_amount>, SettingEffect::kRestart, "bill"},
+    {"co2e-series", G::kBill, F::kValue, "PROMQL", "",
+     "the same from a query, asked at the end of every step; one series, or one per cluster",
+     kText<&Config::co2e_series>, SettingEffect::kRestart, "bill"},
+    {"format", G::kBill, F::kValue, "NAME", "table", "table or csv", kChoice<&Config::bill_format, kBillFormats>,
+     SettingEffect::kRestart, "bill"},
+    {"output", G::kBill, F::kValue, "FILE", "", "write the bill to this file, not to stdout",
+     kText<&Config::bill_output>, SettingEffect::kRestart, "bill"},
+    {"allow-gaps", G::kBill, F::kSwitch, "", "false", "succeed although hours of a node are missing",
+     kParsed<&Config::allow_gaps, parse_bool>, SettingEffect::kRestart, "bill"},
+    {"query-timeout", G::kBill, F::kValue, "DURATION", "1m", "how long the server may take for an answer",
+     kDuration<&Config::query_timeout, kShortestIntervalMs, kLongestInterval>, SettingEffect::kRestart, "bill"},
 
     {"config", G::kProgram, F::kValue, "FILE", "", "YAML file with the same names; read again at SIGHUP",
      kText<&Config::config_file>},

@@ -18,12 +18,28 @@ enum class SettingForm {
 };
 
 // kGroupWords and kGroupTitles are in this order.
-enum class SettingGroup { kServing, kSampling, kLedger, kSource, kKubernetes, kContainers, kCollectors, kProgram };
-inline constexpr std::string_view kGroupWords[] = {"serving",    "sampling",   "ledger",     "source",
-                                                   "kubernetes", "containers", "collectors", "program"};
-inline constexpr std::string_view kGroupTitles[] = {
-    "What is served, and where",     "How often",  "Who pays",   "Where the numbers come from", "Kubernetes",
-    "Containers outside Kubernetes", "Collectors", "The program"};
+enum class SettingGroup {
+  kServing,
+  kSampling,
+  kLedger,
+  kSource,
+  kKubernetes,
+  kContainers,
+  kCollectors,
+  kBill,
+  kProgram
+};
+inline constexpr std::string_view kGroupWords[] = {"serving",    "sampling",   "ledger", "source", "kubernetes",
+                                                   "containers", "collectors", "bill",   "program"};
+inline constexpr std::string_view kGroupTitles[] = {"What is served, and where",
+                                                    "How often",
+                                                    "Who pays",
+                                                    "Where the numbers come from",
+                                                    "Kubernetes",
+                                                    "Containers outside Kubernetes",
+                                                    "Collectors",
+                                                    "The bill",
+                                                    "The program"};
 
 // How a row fills its member of Config.
 struct SettingMember {

@@ -11,14 +11,16 @@ namespace gpuledger::app {
 namespace {
 
 constexpr std::string_view kSnapshotPath = "/api/v1/snapshot";
-constexpr std::string_view kForm =
+constexpr std::string_view kExporterForm =
     "is not an exporter's address (write http://NODE:9400, https://NODE:9400, unix:/PATH or none)";
+constexpr std::string_view kPrometheusForm =
+    "is not a Prometheus server's address (write http://HOST:9090, https://HOST/PREFIX or unix:/PATH)";
 
 // What stands before an @ may be a password.
-Error refuse(std::string_view text) {
+Error refuse(std::string_view text, std::string_view form) {
   const size_t at = text.rfind('@');
   const std::string shown = at == text.npos ? std::string(text) : "..." + std::string(text.substr(at));
-  return {Code::kMalformed, in_quotes(shown) + " " + std::string(kForm)};
+  return {Code::kMalformed, in_quotes(shown) + " " + std::string(form)};
 }
 
 // "%40" to "@". Empty: a wrong escape.
@@ -45,27 +47,21 @@ void point_at_snapshot(std::string& target) {
   if (!target.ends_with(kSnapshotPath)) target += kSnapshotPath;
 }
 
-Result<ExporterUrl> parse_unix(std::string_view text) {
+Result<ExporterUrl> parse_unix(std::string_view text, std::string_view form) {
   ExporterUrl url;
   url.text = text;
   url.unix_path = text.substr(text.find(':') + 1);
-  if (!url.unix_path.starts_with('/') || url.unix_path.find('\0') != std::string::npos) return refuse(text);
-  url.http.target = kSnapshotPath;
+  if (!url.unix_path.starts_with('/') || url.unix_path.find('\0') != std::string::npos) return refuse(text, form);
   return url;
 }
 
-}  // namespace
-
-Result<ExporterUrl> parse_exporter_url(std::string_view text) {
+// The target is the path as given.
+Result<ExporterUrl> parse_server(std::string_view text, std::string_view form) {
   ExporterUrl url;
-  if (text == "none") {
-    url.none = true;
-    return url;
-  }
-  if (text.starts_with("unix:")) return parse_unix(text);
+  if (text.starts_with("unix:")) return parse_unix(text, form);
   std::string plain(text);
   const size_t host = text.find("//");
-  if (host == text.npos) return refuse(text);
+  if (host == text.npos) return refuse(text, form);
   const size_t path = text.find_first_of("/?#", host + 2);
   const size_t at = text.substr(0, path).rfind('@');
   if (at != text.npos && at > host) {
@@ -79,10 +75,36 @@ Result<ExporterUrl> parse_exporter_url(std::string_view text) {
     url.user_password = *user + (user->find(':') == user->npos ? ":" : "");
   }
   auto http = parse_http_url(plain);
-  if (!http.ok() || http->target.find('?') != std::string::npos) return refuse(plain);
+  if (!http.ok() || http->target.find('?') != std::string::npos) return refuse(plain, form);
   url.http = *std::move(http);
   url.text = plain;
+  return url;
+}
+
+}  // namespace
+
+Result<ExporterUrl> parse_exporter_url(std::string_view text) {
+  if (text == "none") {
+    ExporterUrl url;
+    url.none = true;
+    return url;
+  }
+  GL_TRY(url, parse_server(text, kExporterForm));
   point_at_snapshot(url.http.target);
+  return url;
+}
+
+Result<ExporterUrl> parse_prometheus_url(std::string_view text) {
+  GL_TRY(url, parse_server(text, kPrometheusForm));
+  std::string& target = url.http.target;
+  const auto drop_slashes = [&] {
+    while (target.ends_with('/')) target.pop_back();
+  };
+  drop_slashes();
+  for (const std::string_view tail : {"/query", "/api/v1"}) {
+    if (target.ends_with(tail)) target.resize(target.size() - tail.size());
+    drop_slashes();
+  }
   return url;
 }
 
