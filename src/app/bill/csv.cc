@@ -11,16 +11,6 @@ namespace {
 constexpr size_t kLongestName = 500;
 constexpr double kMillijoulesPerKwh = 3.6e9;
 
-std::string_view kind_word(LineKind kind) {
-  switch (kind) {
-    case LineKind::kOwner: return "owner";
-    case LineKind::kNoGroup: return "no_group";
-    case LineKind::kUnknown: return "unknown";
-    case LineKind::kNobody: return "nobody";
-  }
-  return "";
-}
-
 // A name may be anything. One that a spreadsheet would take for a formula gets an apostrophe.
 std::string quoted(std::string_view text) {
   std::string out = "\"";
@@ -61,7 +51,7 @@ std::string bill_csv(const Statement& statement) {
   const auto co2e = [&](double value) { return statement.has_co2e ? fmt::format("{:.3f}", value) : std::string(); };
   for (const BillLine& line : statement.lines) {
     out += fmt::format(
-        "{},{},{},{},{},{},{},{},{},{},{},{},{:.6f},{:.6f},{:.6f},{},{},{}\n", start, kind_word(line.kind),
+        "{},{},{},{},{},{},{},{},{},{},{},{},{:.6f},{:.6f},{:.6f},{},{},{}\n", start, kind_name(line.kind),
         quoted(line.name), joules(line.alone_millijoules), joules(line.shared_millijoules),
         optional_number(line.standard_error_joules), joules(line.spread_millijoules),
         joules(line.charged_millijoules()), kwh(line.charged_millijoules()), optional_number(line.gpu_hours),

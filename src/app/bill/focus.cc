@@ -64,7 +64,7 @@ std::string account_cell(const Charge& charge) {
 }
 
 std::string description_cell(const Charge& charge) {
-  return csv_text(fmt::format("{}: {}", service_cell(charge), line_title(charge.line)));
+  return csv_text(fmt::format("{}: {}", service_cell(charge), line_name(charge.line)));
 }
 
 std::string consumed_cell(const Charge& charge) {
@@ -182,12 +182,6 @@ void append_row(std::string& out, FocusVersion version, Cell cell) {
 }
 
 }  // namespace
-
-Result<FocusVersion> parse_focus_version(std::string_view text) {
-  if (text == "1.2") return FocusVersion::k1_2;
-  if (text == "1.3") return FocusVersion::k1_3;
-  return Error{Code::kMalformed, in_quotes(text) + " is not a version of FOCUS that is written (1.2, 1.3)"};
-}
 
 std::string bill_focus(const Statement& statement, FocusVersion version) {
   std::string out;

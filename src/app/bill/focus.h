@@ -2,18 +2,13 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "app/bill/statement.h"
-#include "base/result.h"
 
 namespace gpuledger::app {
 
 // Versions of the FinOps Open Cost and Usage Specification. 1.3 has the provider columns of both generations.
 enum class FocusVersion { k1_2, k1_3 };
-
-// "1.2" or "1.3".
-Result<FocusVersion> parse_focus_version(std::string_view text);
 
 // The bill as a FOCUS Cost and Usage dataset, CSV. One line for the energy of each line of the statement, and one for
 // its GPU hours where these have a price. BilledCost adds up to the statement's cost; ConsumedQuantity in kWh adds up

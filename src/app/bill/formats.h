@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "app/bill/line_words.h"
 #include "app/bill/statement.h"
 
 namespace gpuledger::app {
@@ -18,8 +19,5 @@ struct BillFormat {
   std::string (*write)(const Statement& statement);
 };
 std::span<const BillFormat> bill_formats();
-
-// What a line is called: "nobody: idle", or its name.
-std::string line_name(const BillLine& line);
 
 }  // namespace gpuledger::app

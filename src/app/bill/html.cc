@@ -128,7 +128,7 @@ std::string table(const Statement& statement) {
   out += "</tr></thead>\n<tbody>\n";
   for (const BillLine& line : statement.lines) {
     out += fmt::format("<tr class=\"{}\"><th scope=\"row\"><bdi>{}</bdi></th>", kind_name(line.kind),
-                       html_name(line_title(line)));
+                       html_name(line_name(line)));
     for (const Column& column : columns) out += "<td>" + column.cell(line) + "</td>";
     out += "</tr>\n";
   }
@@ -194,7 +194,7 @@ std::string price_remark(const Statement& statement) {
   if (statement.has_co2e && prices.co2e_grams_per_kwh)
     out += fmt::format("A kWh is counted as {} g of CO\u2082e. ", plain_decimal(*prices.co2e_grams_per_kwh));
   if (statement.spread != Spread::kKeep)
-    out += fmt::format("What belongs to nobody is spread over the owners by {}. ",
+    out += fmt::format("What belongs to nobody or to an unknown owner is spread over the others by {}. ",
                        statement.spread == Spread::kByUse ? "their use" : "their allocation");
   return out + "Numbers are rounded for this page; the CSV has all digits.</p>\n";
 }
@@ -228,6 +228,7 @@ std::string bill_html(const Statement& statement) {
   out += "<h2>How to read this</h2>\n";
   out += kEstimateRemark;
   out += price_remark(statement);
+  for (const std::string& remark : statement.remarks) out += "<p class=\"remark\">" + html_name(remark) + "</p>\n";
   out +=
       fmt::format("<footer>Made by {} at {} UTC from {}.</footer>\n</body></html>\n", html_name(statement.generated_by),
                   moment(statement.generated_at, true), html_name(statement.server));

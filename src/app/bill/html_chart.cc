@@ -38,7 +38,7 @@ std::vector<Bar> bars_of(const Statement& statement) {
   for (const BillLine& line : statement.lines) {
     const bool is_nobody = line.kind == LineKind::kNobody;
     (is_nobody ? nobody : owners)
-        .push_back({line_title(line), line.alone_millijoules, line.shared_millijoules, is_nobody});
+        .push_back({line_name(line), line.alone_millijoules, line.shared_millijoules, is_nobody});
   }
   if (owners.size() > kMostOwners) {
     std::stable_sort(owners.begin(), owners.end(),

@@ -13,7 +13,7 @@ std::string_view kind_name(LineKind kind) {
   return "unknown";
 }
 
-std::string line_title(const BillLine& line) {
+std::string line_name(const BillLine& line) {
   switch (line.kind) {
     case LineKind::kUnknown: return line.name.empty() ? "unknown" : line.name;
     case LineKind::kNobody: return "nobody: " + line.name;

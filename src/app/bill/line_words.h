@@ -11,7 +11,7 @@ namespace gpuledger::app {
 // A name in every output: owner, no_group, unknown, nobody.
 std::string_view kind_name(LineKind kind);
 // What a line is for, for people: "research", "container: triton", "nobody: idle".
-std::string line_title(const BillLine& line);
+std::string line_name(const BillLine& line);
 // The site, or the server if the site has no name.
 std::string site_title(const Statement& statement);
 // Whether a price was given: without one there is no cost, rather than a cost of 0.

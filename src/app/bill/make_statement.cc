@@ -201,7 +201,7 @@ std::string join(const std::vector<std::string>& words) {
 }  // namespace
 
 Result<Statement> view_books(const BillBooks& books, const BillView& view) {
-  GL_TRY_STATUS(check_view(books, view));
+  if (view.must_exist) GL_TRY_STATUS(check_view(books, view));
   Statement statement;
   statement.span = books.span;
   statement.by = join(view.by);
@@ -234,7 +234,10 @@ Result<Statement> view_books(const BillBooks& books, const BillView& view) {
     return a->alone + a->shared > b->alone + b->shared;
   });
   round_lines(in_order, statement.meter_millijoules);
-  GL_TRY_STATUS(spread_rest(in_order, view.spread));
+  if (const Status spread = spread_rest(in_order, view.spread); !spread.ok()) {
+    if (view.must_exist) return spread.error();
+    statement.spread = Spread::kKeep;
+  }
   for (Sum* sum : in_order) {
     BillLine& line = sum->line;
     if (sum->has_error) line.standard_error_joules = std::sqrt(sum->squared_errors);

@@ -11,6 +11,9 @@ struct BillView {
   Spread spread = Spread::kKeep;
   BillPrices prices;
   std::string server;  // for the reader; without a password
+  // Refuse a group, a model or an owner to spread to that is not there: it may be misspelt. A server that answers for
+  // any span does not know that.
+  bool must_exist = true;
 };
 
 // The same books may be viewed again and again. An error: nothing has what is asked for.

@@ -219,9 +219,10 @@ void read_facts(const BillSeries& series, const Meaning& meaning, BillFacts& fac
 
 std::string owner_in(const BillSeries& series, const Meaning& meaning, BillFacts& facts) {
   if (meaning.what == What::kUnattributed) {
-    return add_owner(
-        {BillFacts::Owner::Form::kNobody, std::string(kNobodyKind), {{"reason", std::string(series.own_label("reason"))}}},
-        facts);
+    return add_owner({BillFacts::Owner::Form::kNobody,
+                      std::string(kNobodyKind),
+                      {{"reason", std::string(series.own_label("reason"))}}},
+                     facts);
   }
   return meaning.kind == nullptr ? std::string() : owner_of(*meaning.kind, series, facts);
 }

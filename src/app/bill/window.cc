@@ -4,6 +4,7 @@
 #include <charconv>
 #include <optional>
 
+#include "app/config/config_bill_values.h"
 #include "base/quote.h"
 
 namespace gpuledger::app {
@@ -64,32 +65,12 @@ std::optional<BillSpan> by_length(std::string_view text, sys_seconds now) {
   }
 }
 
-// 2026-10-01T00:00:00Z, or with +02:00 for the Z.
-std::optional<sys_seconds> parse_rfc3339(std::string_view text) {
-  constexpr std::string_view kForm = "dddd-dd-ddTdd:dd:dd";
-  if (text.size() < kForm.size()) return std::nullopt;
-  for (size_t i = 0; i < kForm.size(); ++i)
-    if (kForm[i] == 'd' ? text[i] < '0' || text[i] > '9' : text[i] != kForm[i]) return std::nullopt;
-  const auto part = [&](size_t at, size_t size) { return static_cast<int>(*number(text.substr(at, size))); };
-  const std::chrono::year_month_day date(std::chrono::year(part(0, 4)),
-                                         std::chrono::month(static_cast<unsigned>(part(5, 2))),
-                                         std::chrono::day(static_cast<unsigned>(part(8, 2))));
-  if (!date.ok() || part(11, 2) > 23 || part(14, 2) > 59 || part(17, 2) > 59) return std::nullopt;
-  const sys_seconds time = sys_days(date) + hours(part(11, 2)) + minutes(part(14, 2)) + seconds(part(17, 2));
-  const std::string_view zone = text.substr(kForm.size());
-  if (zone == "Z") return time;
-  if (zone.size() != 6 || (zone[0] != '+' && zone[0] != '-') || zone[3] != ':') return std::nullopt;
-  const auto zone_hours = number(zone.substr(1, 2)), zone_minutes = number(zone.substr(4, 2));
-  if (!zone_hours || !zone_minutes || *zone_hours > 23 || *zone_minutes > 59) return std::nullopt;
-  const minutes offset = hours(*zone_hours) + minutes(*zone_minutes);
-  return zone[0] == '+' ? time - offset : time + offset;
-}
-
-std::optional<sys_seconds> parse_time(std::string_view text) {
+std::optional<sys_seconds> time_of(std::string_view text) {
   constexpr size_t kMostDigits = 11;
   if (const auto unix_time = number(text); unix_time && text.size() <= kMostDigits)
     return sys_seconds(seconds(*unix_time));
-  return parse_rfc3339(text);
+  const auto time = parse_time(text);
+  return time ? std::optional(*time) : std::nullopt;
 }
 
 }  // namespace
@@ -98,7 +79,7 @@ Result<BillSpan> parse_window(std::string_view text, sys_seconds now) {
   auto span = by_name(text, now);
   if (!span) span = by_length(text, now);
   if (const size_t comma = text.find(','); !span && comma != std::string_view::npos) {
-    const auto begin = parse_time(text.substr(0, comma)), end = parse_time(text.substr(comma + 1));
+    const auto begin = time_of(text.substr(0, comma)), end = time_of(text.substr(comma + 1));
     if (begin && end) span = BillSpan{*begin, *end};
   }
   if (!span)

@@ -60,7 +60,7 @@ constexpr Command kCommands[] = {
      "have are named, and the exit code is then 1. Needs no GPU. docs/bill.md explains it.",
      "gpu-ledger bill --prometheus-url=http://prometheus:9090 --month=2026-10 --by=namespace --price-per-kwh=0.25",
      "the server does not answer or lacks hours of a node, or nothing has what --by asks for", bill_command,
-     "bill program"},
+     "bill program web-config-file allowed-hosts"},
     {"accounting", "status|on|off",
      "shows or sets the accounting mode of every GPU, in which the driver keeps statistics of exited processes; on and "
      "off need root",

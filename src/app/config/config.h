@@ -134,6 +134,9 @@ struct Config {
   std::string bill_format = "table";
   std::string bill_output;  // empty: stdout
   bool allow_gaps = false;
+  std::string bill_site;
+  bool bill_serve = false;
+  std::vector<std::string> serve_addresses = {"127.0.0.1:9003"};
   Nanoseconds query_timeout = std::chrono::minutes(1);
   std::string config_file;
   std::string log_level = "info";

@@ -97,10 +97,11 @@ constexpr std::array<std::string_view, 3> kExactTimeModes = {"off", "auto", "on"
 constexpr std::array<std::string_view, 2> kPresets = {"compatible", "lean"};
 constexpr std::array<std::string_view, 3> kSpreads = {"keep", "use", "allocation"};
 // src/app/bill/formats.cc has a function for each.
-constexpr std::array<std::string_view, 2> kBillFormats = {"table", "csv"};
+constexpr std::array<std::string_view, 5> kBillFormats = {"table", "csv", "html", "focus", "focus-1.2"};
 constexpr std::array<std::string_view, 4> kLogLevels = {"debug", "info", "warn", "error"};
 constexpr std::array<std::string_view, 2> kLogFormats = {"text", "json"};
 
+template <auto kMember>
 Status set_listen_addresses(const Values& values, Config& config) {
   std::vector<std::string> addresses;
   for (const std::string& value : values) {
@@ -109,7 +110,7 @@ Status set_listen_addresses(const Values& values, Config& config) {
     addresses.push_back(value);
   }
   if (addresses.empty()) return Error{Code::kMalformed, "needs at least one address (write :9400)"};
-  config.listen_addresses = std::move(addresses);
+  config.*kMember = std::move(addresses);
   return ok_status();
 }
 
@@ -203,7 +204,7 @@ constexpr SettingEffect kLive = SettingEffect::kLive;
 const Setting kSettings[] = {
     {"listen-address", G::kServing, F::kList, "ADDRESS", ":9400",
      "where to serve HTTP: :PORT, HOST:PORT, [IPV6]:PORT or unix:/PATH; may be given several times",
-     kept_in<&Config::listen_addresses>(set_listen_addresses)},
+     kept_in<&Config::listen_addresses>(set_listen_addresses<&Config::listen_addresses>)},
     {"metrics-path", G::kServing, F::kValue, "PATH", "/metrics", "path of the metrics",
      kParsed<&Config::metrics_path, parse_metrics_path>},
     {"metric-prefix", G::kServing, F::kValue, "PREFIX", "my_gpu_process", "prefix of the process metrics",
@@ -425,10 +426,20 @@ const Setting kSettings[] = {
     {"co2e-series", G::kBill, F::kValue, "PROMQL", "",
      "the same from a query, asked at the end of every step; one series, or one per cluster",
      kText<&Config::co2e_series>, SettingEffect::kRestart, "bill"},
-    {"format", G::kBill, F::kValue, "NAME", "table", "table or csv", kChoice<&Config::bill_format, kBillFormats>,
-     SettingEffect::kRestart, "bill"},
+    {"format", G::kBill, F::kValue, "NAME", "table",
+     "table, csv, html (a page for a browser and for paper), focus (CSV by FOCUS 1.3) or focus-1.2",
+     kChoice<&Config::bill_format, kBillFormats>, SettingEffect::kRestart, "bill"},
     {"output", G::kBill, F::kValue, "FILE", "", "write the bill to this file, not to stdout",
      kText<&Config::bill_output>, SettingEffect::kRestart, "bill"},
+    {"site", G::kBill, F::kValue, "NAME", "",
+     "the name of the site, for --format=html and focus; else the server's address", kText<&Config::bill_site>,
+     SettingEffect::kRestart, "bill"},
+    {"serve", G::kBill, F::kSwitch, "", "false",
+     "instead of one bill, answer the questions of programs that read OpenCost's allocation API, until SIGTERM",
+     kParsed<&Config::bill_serve, parse_bool>, SettingEffect::kRestart, "bill"},
+    {"serve-address", G::kBill, F::kList, "ADDRESS", "127.0.0.1:9003", "with --serve: where, as in --listen-address",
+     kept_in<&Config::serve_addresses>(set_listen_addresses<&Config::serve_addresses>), SettingEffect::kRestart,
+     "bill"},
     {"allow-gaps", G::kBill, F::kSwitch, "", "false", "succeed although hours of a node are missing",
      kParsed<&Config::allow_gaps, parse_bool>, SettingEffect::kRestart, "bill"},
     {"query-timeout", G::kBill, F::kValue, "DURATION", "1m", "how long the server may take for an answer",

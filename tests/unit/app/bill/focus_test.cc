@@ -210,12 +210,5 @@ TEST(BillFocus, ANameIsNeverAFormulaNorBreaksALine) {
   EXPECT_EQ(nlohmann::json::parse(row.at("Tags")).at("namespace"), "x\n\"y\"") << "the tags keep the name as it is";
 }
 
-TEST(BillFocus, ReadsItsVersion) {
-  EXPECT_EQ(*parse_focus_version("1.2"), FocusVersion::k1_2);
-  EXPECT_EQ(*parse_focus_version("1.3"), FocusVersion::k1_3);
-  EXPECT_EQ(parse_focus_version("1.4\n").error().message,
-            "\"1.4\\n\" is not a version of FOCUS that is written (1.2, 1.3)");
-}
-
 }  // namespace
 }  // namespace gpuledger::app

@@ -66,6 +66,7 @@ TEST(BillHtml, NamesOfTenantsStayText) {
   statement.generated_by = evil;
   statement.prices.currency = evil;
   statement.prices.per_gpu_hour = {{evil, 2.0}};
+  statement.remarks = {evil};
   statement.gaps.push_back({evil, {at(2026, 10, 2), at(2026, 10, 3)}, evil});
   const std::string page = bill_html(statement);
   EXPECT_THAT(page, Not(HasSubstr("<script")));
