@@ -203,8 +203,11 @@ void read_facts(const BillSeries& series, const Meaning& meaning, BillFacts& fac
       const auto name_space = series.own_label(kNamespaceField.name);
       const auto pod = series.own_label(kPodField.name);
       const auto uid = series.own_label(kPodUidField.name);
-      facts.pods[BillFacts::pod_key(cluster, name_space, pod, uid)] = labels;
-      facts.pods[BillFacts::pod_key(cluster, name_space, pod, "")] = labels;
+      // One that is missing now may have been there before: somebody changed --pod-labels.
+      for (const auto& known :
+           {BillFacts::pod_key(cluster, name_space, pod, uid), BillFacts::pod_key(cluster, name_space, pod, "")}) {
+        for (const auto& [name, value] : labels) facts.pods[known][name] = value;
+      }
       break;
     }
     case What::kJobInfo:
@@ -219,9 +222,10 @@ void read_facts(const BillSeries& series, const Meaning& meaning, BillFacts& fac
 
 std::string owner_in(const BillSeries& series, const Meaning& meaning, BillFacts& facts) {
   if (meaning.what == What::kUnattributed) {
-    return add_owner(
-        {BillFacts::Owner::Form::kNobody, std::string(kNobodyKind), {{"reason", std::string(series.own_label("reason"))}}},
-        facts);
+    return add_owner({BillFacts::Owner::Form::kNobody,
+                      std::string(kNobodyKind),
+                      {{"reason", std::string(series.own_label("reason"))}}},
+                     facts);
   }
   return meaning.kind == nullptr ? std::string() : owner_of(*meaning.kind, series, facts);
 }
