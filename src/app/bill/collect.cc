@@ -135,7 +135,11 @@ class Collector {
     GL_TRY(answer, ask_(reading_selector(query_.match, false), at));
     GL_TRY(all, read_nodes(answer, books_.facts));
     GL_TRY(readings, newest(std::move(all)));
-    GL_TRY(suspects, restarted(readings, at));
+    std::map<BillNode, Presence> present;
+    if (!first) {
+      GL_TRY(found, presence(readings, before, at));
+      present = std::move(found);
+    }
     for (auto& [name, reading] : readings) {
       reading.at_ms = ms(at);
       GL_TRY_STATUS(check_balance(reading));
@@ -144,31 +148,47 @@ class Collector {
       }
       const auto known = books_.nodes.find(name);
       if (known == books_.nodes.end()) {
-        GL_TRY_STATUS(first ? open(reading) : take_newcomer(reading, before, at));
+        GL_TRY_STATUS(first ? open(reading) : take_newcomer(reading.matchers, &reading, before, at));
         continue;
       }
-      if (suspects.contains(name) || fell(known->second, reading)) {
+      if (present[name].began_again || fell(known->second, reading)) {
         GL_TRY_STATUS(follow(name, known->second.last_ms, ms(at)));
       }
       take(reading);
     }
+    for (const auto& [name, seen] : present) {
+      if (readings.contains(name)) continue;
+      if (const auto known = books_.nodes.find(name); known != books_.nodes.end()) {
+        known->second.present_ms = ms(at);
+      } else {
+        GL_TRY_STATUS(take_newcomer(seen.matchers, nullptr, before, at));  // it came and went within the step
+      }
+    }
     return ok_status();
   }
 
-  // Nodes with a counter that began again since they were last seen.
-  Result<std::set<BillNode>> restarted(const std::map<BillNode, NodeReading>& readings, sys_seconds at) {
-    std::set<BillNode> found;
-    int64_t oldest = ms(at);
+  struct Presence {
+    std::string matchers;
+    bool began_again = false;  // a counter did
+  };
+  // Nodes that were scraped since `before`, and since they were last seen.
+  Result<std::map<BillNode, Presence>> presence(const std::map<BillNode, NodeReading>& readings, sys_seconds before,
+                                                sys_seconds at) {
+    int64_t oldest = ms(before);
     for (const auto& [name, reading] : readings) {
       if (const auto known = books_.nodes.find(name); known != books_.nodes.end()) {
         oldest = std::min(oldest, known->second.last_ms);
       }
     }
-    if (oldest == ms(at)) return found;
-    // Longer than the step: a counter also began again if it did between its last sample and the step's begin.
+    // Longer: a counter also began again if it did between its last sample and the step's begin.
     const int64_t window = (ms(at) - oldest) / 1000 + kLookback.count();
-    GL_TRY(answer, ask_(fmt::format("resets({}[{}s]) > 0", select(kMeter, ""), window), at));
-    for (const BillSeries& series : answer) found.insert(node_of(series));
+    GL_TRY(answer, ask_(fmt::format("resets({}[{}s])", select(kMeter, ""), window), at));
+    std::map<BillNode, Presence> found;
+    for (const BillSeries& series : answer) {
+      Presence& one = found[node_of(series)];
+      one.matchers = matchers_of(series);
+      one.began_again = one.began_again || series.samples.back().value > 0;
+    }
     return found;
   }
 
@@ -266,13 +286,15 @@ class Collector {
     return ok_status();
   }
 
-  // First seen within the span: its counters begin at 0 if its exporter did too, and nobody has seen it before.
-  Status take_newcomer(const NodeReading& seen, sys_seconds before, sys_seconds at) {
-    GL_TRY(all, scrapes(seen.matchers, ms(before), ms(at)));
-    if (all.empty()) all.push_back(seen);
+  // First seen within the span: its counters begin at 0 if its exporter did too, and nobody has seen it before. `seen`
+  // is null if it has gone again.
+  Status take_newcomer(const std::string& matchers, const NodeReading* seen, sys_seconds before, sys_seconds at) {
+    GL_TRY(all, scrapes(matchers, ms(before), ms(at)));
+    if (all.empty() && seen == nullptr) return ok_status();  // it was gone before the step began
+    if (all.empty()) all.push_back(*seen);
     const NodeReading& first = all.front();
     const auto started = started_ms(first);
-    GL_TRY(earlier, ask_(fmt::format("count_over_time({}[1d])", select(kMeter, seen.matchers)), query_.span.begin));
+    GL_TRY(earlier, ask_(fmt::format("count_over_time({}[1d])", select(kMeter, matchers)), query_.span.begin));
     const bool begins_here = started && *started >= ms(query_.span.begin) &&
                              std::all_of(first.gpus.begin(), first.gpus.end(), [&](const auto& gpu) {
                                return GpuBooks::may_have_begun(gpu.second, *started, first.at_ms);
@@ -295,7 +317,7 @@ class Collector {
       }
     }
     for (size_t i = 1; i < all.size(); ++i) take(all[i]);
-    take(seen);
+    if (seen != nullptr) take(*seen);
     return ok_status();
   }
 
@@ -304,8 +326,8 @@ class Collector {
     const int64_t end = ms(query_.span.end);
     for (auto& [name, node] : books_.nodes) {
       if (node.last_ms < end) {
-        const int64_t from = node.last_ms;
-        GL_TRY_STATUS(follow(name, from, std::min(end, from + query_.step.count() * 1000)));
+        const int64_t until = std::max(node.present_ms, node.last_ms + query_.step.count() * 1000);
+        GL_TRY_STATUS(follow(name, node.last_ms, std::min(end, until)));
         if (!add_gap(name.text(), node.last_ms, end, "not seen any more")) {
           books_.remarks.push_back(name.text() + ": last seen at " + time_text(from_ms(node.last_ms)));
         }

@@ -17,6 +17,7 @@ struct BillBooks {
   struct Node {
     std::string matchers;
     int64_t last_ms = 0;
+    int64_t present_ms = 0;                // the end of the last step in which it was scraped and then gone
     std::map<std::string, GpuBooks> gpus;  // by UUID
   };
   struct Allocation {

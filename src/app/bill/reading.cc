@@ -203,8 +203,11 @@ void read_facts(const BillSeries& series, const Meaning& meaning, BillFacts& fac
       const auto name_space = series.own_label(kNamespaceField.name);
       const auto pod = series.own_label(kPodField.name);
       const auto uid = series.own_label(kPodUidField.name);
-      facts.pods[BillFacts::pod_key(cluster, name_space, pod, uid)] = labels;
-      facts.pods[BillFacts::pod_key(cluster, name_space, pod, "")] = labels;
+      // One that is missing now may have been there before: somebody changed --pod-labels.
+      for (const auto& known :
+           {BillFacts::pod_key(cluster, name_space, pod, uid), BillFacts::pod_key(cluster, name_space, pod, "")}) {
+        for (const auto& [name, value] : labels) facts.pods[known][name] = value;
+      }
       break;
     }
     case What::kJobInfo:

@@ -20,7 +20,7 @@ enum class BillQuantity { kAlone, kShared, kGpuTime };
 
 // Accounts that end move to the closed account of their group.
 struct BillGroup {
-  std::string kind;        // the owner's word, or kNobodyKindKind
+  std::string kind;        // the owner's word, or kNobodyKind
   std::string name_space;  // of pods
   BillQuantity quantity = BillQuantity::kAlone;
   friend auto operator<=>(const BillGroup&, const BillGroup&) = default;

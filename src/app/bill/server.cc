@@ -16,7 +16,6 @@ namespace gpuledger::app {
 namespace {
 
 constexpr int kTries = 4;
-constexpr uint64_t kLargestAnswer = 256 << 20;  // about 500000 series
 constexpr size_t kLargestPassword = 4096;
 
 // A failure, and whether the same question may be answered a little later.
@@ -80,9 +79,7 @@ std::string explain(const std::string& message) {
     return message.substr(0, message.find(';')) + "; --prometheus-ca-file=FILE names its CA or the certificate itself";
   }
   if (message.starts_with("CA file")) return "--prometheus-ca-file: " + message;
-  if (message.find("body limit") != message.npos) {
-    return "the answer is larger than 256 MiB; bill parts of the fleet one by one with --match";
-  }
+  if (message.find("more than ") != message.npos) return message + "; bill parts of the fleet one by one with --match";
   return message + "; is a Prometheus server there?";
 }
 
@@ -117,7 +114,7 @@ Result<std::vector<BillSeries>> ask_once(const BillServer& server, const std::st
   request.accept_gzip = true;
   request.connect_within = std::min<net::HttpRequest::Duration>(request.connect_within, server.answer_within);
   request.head_within = request.longest_silence = request.whole_within = server.answer_within;
-  request.largest_body = kLargestAnswer;
+  request.largest_body = server.largest_answer;
   const net::Interrupt interrupt;
   const auto reply = net::HttpClient(peer_of(server), identity::user_agent(), interrupt).get(request);
   if (!reply.ok()) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ struct BillServer {
   std::string password_file;  // empty: the URL's
   Nanoseconds answer_within = std::chrono::minutes(1);
   Nanoseconds first_pause = std::chrono::milliseconds(300);  // before the second try; doubled for each further one
+  uint64_t largest_answer = 256 << 20;                       // about 500000 series
 };
 
 // Asks one query for one time.
