@@ -31,7 +31,8 @@ struct ServerLimits {
 };
 
 struct ServerOptions {
-  std::vector<std::string> listen_addresses;  // ":9400", "host:9400", "[::1]:0", "unix:/path"
+  std::vector<std::string> listen_addresses;        // ":9400", "host:9400", "[::1]:0", "unix:/path"
+  std::string listen_setting = "--listen-address";  // where they are from, for messages
   std::string metrics_path = "/metrics";
   std::vector<std::string> allowed_hosts;  // that browsers may use; see HostRule
   std::string web_config_file;             // empty: plain HTTP, no authentication
@@ -44,8 +45,8 @@ struct ServerOptions {
   std::function<void(const Status&)> on_web_config;
 };
 
-// Serves finished snapshots, or what an answerer computes. One io thread, which never waits for a client, a file or a hash, and one background thread
-// for both.
+// Serves finished snapshots, or what an answerer computes. One io thread, which never waits for a client, a file or a
+// hash, and one background thread for both.
 class Server {
  public:
   // The cell and the clock must outlive the server.

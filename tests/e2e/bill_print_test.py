@@ -6,6 +6,7 @@ import html.parser
 import io
 import json
 import signal
+import socket
 import subprocess
 import time
 import unittest
@@ -135,12 +136,15 @@ class BillPrintTest(harness.Case):
             self.assertLess(seconds, 2 * harness.SLOW)
 
     def test_bad_input_is_one_line(self):
-        for arguments, words in ((["--serve", "--last=1h"], ["--serve", "--last"]),
-                                 (["--serve", "--serve-address=nowhere"], ["serve-address", "nowhere"]),
-                                 (["--serve", "--serve-address=127.0.0.1:1", "--web-config-file=/nonexistent"],
-                                  ["/nonexistent"]),
-                                 (["--last=1h", "--format=pdf"], ["format", "pdf", "html", "focus"])):
-            said = self.bill("--prometheus-url=http://127.0.0.1:9", *arguments, code=2)
+        taken = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(taken.close)
+        for code, arguments, words in (
+                (1, ["--serve", "--last=1h"], ["--serve", "--last"]),
+                (2, ["--serve", "--serve-address=nowhere"], ["serve-address", "nowhere"]),
+                (1, ["--serve", "--serve-address=127.0.0.1:0", "--web-config-file=/nonexistent"], ["/nonexistent"]),
+                (1, ["--serve", f"--serve-address=127.0.0.1:{taken.getsockname()[1]}"], ["serve-address", "in use"]),
+                (2, ["--last=1h", "--format=pdf"], ["format", "pdf", "html", "focus"])):
+            said = self.bill("--prometheus-url=http://127.0.0.1:9", *arguments, code=code)
             for word in words:
                 self.assertIn(word, said)
             self.assertEqual(len(said.strip().splitlines()), 1, said)

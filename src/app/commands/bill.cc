@@ -83,6 +83,7 @@ Result<Statement> answer_for(const Config& config, const BillAsk& ask, const Bil
 http::ServerOptions server_options(const Config& config) {
   http::ServerOptions options;
   options.listen_addresses = config.serve_addresses;
+  options.listen_setting = "--serve-address";
   options.web_config_file = config.web_config_file;
   options.allowed_hosts = config.allowed_hosts;
   options.on_web_config = log_web_config;
