@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "app/bill/formats.h"
 #include "app/bill/sharing.h"
@@ -24,6 +25,7 @@ struct Column {
 struct Unit {
   std::string name = "kWh";
   int64_t thousandth = kMillijoulesPerWh;  // of it, in millijoules
+  int hour_digits = 2;
 };
 
 std::string decimals(int64_t thousandths) {
@@ -38,8 +40,8 @@ std::string amount(int64_t millijoules, const Unit& unit) {
   return decimals(static_cast<int64_t>((millijoules + half) / unit.thousandth));
 }
 
-std::string hours(const std::optional<double>& value) {
-  return value ? fmt::format("{:.2f}", *value) : std::string();
+std::string hours(const std::optional<double>& value, const Unit& unit) {
+  return value ? fmt::format("{:.{}f}", *value, unit.hour_digits) : std::string();
 }
 
 std::string time(std::chrono::sys_seconds at) {
@@ -105,11 +107,12 @@ std::vector<Column> columns_of(const Statement& statement, const Unit& unit) {
         [&](const BillLine& line) { return amount(line.spread_millijoules, unit); });
   }
   add_charged(columns, statement, unit);
-  add(columns, "GPU h", statement, hours(statement.meter_gpu_hours),
-      [](const BillLine& line) { return hours(line.gpu_hours); });
+  add(columns, "GPU h", statement, hours(statement.meter_gpu_hours, unit),
+      [&](const BillLine& line) { return hours(line.gpu_hours, unit); });
   if (any([](const BillLine& line) { return line.allocated_gpu_hours.has_value(); })) {
-    add(columns, "allocated h", statement, "", [](const BillLine& line) { return hours(line.allocated_gpu_hours); });
-    add(columns, "unused h", statement, "", [](const BillLine& line) { return hours(line.unused_gpu_hours); });
+    add(columns, "allocated h", statement, "",
+        [&](const BillLine& line) { return hours(line.allocated_gpu_hours, unit); });
+    add(columns, "unused h", statement, "", [&](const BillLine& line) { return hours(line.unused_gpu_hours, unit); });
   }
   const BillPrices& prices = statement.prices;
   if (prices.per_kwh > 0 || !prices.per_gpu_hour.empty()) {
@@ -187,7 +190,7 @@ std::string notes(const Statement& statement) {
 std::string bill_table(const Statement& statement) {
   Unit unit;
   constexpr int64_t kSmall = 1'000 * kMillijoulesPerWh;
-  if (statement.meter_millijoules < kSmall) unit = {"Wh", kMillijoulesPerWh / 1000};
+  if (statement.meter_millijoules < kSmall) unit = {"Wh", kMillijoulesPerWh / 1000, 4};
   const std::string head = fmt::format(
       "GPU bill{}, {} to {}, by {}\nfrom {}, made {} by {}\n\n", statement.complete() ? "" : " (INCOMPLETE)",
       time(statement.span.begin), time(statement.span.end), clean_text(statement.by, kLongestText),

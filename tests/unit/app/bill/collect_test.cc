@@ -283,6 +283,13 @@ TEST_F(Bill, Co2eFollowsItsSeries) {
   EXPECT_NEAR(line(good(2), "team").co2e_grams, 1.5 * 400, 1e-6);
 }
 
+TEST_F(Bill, SeriesThatEndedWithoutAMarkAreNotCountedTwice) {
+  run("n", 0, kHour, 0);
+  server_.ghosts["n"] = kHour;  // at one hour the server still shows a series of the scrape before
+  run("n", kHour + 60, 3 * kHour, 100.0 * (kHour + 60));
+  EXPECT_EQ(good().meter_millijoules, 3 * kHour * 100 * 1000);
+}
+
 TEST_F(Bill, BooksThatDoNotBalanceAreNamed) {
   run("n", 0, 3 * kHour, 0);
   server_.meter_error = 0.01;

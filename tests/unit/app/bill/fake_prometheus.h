@@ -71,7 +71,8 @@ class FakePrometheus {
   std::vector<std::pair<std::map<std::string, std::string>, double>> allocations;
   std::vector<std::pair<std::map<std::string, std::string>, double>> idle_allocations;
   std::function<double(int64_t at)> co2e;
-  double meter_error = 0;  // joules that every meter has too many
+  std::map<std::string, int64_t> ghosts;  // nodes for which a series that ended is still shown at that time
+  double meter_error = 0;                 // joules that every meter has too many
 
   FakeScrape& scrape(const std::string& node, int64_t at) {
     scrapes.push_back({node, at});
@@ -96,10 +97,10 @@ class FakePrometheus {
     if (!std::regex_search(query, match, std::regex(R"(\[(\d+)(s|d)\])"))) return 0;
     return std::stoll(match[1]) * (match[2] == "d" ? 86400 : 1);
   }
-  static bool selects(const std::string& query, const FakeScrape& scrape) {
+  // Empty: all nodes.
+  static std::string node_of_query(const std::string& query) {
     std::smatch match;
-    const bool named = std::regex_search(query, match, std::regex(R"(node="([^"]*)\")"));
-    return !named || match[1] == scrape.node;
+    return std::regex_search(query, match, std::regex(R"(node="([^"]*)\")")) ? match[1].str() : "";
   }
   // All series of a scrape, with the labels of its target.
   std::vector<BillSeries> all_of(const FakeScrape& scrape, int64_t at) const {
@@ -131,8 +132,9 @@ class FakePrometheus {
       return out;
     }
     std::map<std::string, std::vector<const FakeScrape*>> by_target;
+    const std::string node = node_of_query(query);
     for (const FakeScrape& one : scrapes) {
-      if (one.at <= at && selects(query, one)) by_target[one.target()].push_back(&one);
+      if (one.at <= at && (node.empty() || node == one.node)) by_target[one.target()].push_back(&one);
     }
     std::vector<BillSeries> out;
     const int64_t range = range_of(query);
@@ -142,6 +144,14 @@ class FakePrometheus {
         if (at - all.back()->at >= 300) continue;
         for (BillSeries& one : all_of(*all.back(), at)) {
           if (one.label("__name__") != "process_start_time_seconds") out.push_back(std::move(one));
+        }
+        const auto ghost = ghosts.find(target);
+        if (ghost != ghosts.end() && ghost->second == at) {
+          FakeScrape old{target, at};
+          old.pod("team", "ended", 1000);
+          for (BillSeries& one : all_of(old, at)) {
+            if (one.label("__name__") == "gpu_ledger_pod_energy_joules_total") out.push_back(std::move(one));
+          }
         }
         continue;
       }
