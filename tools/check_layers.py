@@ -30,7 +30,8 @@ ALLOWED_IN_APP = {
     "doctor": {"config", "push", "runtime"},
     "top": {"config"},
     "job": {"config", "top"},
-    "commands": {"config", "runtime", "doctor", "top", "job"},
+    "bill": {"config"},
+    "commands": {"config", "runtime", "doctor", "top", "job", "bill"},
 }
 LONGEST_FILE = 500
 SIZED = {".cc", ".h", ".inc", ".py", ".sh"}

@@ -17,8 +17,9 @@ ROUTES = "http/routes.cc"
 OWNERS = "model/owner.h"
 # Besides the table: names from before, and the checks of settings together.
 MAY_NAME_SETTINGS = {SETTINGS, "app/config/config_older_names.cc", "app/config/config.cc", "app/config/config_yaml.cc"}
-# Words that are something else too: sources of health, a kind of Slurm's steps.
-OTHER_MEANINGS = {"textfile", "state-file", "batch"}
+# Words that are something else too: sources of health, a kind of Slurm's steps and its label, fields of JSON, a
+# command.
+OTHER_MEANINGS = {"textfile", "state-file", "batch", "step", "from", "to", "serve"}
 # No settings: ours, nvidia-smi's, node_exporter's and CMake's.
 OTHER_FLAGS = {"help", "version", "gpu-reset", "collector.textfile.directory", "workflow", "preset"}
 
@@ -35,7 +36,7 @@ def strings(text):
 
 
 def setting_names(table):
-    rows = re.findall(r'^ *\{"([a-z.-]+)", G::', table, re.MULTILINE)
+    rows = re.findall(r'^ *\{"([a-z0-9.-]+)", G::', table, re.MULTILINE)
     return {*rows, *("collector." + name for name in re.findall(r'^ *GL_COLLECTOR\("([a-z-]+)"', table, re.MULTILINE))}
 
 
@@ -48,7 +49,7 @@ def check_settings(src):
         for string in strings(text):
             if string in names - OTHER_MEANINGS and name not in MAY_NAME_SETTINGS:
                 yield f"src/{name}: names the setting \"{string}\"; that is for the table, {SETTINGS}"
-            for flag in re.findall(r"(?<![\w-])--([a-z][a-z.-]*[a-z])", string):
+            for flag in re.findall(r"(?<![\w-])--([a-z][a-z0-9.-]*[a-z])", string):
                 if flag.removeprefix("no-") not in names | older | OTHER_FLAGS:
                     yield f"src/{name}: there is no setting --{flag}"
 

@@ -21,12 +21,13 @@ namespace {
 constexpr int kBacklog = SOMAXCONN;
 
 // The problem and the remedy, in one line.
-Error listen_error(const ListenAddress& address, int error) {
+Error listen_error(const ListenAddress& address, int error, std::string_view setting) {
   Code code = Code::kUnavailable;
   std::string advice;
   switch (error) {
     case EADDRINUSE:
-      advice = "it is already in use; stop the program that listens there or choose another with --listen-address";
+      advice =
+          fmt::format("it is already in use; stop the program that listens there or choose another with {}", setting);
       break;
     case EACCES:
     case EPERM:
@@ -67,7 +68,7 @@ int listen_everywhere(uint16_t port, int& family) {
   return bind_and_listen(AF_INET, reinterpret_cast<sockaddr*>(&v4), sizeof v4, false);
 }
 
-Result<int> listen_on_host(const ListenAddress& address, int& family) {
+Result<int> listen_on_host(const ListenAddress& address, int& family, std::string_view setting) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
@@ -86,7 +87,7 @@ Result<int> listen_on_host(const ListenAddress& address, int& family) {
     }
   family = chosen->ai_family;
   const int fd = bind_and_listen(family, chosen->ai_addr, chosen->ai_addrlen, false);
-  if (fd < 0) return listen_error(address, -fd);
+  if (fd < 0) return listen_error(address, -fd, setting);
   return fd;
 }
 
@@ -102,7 +103,7 @@ std::string tcp_address(int fd) {
 }
 
 // Removes only the socket that an ended program left behind.
-Status remove_stale_socket(const ListenAddress& address, const sockaddr_un& where) {
+Status remove_stale_socket(const ListenAddress& address, const sockaddr_un& where, std::string_view setting) {
   struct stat file {};
   if (::lstat(address.unix_path.c_str(), &file) != 0) return ok_status();
   if (!S_ISSOCK(file.st_mode))
@@ -111,26 +112,26 @@ Status remove_stale_socket(const ListenAddress& address, const sockaddr_un& wher
         fmt::format("cannot listen on {}: the file exists and is not a socket; remove it or choose another path",
                     address.text)};
   const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!probe) return listen_error(address, errno);
+  if (!probe) return listen_error(address, errno, setting);
   // EAGAIN: a listener with a full queue, so it is running.
   if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&where), sizeof where) == 0 || errno == EAGAIN)
-    return listen_error(address, EADDRINUSE);
-  if (errno != ECONNREFUSED) return listen_error(address, errno);
-  if (::unlink(address.unix_path.c_str()) != 0 && errno != ENOENT) return listen_error(address, errno);
+    return listen_error(address, EADDRINUSE, setting);
+  if (errno != ECONNREFUSED) return listen_error(address, errno, setting);
+  if (::unlink(address.unix_path.c_str()) != 0 && errno != ENOENT) return listen_error(address, errno, setting);
   return ok_status();
 }
 
 }  // namespace
 
-Result<Listener> Listener::open(const ListenAddress& address) {
+Result<Listener> Listener::open(const ListenAddress& address, std::string_view setting) {
   Listener listener;
   if (address.unix_path.empty()) {
     if (address.host.empty()) {
       const int fd = listen_everywhere(address.port, listener.family_);
-      if (fd < 0) return listen_error(address, -fd);
+      if (fd < 0) return listen_error(address, -fd, setting);
       listener.fd_.reset(fd);
     } else {
-      auto fd = listen_on_host(address, listener.family_);
+      auto fd = listen_on_host(address, listener.family_, setting);
       if (!fd) return fd.error();
       listener.fd_.reset(*fd);
     }
@@ -140,9 +141,9 @@ Result<Listener> Listener::open(const ListenAddress& address) {
   sockaddr_un where{};
   where.sun_family = AF_UNIX;
   std::memcpy(where.sun_path, address.unix_path.c_str(), address.unix_path.size() + 1);
-  if (auto cleared = remove_stale_socket(address, where); !cleared) return cleared.error();
+  if (auto cleared = remove_stale_socket(address, where, setting); !cleared) return cleared.error();
   const int fd = bind_and_listen(AF_UNIX, reinterpret_cast<sockaddr*>(&where), sizeof where, false);
-  if (fd < 0) return listen_error(address, -fd);
+  if (fd < 0) return listen_error(address, -fd, setting);
   listener.fd_.reset(fd);
   listener.family_ = AF_UNIX;
   listener.address_ = "unix:" + address.unix_path;

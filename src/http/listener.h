@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/file.h"
 #include "base/listen_address.h"
@@ -13,7 +14,8 @@ namespace gpuledger::http {
 // A bound and listening socket. The destructor closes it and removes its socket file if still its own.
 class Listener {
  public:
-  static Result<Listener> open(const ListenAddress& address);
+  // setting: where the address is from, for messages.
+  static Result<Listener> open(const ListenAddress& address, std::string_view setting = "--listen-address");
   Listener(Listener&& other) noexcept;
   Listener& operator=(Listener&&) = delete;
   ~Listener();

@@ -5,6 +5,7 @@
 
 #include <chrono>
 
+#include "base/html_text.h"
 #include "http/negotiate.h"
 #include "http/page/page.h"
 
@@ -17,34 +18,6 @@ constexpr const char* kHistoryPath = "/api/v1/history";
 constexpr const char* kPlain = "text/plain; charset=utf-8";
 constexpr const char* kTextFormat = "text/plain; version=0.0.4; charset=utf-8";
 constexpr const char* kOpenMetricsFormat = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-// The path of "/metrics?x=1" and of the proxy form, "http://host/metrics".
-std::string_view path_of(std::string_view target) {
-  for (const std::string_view scheme : {"http://", "https://"}) {
-    if (!target.starts_with(scheme)) continue;
-    const auto slash = target.find('/', scheme.size());
-    target = slash == std::string_view::npos ? "/" : target.substr(slash);
-    break;
-  }
-  return target.substr(0, target.find_first_of("?#"));
-}
-
-std::string escape_html(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
-}
 
 // Relative links, so that the page works behind a proxy under another path.
 std::string write_links(const RouteSettings& settings) {
@@ -148,6 +121,16 @@ bool is_health_path(std::string_view path) {
 }
 
 }  // namespace
+
+std::string_view path_of(std::string_view target) {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!target.starts_with(scheme)) continue;
+    const auto slash = target.find('/', scheme.size());
+    target = slash == std::string_view::npos ? "/" : target.substr(slash);
+    break;
+  }
+  return target.substr(0, target.find_first_of("?#"));
+}
 
 bool asks_for_health(std::string_view target) {
   return is_health_path(path_of(target));

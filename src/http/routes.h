@@ -4,11 +4,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "base/clock.h"
 #include "http/packed_snapshot.h"
+#include "http/reply.h"
 #include "model/snapshot.h"
 
 namespace gpuledger::http {
@@ -26,15 +25,8 @@ struct RequestFacts {
   std::string_view accept_encoding;
 };
 
-struct Reply {
-  unsigned status = 200;
-  std::string content_type;
-  std::shared_ptr<const std::string> body;  // for HEAD too: for its length
-  std::vector<std::pair<std::string, std::string>> headers;
-};
-
-// A short plain text; a newline is added.
-Reply text_reply(unsigned status, std::string text);
+// The path of "/metrics?x=1" and of the proxy form, "http://host/metrics".
+std::string_view path_of(std::string_view target);
 
 // Whether it is the liveness probe: a pod may be restarted if it has to wait.
 bool asks_for_health(std::string_view target);

@@ -34,13 +34,19 @@ struct Door {
 class Server::Impl {
  public:
   Impl(ServerOptions options, const SnapshotCell& snapshots, const Clock& clock, std::shared_ptr<WebSettings> web)
-      : site_{options.limits, {options.metrics_path, options.stale_after},      snapshots, clock,
-              std::move(web), HostRule(options.allowed_hosts, read_host_name())} {}
+      : site_{options.limits,
+              {options.metrics_path, options.stale_after},
+              snapshots,
+              clock,
+              std::move(web),
+              HostRule(options.allowed_hosts, read_host_name()),
+              std::move(options.answerer),
+              std::make_shared<Postbox>(io_)} {}
 
-  Status open(const std::string& text) {
+  Status open(const std::string& text, const std::string& setting) {
     auto address = parse_listen_address(text);
     if (!address) return Error{address.error().code, "listen address " + address.error().message};
-    auto listener = Listener::open(*address);
+    auto listener = Listener::open(*address, setting);
     if (!listener) return listener.error();
     Door& door = doors_.emplace_back(std::move(*listener), io_);
     error_code error;
@@ -77,6 +83,7 @@ class Server::Impl {
     if (!thread_.joinable()) return;
     site_.web->close();
     site_.worker->stop();  // first: it posts to the io context
+    site_.postbox->close();
     asio::post(io_, [this] {
       for (Door& door : doors_) {
         error_code ignored;
@@ -143,10 +150,11 @@ Result<std::unique_ptr<Server>> Server::start(ServerOptions options, const Snaps
   auto web = WebSettings::open(options.web_config_file, std::move(options.on_web_config));
   if (!web) return web.error();
   const auto addresses = options.listen_addresses;
+  const std::string setting = options.listen_setting;
   const bool watch_web_config = !options.web_config_file.empty();
   auto impl = std::make_unique<Impl>(std::move(options), snapshots, clock, std::move(*web));
   for (const std::string& address : addresses)
-    if (auto opened = impl->open(address); !opened) return opened.error();
+    if (auto opened = impl->open(address, setting); !opened) return opened.error();
   impl->run(watch_web_config);
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "http/reply.h"
 #include "model/snapshot.h"
 
 namespace gpuledger::http {
@@ -25,23 +26,27 @@ struct ServerLimits {
   Nanoseconds header_timeout = std::chrono::seconds(10);  // from the first byte, or from the connection
   Nanoseconds idle_timeout = std::chrono::seconds(60);    // between two requests
   Nanoseconds write_timeout = std::chrono::seconds(30);
+  Nanoseconds answer_timeout = std::chrono::seconds(60);  // for a computed answer; then 504
   Nanoseconds web_config_poll = std::chrono::seconds(1);
 };
 
 struct ServerOptions {
-  std::vector<std::string> listen_addresses;  // ":9400", "host:9400", "[::1]:0", "unix:/path"
+  std::vector<std::string> listen_addresses;        // ":9400", "host:9400", "[::1]:0", "unix:/path"
+  std::string listen_setting = "--listen-address";  // where they are from, for messages
   std::string metrics_path = "/metrics";
   std::vector<std::string> allowed_hosts;  // that browsers may use; see HostRule
   std::string web_config_file;             // empty: plain HTTP, no authentication
   Nanoseconds stale_after{0};              // how old a snapshot may be for /-/ready; 0: any age
   ServerLimits limits;
+  // If given, it answers every request, and no snapshot is served.
+  Answerer answerer;
   // Called with the result when the web config or a file it names changed and was read again; on failure the earlier
   // settings stay. Runs on a server thread; must not call the server.
   std::function<void(const Status&)> on_web_config;
 };
 
-// Serves finished snapshots. One io thread, which never waits for a client, a file or a hash, and one background thread
-// for both.
+// Serves finished snapshots, or what an answerer computes. One io thread, which never waits for a client, a file or a
+// hash, and one background thread for both.
 class Server {
  public:
   // The cell and the clock must outlive the server.

@@ -28,6 +28,7 @@
 #include "http/http_date.h"
 #include "http/peer.h"
 #include "http/places.h"
+#include "http/postbox.h"
 #include "http/request_rules.h"
 #include "http/routes.h"
 #include "http/send_budget.h"
@@ -57,6 +58,8 @@ struct Site {
   const Clock& clock;
   std::shared_ptr<WebSettings> web;
   const HostRule hosts;
+  const Answerer answerer;
+  const std::shared_ptr<Postbox> postbox;  // for answers that come later
   std::unique_ptr<BackgroundWorker> worker{};
   PackedSnapshot packed{};
   Places places{limits.connections, limits.connections_per_peer};  // owns the connections until they finish
@@ -281,6 +284,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   void answer() {
     const auto& request = parser_->get();
     if (asks_for_health({request.target().data(), request.target().size()})) site_.places.keep(*this);
+    if (site_.answerer) return ask();
     const std::string accept = header(beast::http::field::accept);
     const std::string accept_encoding = header(beast::http::field::accept_encoding);
     const RequestFacts facts{{request.method_string().data(), request.method_string().size()},
@@ -288,6 +292,36 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
                              accept,
                              accept_encoding};
     send(route(facts, site_.routes, site_.snapshots.load(), site_.packed, site_.clock.now().steady));
+  }
+
+  // Has the answer computed elsewhere. Only the first of the answer and the deadline is sent.
+  void ask() {
+    const auto& request = parser_->get();
+    lowest().expires_never();
+    site_.places.keep(*this);
+    const uint64_t question = ++questions_;
+    waiting_ = true;
+    delay_.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(site_.limits.answer_timeout));
+    delay_.async_wait([self = self(), question](error_code cancelled) {
+      if (!cancelled) self->take_answer(question, text_reply(504, "the answer took too long; ask for a shorter time"));
+    });
+    // Weak: a connection closed meanwhile is destroyed on this thread, not on the answerer's.
+    auto done = [weak = this->weak_from_this(), postbox = site_.postbox, question](Reply reply) {
+      postbox->post([weak, question, reply = std::move(reply)]() mutable {
+        if (const auto session = weak.lock()) session->take_answer(question, std::move(reply));
+      });
+    };
+    site_.answerer({{request.method_string().data(), request.method_string().size()},
+                    {request.target().data(), request.target().size()}},
+                   std::move(done));
+  }
+
+  // A late answer to an earlier question is not the answer to this one.
+  void take_answer(uint64_t question, Reply reply) {
+    if (!waiting_ || question != questions_ || !socket().is_open()) return;
+    waiting_ = false;
+    delay_.cancel();
+    send(std::move(reply));
   }
 
   // Bytes after an unreadable request are not a request, so the connection is closed.
@@ -362,6 +396,8 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   beast::flat_buffer buffer_;
   std::optional<Parser> parser_;
   bool told_to_continue_ = false;
+  bool waiting_ = false;  // for the answerer
+  uint64_t questions_ = 0;
   std::chrono::steady_clock::time_point requested_;
   Response response_;
   std::optional<Serializer> serializer_;

@@ -73,7 +73,7 @@ class RelayHandler(http.server.BaseHTTPRequestHandler):
 class Prometheus(harness.Program):
     """Targets are {job: port}; jobs, if given, are whole scrape configurations instead, more is YAML of further ones."""
 
-    def __init__(self, folder, targets=None, options=None, jobs=(), more="", rules=()):
+    def __init__(self, folder, targets=None, options=None, jobs=(), more="", rules=(), flags=()):
         jobs = jobs or [{"job_name": name, "static_configs": [{"targets": [f"127.0.0.1:{port}"]}], **(options or {})}
                         for name, port in (targets or {}).items()]
         lines = ["global: {scrape_interval: 1s, scrape_timeout: 1s}",
@@ -84,7 +84,7 @@ class Prometheus(harness.Program):
         self.port = harness.free_port()
         super().__init__([
             PROMETHEUS, f"--config.file={config}", f"--storage.tsdb.path={folder}/tsdb",
-            f"--web.listen-address=127.0.0.1:{self.port}", "--log.level=info"])
+            f"--web.listen-address=127.0.0.1:{self.port}", "--log.level=info", *flags])
         harness.wait_until(self.answers, 20, "Prometheus")
 
     def answers(self):

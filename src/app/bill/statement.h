@@ -71,6 +71,7 @@ struct Statement {
   BillSpan span;
   std::string by;      // as asked for: namespace, label:team, slurm_account, user, pod ...
   std::string server;  // without a password
+  std::string site;    // whose bill this is: a cluster or a site; empty if it has no name
   std::string generated_by;
   std::chrono::sys_seconds generated_at;
   Spread spread = Spread::kKeep;
@@ -80,6 +81,7 @@ struct Statement {
   int64_t meter_millijoules = 0;
   double meter_gpu_hours = 0;  // GPUs times hours for which there are readings
   std::vector<BillGap> gaps;
+  std::vector<std::string> remarks;  // what a reader should know and what makes no hour missing; a line each
 
   int64_t sum_millijoules() const {
     int64_t sum = 0;

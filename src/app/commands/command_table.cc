@@ -11,6 +11,7 @@ Status job_command(const Config& config, const ConfigSources& sources);
 Status doctor_command(const Config& config, const ConfigSources& sources);
 Status record_command(const Config& config, const ConfigSources& sources);
 Status replay_command(const Config& config, const ConfigSources& sources);
+Status bill_command(const Config& config, const ConfigSources& sources);
 Status accounting_command(const Config& config, const ConfigSources& sources);
 std::string completion_command(const ConfigSources& sources, const std::string& shell);
 std::string help_command(const ConfigSources& sources, const std::string& about);
@@ -59,6 +60,13 @@ constexpr Command kCommands[] = {
      replay_command,
      "ledger program sample-interval idle-interval metric-retention owner-retention max-exited-processes "
      "max-ended-owners !exact-time-duty !state-file !state-file-mode"},
+    {"bill", "",
+     "makes the bill of a month or any span from a Prometheus server: energy, GPU hours, cost and CO2e by team",
+     "Compares counters, so that the lines add up to the meters of all GPUs. Hours of a node that the server does not "
+     "have are named, and the exit code is then 1. Needs no GPU. docs/bill.md explains it.",
+     "gpu-ledger bill --prometheus-url=http://prometheus:9090 --month=2026-10 --by=namespace --price-per-kwh=0.25",
+     "the server does not answer or lacks hours of a node, or nothing has what --by asks for", bill_command,
+     "bill program web-config-file allowed-hosts"},
     {"accounting", "status|on|off",
      "shows or sets the accounting mode of every GPU, in which the driver keeps statistics of exited processes; on and "
      "off need root",

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <pthread.h>
 #include <unistd.h>
 
 #include <condition_variable>
@@ -7,6 +6,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "app/commands/signals.h"
 #include "app/runtime/sampler.h"
 #include "app/runtime/wiring.h"
 #include "base/log.h"
@@ -17,29 +17,12 @@
 namespace gpuledger::app {
 namespace {
 
-constexpr int kSignals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
 // SIGTERM must take at most 2 s; the HTTP server takes up to 0.5 s.
 constexpr Nanoseconds kPatienceWithDriver = std::chrono::milliseconds(1000);
 constexpr Nanoseconds kPatienceWithDisk = std::chrono::milliseconds(300);
 // With --push-url it takes so much longer: the node may go for good, and its last joules with it.
 constexpr Nanoseconds kPatienceWithReceiver = std::chrono::seconds(3);
 constexpr Nanoseconds kPatienceWithUpstream = std::chrono::milliseconds(500);
-
-// Blocked in all later threads, so that only wait_for_signal gets them.
-sigset_t block_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (int signal : kSignals) sigaddset(&set, signal);
-  pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);
-  return set;
-}
-
-int wait_for_signal(const sigset_t& set) {
-  int signal = 0;
-  while (sigwait(&set, &signal) != 0) {}
-  return signal;
-}
 
 // A driver call that hangs cannot be cancelled; the exit must not wait for it.
 [[noreturn]] void end_without_the_driver() {
@@ -90,13 +73,7 @@ http::ServerOptions server_options(const Config& config) {
   options.web_config_file = config.web_config_file;
   options.allowed_hosts = config.allowed_hosts;
   options.stale_after = stale_after(config);
-  options.on_web_config = [](const Status& status) {
-    if (status.ok()) {
-      log_info("web config read again");
-    } else {
-      log_error("web config kept as it was", {{"error", status.error().message}});
-    }
-  };
+  options.on_web_config = log_web_config;
   return options;
 }
 
@@ -138,7 +115,7 @@ void announce(const Config& config, const Node& node, const http::Server& server
 }  // namespace
 
 Status serve_command(const Config& given, const ConfigSources& sources) {
-  const sigset_t signals = block_signals();
+  const sigset_t signals = block_signals({SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2});
   Config config = given;
   const SystemClock clock;
   SnapshotCell snapshots;

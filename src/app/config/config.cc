@@ -3,6 +3,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <span>
+
 #include <utility>
 
 #include "app/config/config_given.h"
@@ -10,6 +13,7 @@
 #include "app/config/config_values.h"
 #include "base/duration.h"
 #include "base/file.h"
+#include "base/quote.h"
 
 namespace gpuledger::app {
 namespace {
@@ -84,6 +88,18 @@ Status check_push(const GivenSettings& given, const Config& config) {
   return ok_status();
 }
 
+// --format is of two commands, with other words for each.
+Status check_format(const GivenSettings& given, const Config& config) {
+  static constexpr std::string_view kOfBill[] = {"table", "csv", "html", "focus", "focus-1.2"};
+  static constexpr std::string_view kOfJob[] = {"text", "json", "line"};
+  if (config.format.empty()) return ok_status();
+  const std::span<const std::string_view> words =
+      config.command->name == "job" ? std::span<const std::string_view>(kOfJob) : kOfBill;
+  if (std::find(words.begin(), words.end(), config.format) != words.end()) return ok_status();
+  return wrong(origin_of("format", given) + ": " + in_quotes(config.format) + " is not one of " + join_choices(words) +
+               " for " + std::string(config.command->name));
+}
+
 Status check_together(const GivenSettings& given, Config& config) {
   if (!config.sim_scenario.empty() && config.backend != Backend::kSim) {
     return wrong(origin_of("sim-scenario", given) + ": needs --backend=sim");
@@ -115,6 +131,7 @@ Status check_together(const GivenSettings& given, Config& config) {
     config.collectors.erase("dcgm-modern");
   }
   GL_TRY_STATUS(check_push(given, config));
+  GL_TRY_STATUS(check_format(given, config));
   return reconcile_intervals(given, config);
 }
 

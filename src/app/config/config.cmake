@@ -13,6 +13,7 @@ endif()
 add_library(gl_config STATIC
   config/config.cc
   config/config_arguments.cc
+  config/config_bill_values.cc
   config/config_completion.cc
   config/config_environment.cc
   config/config_help.cc

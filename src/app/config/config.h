@@ -61,9 +61,8 @@ struct Config {
   bool top_batch = false;                 // print the table once
   std::optional<ExporterUrl> url;         // of top and job; empty: the exporter on this machine, if one answers
   std::string url_ca_file;                // empty: the distribution's
-  std::string format = "text";            // of job
+  std::string format;                     // of bill and job; empty: the command's first
   Nanoseconds job_wait{0};                // for the last joules of a job that ends
-  double price_per_kwh = 0;               // 0: none
   std::vector<std::string> listen_addresses = {":9400"};
   std::string metrics_path = "/metrics";
   Nanoseconds sample_interval = std::chrono::seconds(1);
@@ -127,6 +126,31 @@ struct Config {
   std::string pod_namespace;  // same
   std::string web_config_file;
   std::vector<std::string> allowed_hosts;
+  // Of bill, down to query_timeout.
+  std::optional<ExporterUrl> prometheus_url;
+  std::string prometheus_ca_file;        // empty: the distribution's
+  std::string prometheus_token_file;     // empty: no bearer token
+  std::string prometheus_password_file;  // empty: the URL's
+  std::optional<std::chrono::year_month> bill_month;
+  std::optional<std::chrono::sys_seconds> bill_from;
+  std::optional<std::chrono::sys_seconds> bill_to;
+  std::optional<Nanoseconds> bill_last;
+  std::optional<Nanoseconds> bill_step;  // empty: by the length of the span
+  std::vector<std::string> bill_by = {"namespace"};
+  std::string bill_match;
+  std::string bill_spread = "keep";
+  double price_per_kwh = 0;                          // 0: none
+  std::map<std::string, double> price_per_gpu_hour;  // by model
+  std::string currency = "EUR";
+  double pue = 1;
+  std::optional<double> co2e_grams_per_kwh;  // at most one of the two
+  std::string co2e_series;
+  std::string bill_output;  // empty: stdout
+  bool allow_gaps = false;
+  std::string bill_site;
+  bool bill_serve = false;
+  std::vector<std::string> serve_addresses = {"127.0.0.1:9003"};
+  Nanoseconds query_timeout = std::chrono::minutes(1);
   std::string config_file;
   std::string log_level = "info";
   std::string log_format = "text";

@@ -5,17 +5,15 @@
 #include <array>
 #include <cctype>
 
+#include "app/config/config_bill_values.h"
+#include "app/config/config_setting_members.h"
 #include "app/config/config_values.h"
-#include "base/duration.h"
-#include "base/listen_address.h"
 #include "base/quote.h"
 
 namespace gpuledger::app {
 namespace {
 
-using Values = std::vector<std::string>;
 using std::chrono::hours;
-using std::chrono::milliseconds;
 
 // The driver's energy counter moves every 100 ms: faster sampling shows no more.
 constexpr int64_t kShortestIntervalMs = 100;
@@ -26,69 +24,7 @@ constexpr Nanoseconds kLongestPush = hours(1);
 constexpr Nanoseconds kLongestRetention = hours(24 * 365);
 constexpr Nanoseconds kLongestWait = std::chrono::minutes(10);
 constexpr Nanoseconds kLongestRecording = hours(24 * 7);
-
-template <auto kMember>
-constexpr SettingMember kept_in(decltype(SettingMember::apply) apply) {
-  return {apply, [](const Config& a, const Config& b) { return a.*kMember == b.*kMember; },
-          [](Config& to, const Config& from) { to.*kMember = from.*kMember; }};
-}
-
-template <auto kMember>
-constexpr SettingMember kText = kept_in<kMember>([](const Values& values, Config& config) {
-  config.*kMember = values.front();
-  return ok_status();
-});
-
-template <auto kMember>
-constexpr SettingMember kPath = kept_in<kMember>([](const Values& values, Config& config) -> Status {
-  if (values.front().empty()) return Error{Code::kMalformed, "needs a path"};
-  return kText<kMember>.apply(values, config);
-});
-
-template <auto kMember, auto kParse>
-constexpr SettingMember kParsed = kept_in<kMember>([](const Values& values, Config& config) -> Status {
-  auto parsed = kParse(values.front());
-  if (!parsed.ok()) return parsed.error();
-  config.*kMember = std::move(parsed).value();
-  return ok_status();
-});
-
-template <auto kMember, int64_t kShortestMs, const Nanoseconds& kLongest>
-constexpr SettingMember kDuration = kept_in<kMember>([](const Values& values, Config& config) -> Status {
-  const Result<Nanoseconds> parsed = parse_duration(values.front());
-  if (!parsed.ok()) return parsed.error();
-  if (*parsed < milliseconds(kShortestMs) || *parsed > kLongest) {
-    return Error{Code::kMalformed, in_quotes(values.front()) + " is not between " +
-                                       write_duration(milliseconds(kShortestMs)) + " and " + write_duration(kLongest)};
-  }
-  config.*kMember = *parsed;
-  return ok_status();
-});
-
-constexpr SettingMember with_words(std::span<const std::string_view> words, SettingMember member) {
-  member.words = words;
-  return member;
-}
-
-// The words are in the order of the enum, or the setting is stored as text.
-template <auto kMember, const auto& kWords>
-constexpr SettingMember kChoice =
-    with_words(kWords, kept_in<kMember>([](const Values& values, Config& config) -> Status {
-                 const Result<size_t> place = parse_choice(values.front(), kWords);
-                 if (!place.ok()) return place.error();
-                 using Member = std::remove_reference_t<decltype(config.*kMember)>;
-                 if constexpr (std::is_enum_v<Member>) {
-                   config.*kMember = static_cast<Member>(*place);
-                 } else if constexpr (requires {
-                                        typename Member::value_type;
-                                        requires std::is_enum_v<typename Member::value_type>;
-                                      }) {
-                   config.*kMember = static_cast<typename Member::value_type>(*place);
-                 } else {
-                   config.*kMember = values.front();
-                 }
-                 return ok_status();
-               }));
+constexpr Nanoseconds kLongestBill = hours(24 * 366);
 
 constexpr std::array<std::string_view, 3> kAttributions = {"adaptive", "utilization", "measured-only"};
 constexpr std::array<std::string_view, 3> kStaticPowers = {"proportional", "equal", "separate"};
@@ -96,21 +32,12 @@ constexpr std::array<std::string_view, 6> kPodSources = {"auto", "pods-api", "ap
 constexpr std::array<std::string_view, 4> kBackends = {"auto", "nvml", "dcgm", "sim"};
 constexpr std::array<std::string_view, 3> kExactTimeModes = {"off", "auto", "on"};
 constexpr std::array<std::string_view, 2> kPresets = {"compatible", "lean"};
-constexpr std::array<std::string_view, 3> kJobFormats = {"text", "json", "line"};
+constexpr std::array<std::string_view, 3> kSpreads = {"keep", "use", "allocation"};
+// Of bill and of job; check_format knows which are whose.
+constexpr std::array<std::string_view, 8> kFormats = {"table",     "csv",  "html", "focus",
+                                                      "focus-1.2", "text", "json", "line"};
 constexpr std::array<std::string_view, 4> kLogLevels = {"debug", "info", "warn", "error"};
 constexpr std::array<std::string_view, 2> kLogFormats = {"text", "json"};
-
-Status set_listen_addresses(const Values& values, Config& config) {
-  std::vector<std::string> addresses;
-  for (const std::string& value : values) {
-    const Result<ListenAddress> address = parse_listen_address(value);
-    if (!address.ok()) return address.error();
-    addresses.push_back(value);
-  }
-  if (addresses.empty()) return Error{Code::kMalformed, "needs at least one address (write :9400)"};
-  config.listen_addresses = std::move(addresses);
-  return ok_status();
-}
 
 Status set_gpu_devices(const Values& values, Config& config) {
   std::vector<std::string> devices;
@@ -133,30 +60,20 @@ Status set_kubernetes(const Values& values, Config& config) {
   return ok_status();
 }
 
-template <auto kMember>
-constexpr SettingMember kNames = kept_in<kMember>([](const Values& values, Config& config) -> Status {
-  for (const std::string& value : values) {
-    if (value.empty()) return Error{Code::kMalformed, "has an empty name in its list"};
-  }
-  config.*kMember = values;
+Status set_bill_by(const Values& values, Config& config) {
+  for (const std::string& value : values) GL_TRY_STATUS(check_bill_by(value));
+  if (values.empty()) return Error{Code::kMalformed, "needs what to group by (write namespace)"};
+  config.bill_by = values;
   return ok_status();
-});
+}
 
-// NAME=VALUE each, checked by kParse.
-template <auto kMember, auto kParse>
-constexpr SettingMember kPairs = kept_in<kMember>([](const Values& values, Config& config) -> Status {
-  std::vector<std::pair<std::string, std::string>> pairs;
+Status set_gpu_hour_prices(const Values& values, Config& config) {
   for (const std::string& value : values) {
-    auto pair = kParse(value);
-    if (!pair.ok()) return pair.error();
-    const auto same = [&](const auto& other) { return other.first == pair->first; };
-    if (std::any_of(pairs.begin(), pairs.end(), same))
-      return Error{Code::kMalformed, in_quotes(pair->first) + " is given twice"};
-    pairs.push_back(*std::move(pair));
+    GL_TRY(price, parse_gpu_hour_price(value));
+    config.price_per_gpu_hour[price.first] = price.second;
   }
-  config.*kMember = std::move(pairs);
   return ok_status();
-});
+}
 
 // "off" equals not set, except in a replay, which has no restart.
 constexpr SettingMember exact_time_mode() {
@@ -203,7 +120,7 @@ constexpr SettingEffect kLive = SettingEffect::kLive;
 const Setting kSettings[] = {
     {"listen-address", G::kServing, F::kList, "ADDRESS", ":9400",
      "where to serve HTTP: :PORT, HOST:PORT, [IPV6]:PORT or unix:/PATH; may be given several times",
-     kept_in<&Config::listen_addresses>(set_listen_addresses)},
+     kept_in<&Config::listen_addresses>(set_listen_addresses<&Config::listen_addresses>)},
     {"metrics-path", G::kServing, F::kValue, "PATH", "/metrics", "path of the metrics",
      kParsed<&Config::metrics_path, parse_metrics_path>},
     {"metric-prefix", G::kServing, F::kValue, "PREFIX", "my_gpu_process", "prefix of the process metrics",
@@ -292,11 +209,6 @@ const Setting kSettings[] = {
     {"wait", G::kSampling, F::kValue, "DURATION", "0s",
      "wait until the job's processes have left the GPUs and their last joules are booked, but no longer than this",
      kDuration<&Config::job_wait, 0, kLongestWait>, SettingEffect::kRestart, "job"},
-    {"format", G::kSampling, F::kValue, "FORM", "text",
-     "text (for people), json (one object on one line) or line (words NAME=NUMBER on one line, for a job's comment)",
-     kChoice<&Config::format, kJobFormats>, SettingEffect::kRestart, "job"},
-    {"price-per-kwh", G::kSampling, F::kValue, "PRICE", "0", "price of a kWh, for the cost of the energy; 0: no cost",
-     kParsed<&Config::price_per_kwh, parse_price>, SettingEffect::kRestart, "job"},
     {"batch", G::kSampling, F::kSwitch, "", "false", "print the table once and exit",
      kParsed<&Config::top_batch, parse_bool>, SettingEffect::kRestart, "top"},
 
@@ -419,6 +331,75 @@ const Setting kSettings[] = {
     GL_COLLECTOR("driver-calls", "false",
                  "gpu_ledger_driver_call_duration_seconds: a histogram of each driver call, to see which one is slow"),
     GL_COLLECTOR("dcgm-modern", "false", "DCGM_FI_* on /gpu/metrics"),
+
+    {"prometheus-url", G::kBill, F::kValue, "URL", "",
+     "the server to ask: Prometheus, Thanos, Mimir or VictoriaMetrics; http://HOST:9090, "
+     "https://USER:PASSWORD@HOST/PREFIX or unix:/PATH; /api/v1/query is added",
+     kParsed<&Config::prometheus_url, parse_prometheus_url>, SettingEffect::kRestart, "bill"},
+    {"prometheus-ca-file", G::kBill, F::kValue, "FILE", "",
+     "CA of its certificate, or the certificate itself; else the distribution's CAs",
+     kText<&Config::prometheus_ca_file>, SettingEffect::kRestart, "bill"},
+    {"prometheus-token-file", G::kBill, F::kValue, "FILE", "", "a bearer token for it",
+     kText<&Config::prometheus_token_file>, SettingEffect::kRestart, "bill"},
+    {"prometheus-password-file", G::kBill, F::kValue, "FILE", "", "the password of the user in the URL",
+     kText<&Config::prometheus_password_file>, SettingEffect::kRestart, "bill"},
+    {"month", G::kBill, F::kValue, "MONTH", "", "a calendar month in UTC: 2026-10",
+     kParsed<&Config::bill_month, parse_month>, SettingEffect::kRestart, "bill"},
+    {"from", G::kBill, F::kValue, "TIME", "", "in place of --month: a date or a time, 2026-10-01T00:00:00Z",
+     kParsed<&Config::bill_from, parse_time>, SettingEffect::kRestart, "bill"},
+    {"to", G::kBill, F::kValue, "TIME", "now", "with --from: the end, not included",
+     kParsed<&Config::bill_to, parse_time>, SettingEffect::kRestart, "bill"},
+    {"last", G::kBill, F::kValue, "DURATION", "", "in place of --month: until now, 24h or 7d",
+     kDuration<&Config::bill_last, 1000, kLongestBill>, SettingEffect::kRestart, "bill"},
+    {"step", G::kBill, F::kValue, "DURATION", "1h",
+     "how far apart the server is asked for all counters; 6h if the span is longer than 62 days. Prices are "
+     "constant, so it only matters for --co2e-series",
+     kDuration<&Config::bill_step, 1000, kLongestInterval>, SettingEffect::kRestart, "bill"},
+    {"by", G::kBill, F::kList, "LIST", "namespace",
+     "a line for each: namespace, pod, user, slurm_account, slurm_job, container, host, owner (the kind), node, "
+     "cluster, gpu or label:NAME, a label of pods that --pod-labels names",
+     kept_in<&Config::bill_by>(set_bill_by), SettingEffect::kRestart, "bill"},
+    {"match", G::kBill, F::kValue, "MATCHERS", "", "only series with these labels: 'cluster=\"east\"'",
+     kParsed<&Config::bill_match, parse_matchers>, SettingEffect::kRestart, "bill"},
+    {"spread", G::kBill, F::kValue, "RULE", "keep",
+     "energy of nobody (idle ...) and of unknown owners: keep (lines of their own), use or allocation (spread "
+     "over the others by their energy or their allocated GPU hours)",
+     kChoice<&Config::bill_spread, kSpreads>, SettingEffect::kRestart, "bill"},
+    {"price-per-kwh", G::kBill, F::kValue, "PRICE", "0", "price of a kWh; 0: no cost",
+     kParsed<&Config::price_per_kwh, parse_amount>, SettingEffect::kRestart, "bill job"},
+    {"price-per-gpu-hour", G::kBill, F::kList, "MODEL=PRICE", "",
+     "price of an hour of a GPU, by its model, for hours that Kubernetes allocated or else hours of work; may be "
+     "given several times",
+     kept_in<&Config::price_per_gpu_hour>(set_gpu_hour_prices), SettingEffect::kRestart, "bill"},
+    {"currency", G::kBill, F::kValue, "CODE", "EUR", "of the prices, by ISO 4217",
+     kParsed<&Config::currency, parse_currency>, SettingEffect::kRestart, "bill"},
+    {"pue", G::kBill, F::kValue, "NUMBER", "1", "kWh of the building per kWh of a machine, for cost and CO2e",
+     kParsed<&Config::pue, parse_pue>, SettingEffect::kRestart, "bill"},
+    {"co2e-grams-per-kwh", G::kBill, F::kValue, "GRAMS", "", "CO2e of a kWh",
+     kParsed<&Config::co2e_grams_per_kwh, parse_amount>, SettingEffect::kRestart, "bill"},
+    {"co2e-series", G::kBill, F::kValue, "PROMQL", "",
+     "the same from a query, asked at the end of every step; one series, or one per cluster",
+     kText<&Config::co2e_series>, SettingEffect::kRestart, "bill"},
+    {"format", G::kBill, F::kValue, "NAME", "",
+     "bill: table (if not given), csv, html (a page for a browser and for paper), focus (CSV by FOCUS 1.3) or "
+     "focus-1.2; job: text (if not given), json (one object on one line) or line (words NAME=NUMBER on one line, for a "
+     "job's comment)",
+     kChoice<&Config::format, kFormats>, SettingEffect::kRestart, "bill job"},
+    {"output", G::kBill, F::kValue, "FILE", "", "write the bill to this file, not to stdout",
+     kText<&Config::bill_output>, SettingEffect::kRestart, "bill"},
+    {"site", G::kBill, F::kValue, "NAME", "",
+     "the name of the site, for --format=html and focus; else the server's address", kText<&Config::bill_site>,
+     SettingEffect::kRestart, "bill"},
+    {"serve", G::kBill, F::kSwitch, "", "false",
+     "instead of one bill, answer the questions of programs that read OpenCost's allocation API, until SIGTERM",
+     kParsed<&Config::bill_serve, parse_bool>, SettingEffect::kRestart, "bill"},
+    {"serve-address", G::kBill, F::kList, "ADDRESS", "127.0.0.1:9003", "with --serve: where, as in --listen-address",
+     kept_in<&Config::serve_addresses>(set_listen_addresses<&Config::serve_addresses>), SettingEffect::kRestart,
+     "bill"},
+    {"allow-gaps", G::kBill, F::kSwitch, "", "false", "succeed although hours of a node are missing",
+     kParsed<&Config::allow_gaps, parse_bool>, SettingEffect::kRestart, "bill"},
+    {"query-timeout", G::kBill, F::kValue, "DURATION", "1m", "how long the server may take for an answer",
+     kDuration<&Config::query_timeout, kShortestIntervalMs, kLongestInterval>, SettingEffect::kRestart, "bill"},
 
     {"config", G::kProgram, F::kValue, "FILE", "", "YAML file with the same names; read again at SIGHUP",
      kText<&Config::config_file>},

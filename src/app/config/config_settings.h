@@ -27,10 +27,11 @@ enum class SettingGroup {
   kKubernetes,
   kContainers,
   kCollectors,
+  kBill,
   kProgram
 };
 inline constexpr std::string_view kGroupWords[] = {"serving",    "push",       "sampling",   "ledger", "source",
-                                                   "kubernetes", "containers", "collectors", "program"};
+                                                   "kubernetes", "containers", "collectors", "bill",   "program"};
 inline constexpr std::string_view kGroupTitles[] = {"What is served, and where",
                                                     "Push to a receiver of Prometheus' remote write",
                                                     "How often",
@@ -39,6 +40,7 @@ inline constexpr std::string_view kGroupTitles[] = {"What is served, and where",
                                                     "Kubernetes",
                                                     "Containers outside Kubernetes",
                                                     "Collectors",
+                                                    "The bill",
                                                     "The program"};
 
 // How a row fills its member of Config.

@@ -132,14 +132,6 @@ Result<std::optional<Power>> parse_idle_power(std::string_view text) {
   return std::optional<Power>(power);
 }
 
-Result<double> parse_price(std::string_view text) {
-  double price = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), price);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  if (!whole || !std::isfinite(price) || price < 0) return refuse(text, "is not a price (0.25)");
-  return price;
-}
-
 Result<std::string> parse_port(std::string_view text) {
   const std::optional<uint32_t> port = number_up_to(text, 65535);
   if (!port || *port == 0) return refuse(text, "is not a port (1 to 65535)");

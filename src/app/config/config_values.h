@@ -26,7 +26,6 @@ Result<size_t> parse_choice(std::string_view text, std::span<const std::string_v
 
 // Watts. 0 and "learned" give none: 0 means so in the older exporter.
 Result<std::optional<Power>> parse_idle_power(std::string_view text);
-Result<double> parse_price(std::string_view text);
 
 // A whole number, up to a billion.
 Result<uint64_t> parse_count(std::string_view text);

@@ -11,14 +11,16 @@ namespace gpuledger::app {
 namespace {
 
 constexpr std::string_view kSnapshotPath = "/api/v1/snapshot";
-constexpr std::string_view kForm =
+constexpr std::string_view kExporterForm =
     "is not an exporter's address (write http://NODE:9400, https://NODE:9400, unix:/PATH or none)";
+constexpr std::string_view kPrometheusForm =
+    "is not a Prometheus server's address (write http://HOST:9090, https://HOST/PREFIX or unix:/PATH)";
 
 // What stands before an @ may be a password.
-Error refuse(std::string_view text) {
+Error refuse(std::string_view text, std::string_view form) {
   const size_t at = text.rfind('@');
   const std::string shown = at == text.npos ? std::string(text) : "..." + std::string(text.substr(at));
-  return {Code::kMalformed, in_quotes(shown) + " " + std::string(kForm)};
+  return {Code::kMalformed, in_quotes(shown) + " " + std::string(form)};
 }
 
 // The path of the JSON below the one that was given.
@@ -27,32 +29,52 @@ void point_at_snapshot(std::string& target) {
   if (!target.ends_with(kSnapshotPath)) target += kSnapshotPath;
 }
 
-Result<ExporterUrl> parse_unix(std::string_view text) {
+Result<ExporterUrl> parse_unix(std::string_view text, std::string_view form) {
   ExporterUrl url;
   url.text = text;
   url.unix_path = text.substr(text.find(':') + 1);
-  if (!url.unix_path.starts_with('/') || url.unix_path.find('\0') != std::string::npos) return refuse(text);
-  url.http.target = kSnapshotPath;
+  if (!url.unix_path.starts_with('/') || url.unix_path.find('\0') != std::string::npos) return refuse(text, form);
+  return url;
+}
+
+// The target is the path as given.
+Result<ExporterUrl> parse_server(std::string_view text, std::string_view form) {
+  ExporterUrl url;
+  if (text.starts_with("unix:")) return parse_unix(text, form);
+  if (text.find("//") == text.npos) return refuse(text, form);
+  GL_TRY(parts, split_user(text));
+  auto http = parse_http_url(parts.plain);
+  if (!http.ok() || http->target.find('?') != std::string::npos) return refuse(parts.plain, form);
+  url.http = *std::move(http);
+  url.user_password = std::move(parts.user_password);
+  url.text = std::move(parts.plain);
   return url;
 }
 
 }  // namespace
 
 Result<ExporterUrl> parse_exporter_url(std::string_view text) {
-  ExporterUrl url;
   if (text == "none") {
+    ExporterUrl url;
     url.none = true;
     return url;
   }
-  if (text.starts_with("unix:")) return parse_unix(text);
-  if (text.find("//") == text.npos) return refuse(text);
-  GL_TRY(parts, split_user(text));
-  auto http = parse_http_url(parts.plain);
-  if (!http.ok() || http->target.find('?') != std::string::npos) return refuse(parts.plain);
-  url.http = *std::move(http);
-  url.user_password = std::move(parts.user_password);
-  url.text = std::move(parts.plain);
+  GL_TRY(url, parse_server(text, kExporterForm));
   point_at_snapshot(url.http.target);
+  return url;
+}
+
+Result<ExporterUrl> parse_prometheus_url(std::string_view text) {
+  GL_TRY(url, parse_server(text, kPrometheusForm));
+  std::string& target = url.http.target;
+  const auto drop_slashes = [&] {
+    while (target.ends_with('/')) target.pop_back();
+  };
+  drop_slashes();
+  for (const std::string_view tail : {"/query", "/api/v1"}) {
+    if (target.ends_with(tail)) target.resize(target.size() - tail.size());
+    drop_slashes();
+  }
   return url;
 }
 

@@ -23,6 +23,10 @@ struct ExporterUrl {
 // password.
 Result<ExporterUrl> parse_exporter_url(std::string_view text);
 
+// The same for a server that speaks Prometheus' API; the target is what stands before /api/v1/query, without a slash at
+// its end.
+Result<ExporterUrl> parse_prometheus_url(std::string_view text);
+
 // Where an exporter with this --listen-address answers on the same machine. Empty text: it cannot be told.
 ExporterUrl local_exporter(std::string_view listen_address);
 

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/bill/allocation_json.h"
+
+#include <fmt/core.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "app/bill/amounts.h"
+#include "app/bill/line_words.h"
+
+namespace gpuledger::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kIdle = "__idle__";
+constexpr const char* kUnallocated = "__unallocated__";
+constexpr double kJoulesPerKwh = 3.6e6;
+
+// Lines under one name.
+struct Allocation {
+  std::optional<std::map<std::string, std::string>> properties;  // those that all lines have
+  int64_t alone = 0, shared = 0, spread = 0;                     // millijoules
+  std::optional<double> standard_error_joules, work_hours, allocated_hours, unused_hours, paid_hours;
+  double energy_cost = 0, hour_cost = 0, co2e_grams = 0;
+
+  void add(const BillLine& line);
+};
+
+void add_to(std::optional<double>& sum, const std::optional<double>& value) {
+  if (value) sum = sum.value_or(0) + *value;
+}
+
+void Allocation::add(const BillLine& line) {
+  if (!properties) {
+    properties = line.properties;
+  } else {
+    std::erase_if(*properties, [&](const auto& property) {
+      const auto found = line.properties.find(property.first);
+      return found == line.properties.end() || found->second != property.second;
+    });
+  }
+  alone += line.alone_millijoules;
+  shared += line.shared_millijoules;
+  spread += line.spread_millijoules;
+  // Errors add up, not their squares: see docs/attribution.md.
+  add_to(standard_error_joules, line.standard_error_joules);
+  add_to(work_hours, line.gpu_hours);
+  add_to(allocated_hours, line.allocated_gpu_hours);
+  add_to(unused_hours, line.unused_gpu_hours);
+  add_to(paid_hours, paid_gpu_hours(line));
+  energy_cost += line.energy_cost;
+  hour_cost += line.gpu_hour_cost;
+  co2e_grams += line.co2e_grams;
+}
+
+// Several groups are joined as there: "research/vision".
+std::string name_of(const Statement& statement, const BillLine& line, const AllocationShape& shape) {
+  if (line.kind == LineKind::kNobody) return kIdle;
+  if (shape.in_one) return "all";
+  if (line.kind != LineKind::kOwner) return kUnallocated;
+  std::string name = line.name;
+  if (statement.by.find(',') == std::string::npos) return name;
+  constexpr std::string_view kBetween = " / ";
+  for (size_t at = name.find(kBetween); at != std::string::npos; at = name.find(kBetween, at + 1))
+    name.replace(at, kBetween.size(), "/");
+  return name;
+}
+
+Json properties_json(const Allocation& allocation) {
+  constexpr std::string_view kLabel = "label_";
+  Json properties = Json::object();
+  Json labels = Json::object();
+  if (allocation.properties) {
+    for (const auto& [name, value] : *allocation.properties) {
+      if (name.starts_with(kLabel))
+        labels[name.substr(kLabel.size())] = value;
+      else
+        properties[name] = value;
+    }
+  }
+  properties["labels"] = std::move(labels);
+  return properties;
+}
+
+Json optional_json(const std::optional<double>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json allocation_object(const std::string& name, const Allocation& allocation, const Statement& statement) {
+  const auto length = statement.span.end - statement.span.begin;
+  const std::string start = utc_text(statement.span.begin), end = utc_text(statement.span.end);
+  const double hours = hours_of(length);
+  const auto kwh = [](int64_t millijoules) { return to_kwh(millijoules); };
+  Json one;
+  one["name"] = name;
+  one["properties"] = properties_json(allocation);
+  one["window"] = {{"start", start}, {"end", end}};
+  one["start"] = start;
+  one["end"] = end;
+  one["minutes"] = hours * 60;
+  // This bill has no other cost. Amounts of CPU, memory, disks and network are not known, so they are left out.
+  one["cpuCost"] = 0;
+  one["gpuCount"] = allocation.paid_hours && hours > 0 ? Json(*allocation.paid_hours / hours) : Json(nullptr);
+  one["gpuHours"] = optional_json(allocation.paid_hours);
+  const auto cost = [&](double value) { return has_cost(statement) ? Json(value) : Json(nullptr); };
+  one["gpuCost"] = cost(allocation.energy_cost + allocation.hour_cost);
+  one["gpuCostIdle"] = cost(kwh(allocation.spread) * statement.prices.pue * statement.prices.per_kwh);
+  std::optional<double> efficiency;
+  if (allocation.allocated_hours && allocation.unused_hours && *allocation.allocated_hours > 0)
+    efficiency = 1 - *allocation.unused_hours / *allocation.allocated_hours;
+  one["gpuEfficiency"] = optional_json(efficiency);
+  for (const char* other : {"networkCost", "loadBalancerCost", "pvCost", "ramCost", "sharedCost", "externalCost"})
+    one[other] = 0;
+  one["totalCost"] = cost(allocation.energy_cost + allocation.hour_cost);
+  one["totalEfficiency"] = optional_json(efficiency);
+  one["currency"] = statement.prices.currency;
+  one["gpuEnergyKwh"] = kwh(allocation.alone + allocation.shared + allocation.spread);
+  one["gpuEnergyAloneKwh"] = kwh(allocation.alone);
+  one["gpuEnergySharedKwh"] = kwh(allocation.shared);
+  one["gpuEnergyIdleKwh"] = kwh(allocation.spread);
+  if (allocation.standard_error_joules)
+    one["gpuEnergyStandardErrorKwh"] = *allocation.standard_error_joules / kJoulesPerKwh;
+  if (allocation.work_hours) one["gpuWorkHours"] = *allocation.work_hours;
+  if (allocation.allocated_hours) one["gpuAllocatedHours"] = *allocation.allocated_hours;
+  if (statement.has_co2e) one["co2eGrams"] = allocation.co2e_grams;
+  return one;
+}
+
+Json set_json(const Statement& statement, const AllocationShape& shape) {
+  std::map<std::string, Allocation> allocations;
+  for (const BillLine& line : statement.lines) allocations[name_of(statement, line, shape)].add(line);
+  Json set = Json::object();
+  for (const auto& [name, allocation] : allocations) {
+    // Shared idle cost is in the others; what could not be shared stays.
+    const bool shared_out = allocation.alone + allocation.shared + allocation.spread == 0;
+    if (name == kIdle && (!shape.include_idle || (statement.spread != Spread::kKeep && shared_out))) continue;
+    set[name] = allocation_object(name, allocation, statement);
+  }
+  return set;
+}
+
+// Of the first statement that is not complete.
+std::string warning_of(const std::vector<Statement>& statements) {
+  for (const Statement& statement : statements) {
+    if (statement.complete()) continue;
+    std::string text =
+        fmt::format("INCOMPLETE from {} to {}: ", utc_text(statement.span.begin), utc_text(statement.span.end));
+    if (statement.gaps.empty()) return text + "the lines do not add up to the meter";
+    const BillGap& gap = statement.gaps.front();
+    text += fmt::format("{} from {} to {}: {}", gap.node, utc_text(gap.span.begin), utc_text(gap.span.end), gap.why);
+    if (statement.gaps.size() > 1) text += fmt::format(", and {} more", statement.gaps.size() - 1);
+    return text;
+  }
+  return {};
+}
+
+// Names may be any bytes.
+std::string text_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string allocation_json(const std::vector<Statement>& statements, const AllocationShape& shape) {
+  Json answer;
+  answer["code"] = 200;
+  answer["data"] = Json::array();
+  for (const Statement& statement : statements) answer["data"].push_back(set_json(statement, shape));
+  if (const std::string warning = warning_of(statements); !warning.empty()) answer["warning"] = warning;
+  return text_of(answer);
+}
+
+std::string allocation_error(unsigned code, std::string_view message) {
+  return text_of(Json{{"code", code}, {"message", message}});
+}
+
+}  // namespace gpuledger::app

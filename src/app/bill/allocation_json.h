@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/bill/statement.h"
+
+namespace gpuledger::app {
+
+struct AllocationShape {
+  bool include_idle = false;
+  bool in_one = false;  // all owners together, under "all"
+};
+
+// Statements in the shape of OpenCost's answer: {"code":200,"data":[{NAME:{...},...},...]}, one object per statement.
+// What belongs to nobody is __idle__, what has no group __unallocated__. A statement that is not complete gives a
+// "warning".
+std::string allocation_json(const std::vector<Statement>& statements, const AllocationShape& shape);
+
+// {"code":400,"message":"..."}
+std::string allocation_error(unsigned code, std::string_view message);
+
+}  // namespace gpuledger::app

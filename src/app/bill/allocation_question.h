@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/bill/statement.h"
+#include "base/result.h"
+
+namespace gpuledger::app {
+
+// What a request to the allocation API asks for.
+struct AllocationQuestion {
+  std::vector<BillSpan> spans;  // one set of allocations for each; all are over
+  std::string by;               // what the bill is grouped by, several by a comma
+  bool in_one = false;          // aggregate=all: one allocation for all owners
+  bool include_idle = false;
+  Spread spread = Spread::kKeep;  // shareIdle=true: by use
+
+  // The same for all requests that get the same answer.
+  std::string key() const;
+};
+
+// `query`: the part of the target after "?". A span that is not over ends at the last full minute, so that those who
+// ask within a minute ask the same. The message of an error names the parameter and what it may be.
+Result<AllocationQuestion> parse_allocation_question(std::string_view query, std::chrono::sys_seconds now);
+
+}  // namespace gpuledger::app

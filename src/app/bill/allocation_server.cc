@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/bill/allocation_server.h"
+
+#include <condition_variable>
+#include <deque>
+#include <list>
+#include <map>
+#include <utility>
+
+#include "app/bill/allocation_json.h"
+#include "app/bill/allocation_question.h"
+#include "base/mutex.h"
+#include "http/routes.h"
+#include "task/leavable_thread.h"
+
+namespace gpuledger::app {
+namespace {
+
+using Done = std::function<void(http::Reply)>;
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+http::Reply json_reply(unsigned status, std::string text) {
+  http::Reply reply;
+  reply.status = status;
+  reply.content_type = "application/json";
+  reply.headers.emplace_back("Cache-Control", "no-store");
+  reply.body = std::make_shared<const std::string>(std::move(text));
+  return reply;
+}
+
+http::Reply error_reply(unsigned status, std::string_view message) {
+  return json_reply(status, allocation_error(status, message));
+}
+
+unsigned status_of(Code code) {
+  switch (code) {
+    case Code::kMalformed:
+    case Code::kNotSupported:
+    case Code::kNotFound: return 400;
+    case Code::kUnavailable:
+    case Code::kPermission: return 502;  // of the server that is asked
+    case Code::kTimeout: return 504;
+    case Code::kInternal: return 500;
+  }
+  return 500;
+}
+
+struct Job {
+  AllocationQuestion question;
+  SteadyTime give_up;
+  std::vector<Done> waiting{};
+};
+
+// Answers of the last minute, the oldest first.
+class KeptAnswers {
+ public:
+  explicit KeptAnswers(const AllocationLimits& limits) : limits_(limits) {}
+
+  const http::Reply* find(const std::string& key, SteadyTime now) {
+    while (!answers_.empty() && answers_.front().until <= now) drop_first();
+    for (const Kept& kept : answers_)
+      if (kept.key == key) return &kept.reply;
+    return nullptr;
+  }
+  void add(std::string key, http::Reply reply, SteadyTime now) {
+    if (reply.body->size() > limits_.kept_bytes) return;
+    bytes_ += reply.body->size();
+    answers_.push_back({std::move(key), std::move(reply), now + limits_.keep_answers});
+    while (answers_.size() > limits_.kept_answers || bytes_ > limits_.kept_bytes) drop_first();
+  }
+
+ private:
+  struct Kept {
+    std::string key;
+    http::Reply reply;
+    SteadyTime until;
+  };
+  void drop_first() {
+    bytes_ -= answers_.front().reply.body->size();
+    answers_.pop_front();
+  }
+
+  const AllocationLimits limits_;
+  std::list<Kept> answers_;
+  size_t bytes_ = 0;
+};
+
+}  // namespace
+
+// Takes questions on the server's io thread and has its workers answer them. The workers own what they share with it.
+class AllocationServer::Desk {
+ public:
+  Desk(MakeStatement make, const Clock& clock, const AllocationLimits& limits, Nanoseconds answer_timeout)
+      : clock_(clock), answer_timeout_(answer_timeout), shared_(std::make_shared<Shared>(std::move(make), limits)) {
+    for (size_t i = 0; i < limits.workers; ++i)
+      workers_.push_back(std::make_unique<task::LeavableThread>([shared = shared_] { work(*shared); }));
+  }
+
+  void answer(const http::Question& question, const Done& done) {
+    if (question.method != "GET" && question.method != "HEAD") {
+      http::Reply reply = error_reply(405, "only GET and HEAD");
+      reply.headers.emplace_back("Allow", "GET, HEAD");
+      return done(std::move(reply));
+    }
+    const std::string_view path = http::path_of(question.target);
+    if (path == "/healthz") return done(http::text_reply(200, "ok"));
+    if (path != "/allocation" && path != "/allocation/compute")
+      return done(error_reply(404, "not found; ask for /allocation?window=7d&aggregate=namespace"));
+    std::string_view query = question.target;
+    query.remove_prefix(std::min(query.find('?'), query.size() - 1) + 1);
+    query = query.substr(0, query.find('#'));
+    const std::chrono::sys_seconds now(std::chrono::floor<std::chrono::seconds>(clock_.now().wall));
+    auto parsed = parse_allocation_question(query, now);
+    if (!parsed) return done(error_reply(400, parsed.error().message));
+    enqueue(std::move(*parsed), done);
+  }
+
+  void stop() {
+    {
+      MutexLock lock(shared_->mutex);
+      shared_->stopping = true;
+      shared_->queue.clear();
+      shared_->open.clear();
+    }
+    shared_->wake.notify_all();
+    for (const auto& worker : workers_) (void)worker->end(kStopPatience);
+  }
+
+ private:
+  static constexpr Nanoseconds kStopPatience = std::chrono::milliseconds(200);
+
+  struct Shared {
+    Shared(MakeStatement statement_maker, const AllocationLimits& given)
+        : make(std::move(statement_maker)), limits(given), kept(given) {}
+
+    const MakeStatement make;
+    const AllocationLimits limits;
+    Mutex mutex;
+    std::condition_variable_any wake;
+    std::deque<std::string> queue GL_GUARDED_BY(mutex);
+    std::map<std::string, Job> open GL_GUARDED_BY(mutex);  // waiting or being computed, by key
+    KeptAnswers kept GL_GUARDED_BY(mutex);
+    bool stopping GL_GUARDED_BY(mutex) = false;
+  };
+
+  void enqueue(AllocationQuestion question, const Done& done) {
+    const SteadyTime now = std::chrono::steady_clock::now();
+    const std::string key = question.key();
+    MutexLock lock(shared_->mutex);
+    if (const http::Reply* kept = shared_->kept.find(key, now)) return done(*kept);
+    if (const auto found = shared_->open.find(key); found != shared_->open.end()) {
+      found->second.give_up = now + answer_timeout_;
+      found->second.waiting.push_back(done);
+      return;
+    }
+    if (shared_->queue.size() >= shared_->limits.waiting) {
+      http::Reply busy = error_reply(503, "too many questions at once");
+      busy.headers.emplace_back("Retry-After", "5");
+      return done(std::move(busy));
+    }
+    shared_->open.emplace(key, Job{std::move(question), now + answer_timeout_, {done}});
+    shared_->queue.push_back(key);
+    shared_->wake.notify_one();
+  }
+
+  static void work(Shared& shared) {
+    MutexLock lock(shared.mutex);
+    while (true) {
+      shared.wake.wait(lock, [&]() GL_REQUIRES(shared.mutex) { return shared.stopping || !shared.queue.empty(); });
+      if (shared.stopping) return;
+      const std::string key = std::move(shared.queue.front());
+      shared.queue.pop_front();
+      const AllocationQuestion question = shared.open.at(key).question;
+      lock.unlock();
+      http::Reply reply = compute(shared, key, question);
+      lock.lock();
+      if (shared.stopping) return;
+      const std::vector<Done> waiting = std::move(shared.open.at(key).waiting);
+      shared.open.erase(key);
+      if (reply.status == 200) shared.kept.add(key, reply, std::chrono::steady_clock::now());
+      lock.unlock();
+      for (const Done& done : waiting) done(reply);
+      lock.lock();
+    }
+  }
+
+  // Whether nobody waits for it any more.
+  static bool given_up(Shared& shared, const std::string& key) {
+    MutexLock lock(shared.mutex);
+    const auto found = shared.open.find(key);
+    return found == shared.open.end() || std::chrono::steady_clock::now() > found->second.give_up;
+  }
+
+  static http::Reply compute(Shared& shared, const std::string& key, const AllocationQuestion& question) {
+    std::vector<Statement> statements;
+    for (const BillSpan& span : question.spans) {
+      if (given_up(shared, key)) return error_reply(504, "the answer took too long; ask for a shorter time");
+      auto statement = shared.make(span, question.by, question.spread);
+      if (!statement) return error_reply(status_of(statement.error().code), statement.error().message);
+      statements.push_back(std::move(*statement));
+    }
+    return json_reply(200, allocation_json(statements, {question.include_idle, question.in_one}));
+  }
+
+  const Clock& clock_;
+  const Nanoseconds answer_timeout_;
+  const std::shared_ptr<Shared> shared_;
+  std::vector<std::unique_ptr<task::LeavableThread>> workers_;
+};
+
+AllocationServer::AllocationServer(std::shared_ptr<Desk> desk) : desk_(std::move(desk)) {}
+
+AllocationServer::~AllocationServer() {
+  stop();
+}
+
+Result<std::unique_ptr<AllocationServer>> AllocationServer::start(http::ServerOptions options, MakeStatement make,
+                                                                  const Clock& clock, AllocationLimits limits) {
+  auto desk = std::make_shared<Desk>(std::move(make), clock, limits, options.limits.answer_timeout);
+  options.answerer = [desk](const http::Question& question, const Done& done) { desk->answer(question, done); };
+  std::unique_ptr<AllocationServer> server(new AllocationServer(desk));
+  auto started = http::Server::start(std::move(options), server->no_snapshots_, clock);
+  if (!started) return started.error();
+  server->server_ = std::move(*started);
+  return server;
+}
+
+std::vector<std::string> AllocationServer::addresses() const {
+  return server_->addresses();
+}
+
+Status AllocationServer::reload() {
+  return server_->reload();
+}
+
+void AllocationServer::stop() {
+  if (server_) server_->stop();
+  desk_->stop();
+}
+
+}  // namespace gpuledger::app

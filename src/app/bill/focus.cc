@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/bill/focus.h"
+
+#include <fmt/core.h>
+
+#include <vector>
+
+#include "app/bill/amounts.h"
+#include "app/bill/csv_cell.h"
+#include "app/bill/line_words.h"
+#include "base/quote.h"
+
+namespace gpuledger::app {
+namespace {
+
+// One line of the output: a charge for one line of the statement.
+struct Charge {
+  const Statement& statement;
+  const BillLine& line;
+  bool is_energy = true;  // else GPU hours
+};
+
+enum class In { kBoth, kOnly1_3 };
+
+// Null is an empty cell.
+struct Column {
+  const char* name;
+  std::string (*cell)(const Charge& charge);
+  In in = In::kBoth;
+};
+
+std::string site_cell(const Charge& charge) {
+  const std::string site = site_title(charge.statement);
+  return csv_text(site.empty() ? "gpu-ledger" : site);  // must not be null
+}
+
+std::string cost_cell(const Charge& charge) {
+  return plain_decimal(charge.is_energy ? charge.line.energy_cost : charge.line.gpu_hour_cost);
+}
+
+std::string begin_cell(const Charge& charge) {
+  return utc_text(charge.statement.span.begin);
+}
+
+std::string end_cell(const Charge& charge) {
+  return utc_text(charge.statement.span.end);
+}
+
+std::string optional_cell(const std::optional<double>& value) {
+  return value ? plain_decimal(*value) : "";
+}
+
+std::string unit_cell(const Charge& charge) {
+  return charge.is_energy ? "kWh" : "GPU-Hours";
+}
+
+std::string service_cell(const Charge& charge) {
+  return charge.is_energy ? "GPU energy" : "GPU hours";
+}
+
+// A null sub account is what no tenant pays.
+std::string account_cell(const Charge& charge) {
+  return charge.line.kind == LineKind::kOwner ? csv_text(charge.line.name) : "";
+}
+
+std::string description_cell(const Charge& charge) {
+  return csv_text(fmt::format("{}: {}", service_cell(charge), line_name(charge.line)));
+}
+
+std::string consumed_cell(const Charge& charge) {
+  return charge.is_energy ? exact_kwh(charge.line.own_millijoules()) : optional_cell(paid_gpu_hours(charge.line));
+}
+
+// What is priced: with the data centre's own use, and with the part of what belongs to nobody.
+std::string priced_cell(const Charge& charge) {
+  if (!charge.is_energy) return optional_cell(paid_gpu_hours(charge.line));
+  return plain_decimal(to_kwh(charge.line.charged_millijoules()) * charge.statement.prices.pue);
+}
+
+// A line may have hours of several models, so that several prices have no one unit price.
+std::string unit_price_cell(const Charge& charge) {
+  const BillPrices& prices = charge.statement.prices;
+  if (charge.is_energy) return plain_decimal(prices.per_kwh);
+  return prices.per_gpu_hour.size() == 1 ? plain_decimal(prices.per_gpu_hour.begin()->second) : "";
+}
+
+std::string tags_cell(const Charge& charge) {
+  std::string json = "{";
+  for (const auto& [name, value] : charge.line.properties) {
+    if (json.size() > 1) json += ',';
+    append_quoted(json, name);
+    json += ':';
+    append_quoted(json, value);
+  }
+  return csv_text(json + "}");
+}
+
+// Own columns are filled on the line of the energy only, so that their sums count nothing twice.
+template <typename Value>
+std::string once(const Charge& charge, Value value) {
+  return charge.is_energy ? value(charge.line) : std::string();
+}
+
+const Column kColumns[] = {
+    {"BilledCost", cost_cell},
+    {"BillingAccountId", site_cell},
+    {"BillingAccountName", site_cell},
+    {"BillingCurrency", [](const Charge& charge) { return csv_text(charge.statement.prices.currency); }},
+    {"BillingPeriodEnd", end_cell},
+    {"BillingPeriodStart", begin_cell},
+    {"ChargeCategory", [](const Charge&) { return std::string("Usage"); }},
+    {"ChargeClass", [](const Charge&) { return std::string(); }},
+    {"ChargeDescription", description_cell},
+    {"ChargeFrequency", [](const Charge&) { return std::string("Usage-Based"); }},
+    {"ChargePeriodEnd", end_cell},
+    {"ChargePeriodStart", begin_cell},
+    {"ConsumedQuantity", consumed_cell},
+    {"ConsumedUnit", unit_cell},
+    {"ContractedCost", cost_cell},
+    {"EffectiveCost", cost_cell},
+    {"HostProviderName", site_cell, In::kOnly1_3},
+    {"InvoiceIssuerName", site_cell},
+    {"ListCost", cost_cell},
+    {"ListUnitPrice", unit_price_cell},
+    {"PricingCategory", [](const Charge&) { return std::string("Standard"); }},
+    {"PricingQuantity", priced_cell},
+    {"PricingUnit", unit_cell},
+    {"ProviderName", site_cell},
+    {"PublisherName", site_cell},
+    {"ServiceCategory", [](const Charge&) { return std::string("Compute"); }},
+    {"ServiceName", service_cell},
+    {"ServiceProviderName", site_cell, In::kOnly1_3},
+    {"SubAccountId", account_cell},
+    {"SubAccountName", account_cell},
+    {"Tags", tags_cell},
+    {"x_GpuHours",
+     [](const Charge& charge) {
+       return once(charge, [](const BillLine& line) { return optional_cell(line.gpu_hours); });
+     }},
+    {"x_AllocatedGpuHours",
+     [](const Charge& charge) {
+       return once(charge, [](const BillLine& line) { return optional_cell(line.allocated_gpu_hours); });
+     }},
+    {"x_Co2eGrams",
+     [](const Charge& charge) {
+       if (!charge.statement.has_co2e) return std::string();
+       return once(charge, [](const BillLine& line) { return plain_decimal(line.co2e_grams); });
+     }},
+    {"x_Pue",
+     [](const Charge& charge) {
+       return charge.is_energy ? plain_decimal(charge.statement.prices.pue) : std::string();
+     }},
+    {"x_EnergyAloneKwh",
+     [](const Charge& charge) {
+       return once(charge, [](const BillLine& line) { return exact_kwh(line.alone_millijoules); });
+     }},
+    {"x_EnergySharedKwh",
+     [](const Charge& charge) {
+       return once(charge, [](const BillLine& line) { return exact_kwh(line.shared_millijoules); });
+     }},
+    {"x_EnergyStandardErrorKwh",
+     [](const Charge& charge) {
+       return once(charge, [](const BillLine& line) {
+         constexpr double kJoulesPerKwh = 3.6e6;
+         return line.standard_error_joules ? plain_decimal(*line.standard_error_joules / kJoulesPerKwh) : std::string();
+       });
+     }},
+    {"x_LineKind", [](const Charge& charge) { return std::string(kind_name(charge.line.kind)); }},
+    {"x_Complete", [](const Charge& charge) { return std::string(charge.statement.complete() ? "true" : "false"); }},
+};
+
+template <typename Cell>
+void append_row(std::string& out, FocusVersion version, Cell cell) {
+  bool first = true;
+  for (const Column& column : kColumns) {
+    if (column.in == In::kOnly1_3 && version == FocusVersion::k1_2) continue;
+    if (!first) out += ',';
+    first = false;
+    out += cell(column);
+  }
+  out += "\r\n";
+}
+
+}  // namespace
+
+std::string bill_focus(const Statement& statement, FocusVersion version) {
+  std::string out;
+  append_row(out, version, [](const Column& column) { return std::string(column.name); });
+  const auto append = [&](const Charge& charge) {
+    append_row(out, version, [&](const Column& column) { return column.cell(charge); });
+  };
+  for (const BillLine& line : statement.lines) {
+    append({statement, line, true});
+    if (!statement.prices.per_gpu_hour.empty() && paid_gpu_hours(line)) append({statement, line, false});
+  }
+  return out;
+}
+
+}  // namespace gpuledger::app

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/bill/formats.h"
+
+#include "app/bill/focus.h"
+#include "app/bill/html.h"
+
+namespace gpuledger::app {
+namespace {
+
+constexpr BillFormat kFormats[] = {
+    {"table", bill_table},
+    {"csv", bill_csv},
+    {"html", bill_html},
+    {"focus", [](const Statement& statement) { return bill_focus(statement); }},
+    {"focus-1.2", [](const Statement& statement) { return bill_focus(statement, FocusVersion::k1_2); }},
+};
+
+}  // namespace
+
+std::span<const BillFormat> bill_formats() {
+  return kFormats;
+}
+
+}  // namespace gpuledger::app

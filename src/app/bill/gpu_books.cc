@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/bill/gpu_books.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace gpuledger::app {
+namespace {
+
+constexpr int64_t kMillijoule = 1000;
+constexpr int64_t kPatienceMs = 60'000;  // clocks differ, and a first sample may be of before the start
+
+}  // namespace
+
+void GpuBooks::open(const GpuReading& reading, int64_t at_ms) {
+  if (first_ms_ == 0) first_ms_ = at_ms;
+  at_ms_ = at_ms;
+  energy_ = reading.energy;
+  booked_ = reading.accounts;
+  remainder_ = reading.closed;
+  for (const auto& [owner, error] : reading.standard_errors) {
+    Errors& errors = errors_[owner];
+    errors.first = errors.last = error;
+  }
+}
+
+void GpuBooks::open_at_zero(int64_t at_ms) {
+  first_ms_ = at_ms_ = at_ms;
+}
+
+bool GpuBooks::fell(const GpuReading& reading) const {
+  if (reading.energy < energy_ - reading.rounding()) return true;
+  return std::any_of(reading.accounts.begin(), reading.accounts.end(), [&](const auto& now) {
+    const auto before = booked_.find(now.first);
+    return before != booked_.end() && now.second < before->second - kMillijoule;
+  });
+}
+
+bool GpuBooks::may_have_begun(const GpuReading& reading, int64_t began_ms, int64_t at_ms) {
+  // Watts times milliseconds are millijoules.
+  return reading.energy / kMillijoule <= kMostWatts * (std::max<int64_t>(at_ms - began_ms, 0) + kPatienceMs);
+}
+
+GpuBooks::Step GpuBooks::judge(const GpuReading& reading, int64_t at_ms, std::optional<int64_t> started_ms) const {
+  if (!fell(reading)) return Step::kWentOn;
+  const bool restarted = !started_ms || *started_ms > at_ms_ - kPatienceMs;
+  if (restarted && may_have_begun(reading, std::max(started_ms.value_or(at_ms_), at_ms_), at_ms)) {
+    return Step::kBeganAgain;
+  }
+  // If only owners fell, an older state was read, and the reasons have what they lost: the books still balance.
+  return reading.energy < energy_ ? Step::kWentBack : Step::kWentOn;
+}
+
+void GpuBooks::begin_again() {
+  energy_ = 0;
+  booked_.clear();
+  remainder_.clear();
+  for (auto& [owner, errors] : errors_) {
+    errors.before += std::max(0.0, errors.last - errors.first);
+    errors.first = errors.last = 0;
+  }
+}
+
+void GpuBooks::spend(const BillAccount& account, int64_t amount, double grams_per_microjoule) {
+  Spent& spent = spent_[account.owner];
+  switch (account.group.quantity) {
+    case BillQuantity::kGpuTime: spent.gpu_time = spent.gpu_time.value_or(0) + amount; return;
+    case BillQuantity::kAlone: spent.alone += amount; break;
+    case BillQuantity::kShared: spent.shared += amount; break;
+  }
+  spent.co2e_grams += static_cast<double>(amount) * grams_per_microjoule;
+}
+
+// The closed accounts, without what was booked to accounts that are in them now.
+void GpuBooks::book_ended(const GpuReading& reading, std::map<BillGroup, std::map<BillAccount, int64_t>>& fresh,
+                          double grams, BillFacts& facts) {
+  std::map<BillGroup, int64_t> now = reading.closed;
+  for (const auto& [account, value] : booked_) {
+    if (!reading.accounts.contains(account)) now[account.group] -= value;
+  }
+  for (const auto& [group, before] : remainder_) now.try_emplace(group, 0);
+  for (const auto& [group, value] : now) {
+    int64_t rise = value - remainder_[group];
+    const bool no_time = group.quantity == BillQuantity::kGpuTime && !reading.closed.contains(group);
+    if (no_time) continue;
+    // An account that was left out by --max-series comes back: it is new to us, but not from 0.
+    std::vector<std::pair<int64_t, BillAccount>> newest;
+    for (const auto& [account, amount] : fresh[group]) newest.emplace_back(amount, account);
+    std::sort(newest.rbegin(), newest.rend());
+    for (const auto& [amount, account] : newest) {
+      if (rise >= 0) break;
+      const int64_t past = std::min(amount, -rise);
+      spend(account, -past, grams);
+      rise += past;
+    }
+    remainder_[group] = value;
+    if (rise != 0) spend({group, ended_owner(group, facts)}, rise, grams);
+  }
+}
+
+GpuBooks::Step GpuBooks::advance(const GpuReading& reading, int64_t at_ms, std::optional<int64_t> started_ms,
+                                 double grams_per_microjoule, BillFacts& facts) {
+  const Step step = judge(reading, at_ms, started_ms);
+  if (step == Step::kWentBack) {
+    open(reading, at_ms);
+    return step;
+  }
+  if (step == Step::kBeganAgain) {
+    begin_again();
+    at_ms_ = std::max(at_ms_, started_ms.value_or(at_ms_));
+  }
+  meter_ += reading.energy - energy_;
+  energy_ = reading.energy;
+  metered_ms_ += std::max<int64_t>(at_ms - at_ms_, 0);
+  at_ms_ = std::max(at_ms, at_ms_);
+  std::map<BillGroup, std::map<BillAccount, int64_t>> fresh;
+  for (const auto& [account, value] : reading.accounts) {
+    const auto [booked, is_new] = booked_.try_emplace(account, 0);
+    const int64_t rise = value - booked->second;
+    booked->second = value;
+    if (is_new) fresh[account.group].emplace(account, value);
+    if (rise != 0 || is_new) spend(account, rise, grams_per_microjoule);
+  }
+  book_ended(reading, fresh, grams_per_microjoule, facts);
+  for (const auto& [owner, error] : reading.standard_errors) errors_[owner].last = error;
+  return step;
+}
+
+std::optional<double> GpuBooks::standard_error(const std::string& owner) const {
+  const auto found = errors_.find(owner);
+  if (found == errors_.end()) return std::nullopt;
+  return found->second.before + std::max(0.0, found->second.last - found->second.first);
+}
+
+}  // namespace gpuledger::app

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "app/bill/reading.h"
+
+namespace gpuledger::app {
+
+// What one GPU's readings say was spent in a span, by owner. Counters are only compared, never extrapolated: between
+// two readings each account spent what its counter rose by, a new one all it has, and the accounts that ended in
+// between what their closed account rose by beyond what they had. So every step balances as its two readings do.
+class GpuBooks {
+ public:
+  struct Spent {
+    int64_t alone = 0;                // microjoules
+    int64_t shared = 0;               // the same
+    std::optional<int64_t> gpu_time;  // microseconds
+    double co2e_grams = 0;
+  };
+  enum class Step {
+    kWentOn,
+    kBeganAgain,  // its counters began at 0 again: the exporter has restarted without its state
+    kWentBack,    // they went back, but not to 0: an older state was read; what was spent since is not known
+  };
+  // The most a GPU can draw, generously: tells counters that begin now from those that have a past.
+  static constexpr int64_t kMostWatts = 5000;
+
+  // What was before the reading belongs to an earlier bill.
+  void open(const GpuReading& reading, int64_t at_ms);
+  // The counters begin at 0 at that time.
+  void open_at_zero(int64_t at_ms);
+  // The time the exporter started at, where it is known, tells a counter that began again from one that went back.
+  Step advance(const GpuReading& reading, int64_t at_ms, std::optional<int64_t> started_ms, double grams_per_microjoule,
+               BillFacts& facts);
+
+  // Whether a counter is lower than it was. Then somebody has to look at every scrape since.
+  bool fell(const GpuReading& reading) const;
+  // Whether counters that began at 0 at `began_ms` could be there.
+  static bool may_have_begun(const GpuReading& reading, int64_t began_ms, int64_t at_ms);
+
+  int64_t last_at_ms() const { return at_ms_; }
+  int64_t first_at_ms() const { return first_ms_; }
+  int64_t metered_ms() const { return metered_ms_; }
+  int64_t meter() const { return meter_; }  // microjoules
+  const std::map<std::string, Spent>& spent() const { return spent_; }
+  // One standard error of an owner's shared energy in the span, in joules. Empty: it has none.
+  std::optional<double> standard_error(const std::string& owner) const;
+
+ private:
+  struct Errors {
+    double first = 0;
+    double last = 0;
+    double before = 0;  // of earlier runs of the exporter
+  };
+  Step judge(const GpuReading& reading, int64_t at_ms, std::optional<int64_t> started_ms) const;
+  void begin_again();
+  void spend(const BillAccount& account, int64_t amount, double grams_per_microjoule);
+  void book_ended(const GpuReading& reading, std::map<BillGroup, std::map<BillAccount, int64_t>>& fresh, double grams,
+                  BillFacts& facts);
+
+  int64_t first_ms_ = 0;
+  int64_t at_ms_ = 0;
+  int64_t metered_ms_ = 0;
+  int64_t energy_ = 0;
+  int64_t meter_ = 0;
+  std::map<BillAccount, int64_t> booked_;   // of each account ever seen: its counter when it was last seen
+  std::map<BillGroup, int64_t> remainder_;  // of the closed accounts: what no account above had
+  std::map<std::string, Spent> spent_;
+  std::map<std::string, Errors> errors_;
+};
+
+}  // namespace gpuledger::app

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/bill/line_words.h"
+
+namespace gpuledger::app {
+
+std::string_view kind_name(LineKind kind) {
+  switch (kind) {
+    case LineKind::kOwner: return "owner";
+    case LineKind::kNoGroup: return "no_group";
+    case LineKind::kUnknown: return "unknown";
+    case LineKind::kNobody: return "nobody";
+  }
+  return "unknown";
+}
+
+std::string line_name(const BillLine& line) {
+  switch (line.kind) {
+    case LineKind::kUnknown: return line.name.empty() ? "unknown" : line.name;
+    case LineKind::kNobody: return "nobody: " + line.name;
+    default: return line.name;
+  }
+}
+
+std::string site_title(const Statement& statement) {
+  return statement.site.empty() ? statement.server : statement.site;
+}
+
+bool has_cost(const Statement& statement) {
+  return statement.prices.per_kwh != 0 || !statement.prices.per_gpu_hour.empty();
+}
+
+std::optional<double> paid_gpu_hours(const BillLine& line) {
+  return line.allocated_gpu_hours ? line.allocated_gpu_hours : line.gpu_hours;
+}
+
+}  // namespace gpuledger::app

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/bill/make_statement.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "app/bill/grouping.h"
+#include "app/bill/sharing.h"
+#include "base/quote.h"
+#include "base/version.h"
+
+namespace gpuledger::app {
+namespace {
+
+constexpr int64_t kMicrojoulesPerMillijoule = 1000;
+// What floating point in the server may have changed of a GPU, at the most.
+constexpr int64_t kRoundingPerGpu = 10 * kMicrojoulesPerMillijoule;
+constexpr double kMillijoulesPerKwh = 3.6e9;
+constexpr double kMicrosecondsPerHour = 3.6e9;
+constexpr double kMillisecondsPerHour = 3.6e6;
+
+// A line while it is summed up, in microjoules. Wide: a large fleet's year has more than 64 bits.
+struct Sum {
+  BillLine line;
+  Wide alone = 0;
+  Wide shared = 0;
+  double squared_errors = 0;
+  bool has_error = false;
+  double co2e_grams = 0;
+  std::map<std::string, double> hours_of_work;  // by model
+  std::map<std::string, double> hours_given;
+};
+using Sums = std::map<std::pair<LineKind, std::string>, Sum>;
+
+// Keeps what all of a line have in common.
+void keep_common(BillFacts::Labels& common, const BillFacts::Labels& other, bool first) {
+  if (first) {
+    common = other;
+    return;
+  }
+  std::erase_if(common, [&](const auto& each) {
+    const auto found = other.find(each.first);
+    return found == other.end() || found->second != each.second;
+  });
+}
+
+Sum& sum_of(Sums& sums, const BillPlace& place) {
+  const auto [found, fresh] = sums.try_emplace({place.kind, place.name});
+  BillLine& line = found->second.line;
+  line.kind = place.kind;
+  line.name = place.name;
+  keep_common(line.properties, place.properties, fresh);
+  return found->second;
+}
+
+std::string model_of(const BillFacts& facts, const std::string& gpu) {
+  const auto found = facts.models.find(gpu);
+  return found == facts.models.end() ? std::string() : found->second;
+}
+
+void add_gpu(const BillBooks& books, const BillNode& node, const std::string& uuid, const GpuBooks& gpu,
+             const BillView& view, Sums& sums) {
+  const std::string model = model_of(books.facts, uuid);
+  for (const auto& [owner, spent] : gpu.spent()) {
+    const bool nothing = spent.alone == 0 && spent.shared == 0 && spent.gpu_time.value_or(0) == 0;
+    if (nothing) continue;
+    Sum& sum = sum_of(sums, place_of(books.facts, node, uuid, books.facts.owners.at(owner), view.by));
+    sum.alone += spent.alone;
+    sum.shared += spent.shared;
+    sum.co2e_grams += spent.co2e_grams;
+    if (spent.gpu_time) {
+      const double hours = static_cast<double>(*spent.gpu_time) / kMicrosecondsPerHour;
+      sum.line.gpu_hours = sum.line.gpu_hours.value_or(0) + hours;
+      sum.hours_of_work[model] += hours;
+    }
+    if (const auto error = gpu.standard_error(owner); error && spent.shared != 0) {
+      sum.squared_errors += *error * *error;
+      sum.has_error = true;
+    }
+  }
+}
+
+void add_allocations(const BillBooks& books, const BillView& view, Sums& sums) {
+  for (const auto& [key, allocation] : books.allocations) {
+    Sum& sum = sum_of(sums, place_of(books.facts, key.node, key.gpu, books.facts.owners.at(key.owner), view.by));
+    sum.line.allocated_gpu_hours = sum.line.allocated_gpu_hours.value_or(0) + allocation.hours;
+    if (allocation.idleness_known) {
+      sum.line.unused_gpu_hours = sum.line.unused_gpu_hours.value_or(0) + allocation.unused_hours;
+    }
+    sum.hours_given[model_of(books.facts, key.gpu)] += allocation.hours;
+  }
+}
+
+double price_hours(const Sum& sum, const BillPrices& prices) {
+  double cost = 0;
+  for (const auto& [model, hours] : sum.hours_given.empty() ? sum.hours_of_work : sum.hours_given) {
+    const auto price = prices.per_gpu_hour.find(model);
+    if (price != prices.per_gpu_hour.end()) cost += hours * price->second;
+  }
+  return cost;
+}
+
+// Rounded so that the lines add up to the meter.
+void round_lines(std::vector<Sum*>& sums, int64_t meter_millijoules) {
+  std::vector<Wide> parts;
+  for (const Sum* sum : sums) {
+    parts.push_back(sum->alone);
+    parts.push_back(sum->shared);
+  }
+  const std::vector<int64_t> rounded = round_parts(parts, kMicrojoulesPerMillijoule, meter_millijoules);
+  for (size_t i = 0; i < sums.size(); ++i) {
+    sums[i]->line.alone_millijoules = rounded[2 * i];
+    sums[i]->line.shared_millijoules = rounded[2 * i + 1];
+  }
+}
+
+bool is_spread(const BillLine& line) {
+  return line.kind == LineKind::kNobody || line.kind == LineKind::kUnknown;
+}
+
+Status spread_rest(std::vector<Sum*>& sums, Spread spread) {
+  if (spread == Spread::kKeep) return ok_status();
+  std::vector<double> weights;
+  int64_t rest = 0;
+  double grams = 0, all = 0;
+  for (const Sum* sum : sums) {
+    const BillLine& line = sum->line;
+    double weight = spread == Spread::kByUse ? static_cast<double>(std::max<int64_t>(line.own_millijoules(), 0))
+                                             : line.allocated_gpu_hours.value_or(0);
+    if (is_spread(line)) {
+      rest += line.own_millijoules();
+      grams += sum->co2e_grams;
+      weight = 0;
+    }
+    weights.push_back(weight);
+    all += weight;
+  }
+  if (all <= 0 && rest == 0) return ok_status();
+  if (all <= 0) {
+    return Error{Code::kNotFound, spread == Spread::kByUse
+                                      ? "--spread=use: nobody used a GPU in this span; write --spread=keep"
+                                      : "--spread=allocation: the server knows of no allocated GPU in this span "
+                                        "(gpu_ledger_allocation_info); write --spread=use or keep"};
+  }
+  const std::vector<int64_t> parts = share_out(rest, weights);
+  for (size_t i = 0; i < sums.size(); ++i) {
+    BillLine& line = sums[i]->line;
+    if (is_spread(line)) {
+      line.spread_millijoules = -line.own_millijoules();
+      sums[i]->co2e_grams = 0;
+    } else {
+      line.spread_millijoules = parts[i];
+      sums[i]->co2e_grams += grams * weights[i] / all;
+    }
+  }
+  return ok_status();
+}
+
+Status check_view(const BillBooks& books, const BillView& view) {
+  const bool owned = std::any_of(books.facts.owners.begin(), books.facts.owners.end(), [](const auto& each) {
+    return each.second.form == BillFacts::Owner::Form::kOwner &&
+           each.second.kind != owner_kind(OwnerKind::kUnknown).word;
+  });
+  for (const std::string& by : view.by) {
+    if (!owned || anybody_has(books.facts, by)) continue;
+    const std::string label = pod_label(by);
+    return Error{Code::kNotFound,
+                 "--by=" + by + ": nothing in this span has it" +
+                     (label.empty() ? ""
+                                    : "; gpu_ledger_pod_info has no label " + label +
+                                          ": start the exporters with --pod-labels, or check the spelling")};
+  }
+  std::set<std::string> models;
+  for (const auto& [uuid, model] : books.facts.models) models.insert(model);
+  for (const auto& [model, price] : view.prices.per_gpu_hour) {
+    if (models.contains(model)) continue;
+    std::string known;
+    for (const std::string& one : models) known += (known.empty() ? "" : ", ") + in_quotes(one);
+    return Error{Code::kNotFound, "--price-per-gpu-hour: no node has a GPU of the model " + in_quotes(model) +
+                                      (known.empty() ? "" : " (there is " + known + ")")};
+  }
+  return ok_status();
+}
+
+// The law of the bill. Rounding may differ by a little, a line that was lost by more.
+Status check_sum(const Sums& sums, Wide meter, size_t gpus) {
+  Wide rest = meter;
+  for (const auto& [key, sum] : sums) rest -= sum.alone + sum.shared;
+  const Wide most = static_cast<Wide>(gpus) * kRoundingPerGpu + meter / (int64_t{1} << 40);
+  if (rest <= most && rest >= -most) return ok_status();
+  return Error{Code::kInternal, "the lines do not add up to the meter: this bill would be wrong; please report it"};
+}
+
+std::string join(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : ",") + word;
+  return out;
+}
+
+}  // namespace
+
+Result<Statement> view_books(const BillBooks& books, const BillView& view) {
+  if (view.must_exist) GL_TRY_STATUS(check_view(books, view));
+  Statement statement;
+  statement.span = books.span;
+  statement.by = join(view.by);
+  statement.server = view.server;
+  statement.generated_by = std::string("gpu-ledger ") + version();
+  statement.generated_at = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  statement.spread = view.spread;
+  statement.prices = view.prices;
+  statement.has_co2e = books.has_co2e;
+  statement.gaps = books.gaps;
+  statement.remarks = books.remarks;
+  Sums sums;
+  Wide meter = 0;
+  size_t gpus = 0;
+  for (const auto& [name, node] : books.nodes) {
+    for (const auto& [uuid, gpu] : node.gpus) {
+      add_gpu(books, name, uuid, gpu, view, sums);
+      meter += gpu.meter();
+      ++gpus;
+      statement.meter_gpu_hours += static_cast<double>(gpu.metered_ms()) / kMillisecondsPerHour;
+    }
+  }
+  add_allocations(books, view, sums);
+  GL_TRY_STATUS(check_sum(sums, meter, gpus));
+  statement.meter_millijoules = static_cast<int64_t>((meter + 500) / 1000);
+  std::vector<Sum*> in_order;
+  for (auto& [key, sum] : sums) in_order.push_back(&sum);
+  std::stable_sort(in_order.begin(), in_order.end(), [](const Sum* a, const Sum* b) {
+    if (a->line.kind != b->line.kind) return a->line.kind < b->line.kind;
+    return a->alone + a->shared > b->alone + b->shared;
+  });
+  round_lines(in_order, statement.meter_millijoules);
+  if (const Status spread = spread_rest(in_order, view.spread); !spread.ok()) {
+    if (view.must_exist) return spread.error();
+    statement.spread = Spread::kKeep;
+  }
+  for (Sum* sum : in_order) {
+    BillLine& line = sum->line;
+    if (sum->has_error) line.standard_error_joules = std::sqrt(sum->squared_errors);
+    const double kwh = static_cast<double>(line.charged_millijoules()) / kMillijoulesPerKwh;
+    line.energy_cost = kwh * view.prices.pue * view.prices.per_kwh;
+    line.gpu_hour_cost = price_hours(*sum, view.prices);
+    line.co2e_grams = sum->co2e_grams * view.prices.pue;
+    statement.lines.push_back(std::move(line));
+  }
+  return statement;
+}
+
+Result<Statement> make_statement(const BillAsk& ask, const BillQuery& query, const BillView& view,
+                                 const BillProgress& progress) {
+  GL_TRY(books, collect_books(ask, query, progress));
+  return view_books(books, view);
+}
+
+}  // namespace gpuledger::app

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/bill/answer.h"
+#include "base/result.h"
+#include "model/owner.h"
+
+namespace gpuledger::app {
+
+// In integers of microjoules, or of microseconds of GPU time.
+enum class BillQuantity { kAlone, kShared, kGpuTime };
+
+// Accounts that end move to the closed account of their group.
+struct BillGroup {
+  std::string kind;        // the owner's word, or kNobodyKind
+  std::string name_space;  // of pods
+  BillQuantity quantity = BillQuantity::kAlone;
+  friend auto operator<=>(const BillGroup&, const BillGroup&) = default;
+};
+inline constexpr std::string_view kNobodyKind = "nobody";
+
+struct BillAccount {
+  BillGroup group;
+  std::string owner;  // a key of BillFacts::owners
+  friend auto operator<=>(const BillAccount&, const BillAccount&) = default;
+};
+
+// What one scrape says of one GPU.
+struct GpuReading {
+  int64_t energy = 0;  // microjoules
+  std::map<BillAccount, int64_t> accounts;
+  std::map<BillGroup, int64_t> closed;
+  std::map<std::string, double> standard_errors;  // joules, by owner
+
+  // What the accounts lack to the meter. Up to `rounding` is due to the server's floating point.
+  int64_t imbalance() const;
+  int64_t rounding() const;
+};
+
+// An exporter's place. The name is its label node, which stays when a pod's address changes; else its instance.
+struct BillNode {
+  std::string cluster;
+  std::string name;
+  friend auto operator<=>(const BillNode&, const BillNode&) = default;
+  std::string text() const { return cluster.empty() ? name : cluster + "/" + name; }
+};
+
+// One scrape of one exporter.
+struct NodeReading {
+  BillNode node;
+  std::string instance;
+  std::string matchers;  // that select its series, of whatever instance
+  int64_t at_ms = 0;
+  std::optional<double> snapshot_at;       // seconds since 1970
+  std::optional<double> started_at;        // the same; only where it was asked for
+  std::map<std::string, GpuReading> gpus;  // by UUID
+};
+
+// Who the owners are. Gathered over all readings: a fact may be missing in some.
+struct BillFacts {
+  using Labels = std::map<std::string, std::string>;
+  struct Owner {
+    enum class Form { kOwner, kEnded, kNobody };
+    Form form = Form::kOwner;
+    std::string kind;
+    Labels labels;
+  };
+  std::map<std::string, Owner> owners;
+  std::map<std::string, Labels> pods;         // their labels, by pod_key
+  std::map<std::string, Labels> jobs;         // user, account and partition, by job_key
+  std::map<std::string, std::string> models;  // of GPUs, by UUID
+
+  static std::string pod_key(const std::string& cluster, std::string_view name_space, std::string_view pod,
+                             std::string_view uid);
+  static std::string job_key(const std::string& cluster, std::string_view id);
+};
+
+// The selector of all series that a reading is made of. With a start time if `one_node`: other programs have one too.
+std::string reading_selector(const std::string& matchers, bool one_node);
+
+BillNode node_of(const BillSeries& series);
+std::string matchers_of(const BillSeries& series);
+
+// Every scrape in the answer, by node and time. Adds what it finds to the facts. Several exporters or copies of one
+// node at one time are kept apart by instance; a series that is there twice is an error.
+Result<std::vector<NodeReading>> read_nodes(const std::vector<BillSeries>& answer, BillFacts& facts);
+
+// An owner that has no series of its own any more, of one kind and namespace.
+std::string ended_owner(const BillGroup& group, BillFacts& facts);
+// The pod of an allocation, which knows no uid.
+std::string allocated_pod(const BillSeries& series, BillFacts& facts);
+
+}  // namespace gpuledger::app

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/bill/server.h"
+
+#include <cctype>
+#include <thread>
+
+#include "base/file.h"
+#include "base/quote.h"
+#include "identity/sources/service_account.h"
+#include "net/backoff.h"
+#include "net/basic_auth.h"
+#include "net/http_client.h"
+#include "net/tls_client.h"
+
+namespace gpuledger::app {
+namespace {
+
+constexpr int kTries = 4;
+constexpr size_t kLargestPassword = 4096;
+
+// A failure, and whether the same question may be answered a little later.
+struct Failure {
+  Error error;
+  bool may_pass = false;
+};
+
+std::string percent_encoded(std::string_view text) {
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  std::string out;
+  for (const unsigned char c : text) {
+    if (std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.' || c == '~') {
+      out += static_cast<char>(c);
+    } else {
+      out += {'%', kHex[c >> 4], kHex[c & 15]};
+    }
+  }
+  return out;
+}
+
+// The last two keep VictoriaMetrics and Thanos from leaving out a storage that does not answer; others ignore them.
+std::string target_of(const BillServer& server, const std::string& query, std::chrono::sys_seconds at) {
+  return server.url.http.target + "/api/v1/query?query=" + percent_encoded(query) +
+         "&time=" + std::to_string(at.time_since_epoch().count()) + "&deny_partial_response=1&partial_response=false";
+}
+
+// Empty: none. Read for every request, because tokens are replaced.
+Result<std::string> authorization(const BillServer& server) {
+  if (!server.token_file.empty()) {
+    const auto token = identity::read_token(server.token_file);
+    if (!token.ok()) return Error{token.error().code, "--prometheus-token-file: " + token.error().message};
+    return "Bearer " + *token;
+  }
+  std::string user_password = server.url.user_password;
+  if (!server.password_file.empty()) {
+    auto password = read_file(server.password_file, kLargestPassword);
+    if (!password.ok()) return Error{password.error().code, "--prometheus-password-file: " + password.error().message};
+    while (password->ends_with('\n') || password->ends_with('\r')) password->pop_back();
+    const std::string user = user_password.substr(0, user_password.find(':'));
+    if (user.empty()) {
+      return Error{Code::kMalformed, "--prometheus-password-file: needs a user in the URL: https://USER@HOST"};
+    }
+    user_password = user + ":" + *password;
+  }
+  return user_password.empty() ? std::string() : net::basic_auth(user_password);
+}
+
+net::Peer peer_of(const BillServer& server) {
+  const ExporterUrl& url = server.url;
+  net::Peer peer{url.unix_path, url.http.host, url.http.port, std::nullopt};
+  if (url.http.tls) {
+    peer.tls = net::TlsTrust{server.ca_file.empty() ? net::system_authorities() : server.ca_file, false};
+  }
+  return peer;
+}
+
+std::string explain(const std::string& message) {
+  if (message == "TLS: wrong version number") return "it does not speak TLS; write http: in --prometheus-url";
+  if (message.starts_with("its certificate is refused")) {
+    return message.substr(0, message.find(';')) + "; --prometheus-ca-file=FILE names its CA or the certificate itself";
+  }
+  if (message.starts_with("CA file")) return "--prometheus-ca-file: " + message;
+  if (message.find("more than ") != message.npos) return message + "; bill parts of the fleet one by one with --match";
+  return message + "; is a Prometheus server there?";
+}
+
+Failure refusal(const net::HttpReply& reply) {
+  const std::string words = error_in_answer(reply.body);
+  const std::string said = "answers " + std::to_string(reply.status) + (words.empty() ? "" : ": " + words);
+  switch (reply.status) {
+    case 401:
+    case 403:
+      return {{Code::kPermission, said + "; --prometheus-token-file, or USER:PASSWORD@ before the host in the variable "
+                                         "GPU_LEDGER_PROMETHEUS_URL"}};
+    case 404:
+      return {{Code::kNotFound,
+               said + "; write what stands before /api/v1/query, as http://HOST:8481/select/0/prometheus for "
+                      "VictoriaMetrics' cluster or http://HOST/prometheus for Mimir"}};
+    default: break;
+  }
+  return {{Code::kUnavailable, said}, reply.status == 429 || reply.status >= 500};
+}
+
+Result<std::vector<BillSeries>> ask_once(const BillServer& server, const std::string& target, Failure& failure) {
+  const auto fail = [&](Failure why) {
+    failure = std::move(why);
+    return failure.error;
+  };
+  const auto header = authorization(server);
+  if (!header.ok()) return fail({header.error()});
+  net::HttpRequest request;
+  request.target = target;
+  request.headers = {{"Accept", "application/json"}};
+  if (!header->empty()) request.headers.emplace_back("Authorization", *header);
+  request.accept_gzip = true;
+  request.connect_within = std::min<net::HttpRequest::Duration>(request.connect_within, server.answer_within);
+  request.head_within = request.longest_silence = request.whole_within = server.answer_within;
+  request.largest_body = server.largest_answer;
+  const net::Interrupt interrupt;
+  const auto reply = net::HttpClient(peer_of(server), identity::user_agent(), interrupt).get(request);
+  if (!reply.ok()) {
+    const Code code = reply.error().code;
+    return fail({{code, explain(reply.error().message)}, code == Code::kTimeout || code == Code::kUnavailable});
+  }
+  if (reply->status != 200) return fail(refusal(*reply));
+  auto answer = parse_answer(reply->body);
+  if (!answer.ok()) return fail({answer.error(), answer.error().code == Code::kUnavailable});
+  return answer;
+}
+
+}  // namespace
+
+BillAsk ask_server(BillServer server) {
+  return [server = std::move(server)](const std::string& query,
+                                      std::chrono::sys_seconds at) -> Result<std::vector<BillSeries>> {
+    const std::string target = target_of(server, query, at);
+    net::Backoff backoff({server.first_pause, std::chrono::seconds(10)});
+    for (int tries = 1;; ++tries) {
+      Failure failure;
+      auto answer = ask_once(server, target, failure);
+      if (answer.ok()) return answer;
+      if (!failure.may_pass || tries == kTries) {
+        const std::string often = tries > 1 ? " (tried " + std::to_string(tries) + " times)" : "";
+        return Error{failure.error.code, server.url.text + ": " + failure.error.message + often};
+      }
+      std::this_thread::sleep_for(backoff.next(std::chrono::steady_clock::now()));
+    }
+  };
+}
+
+}  // namespace gpuledger::app

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "app/bill/answer.h"
+#include "app/config/exporter_url.h"
+#include "base/clock.h"
+
+namespace gpuledger::app {
+
+// A server with Prometheus' query API: Prometheus, Thanos, Mimir, VictoriaMetrics.
+struct BillServer {
+  ExporterUrl url;
+  std::string ca_file;        // empty: the distribution's
+  std::string token_file;     // empty: no bearer token
+  std::string password_file;  // empty: the URL's
+  Nanoseconds answer_within = std::chrono::minutes(1);
+  Nanoseconds first_pause = std::chrono::milliseconds(300);  // before the second try; doubled for each further one
+  uint64_t largest_answer = 256 << 20;                       // about 500000 series
+};
+
+// Asks one query for one time.
+using BillAsk = std::function<Result<std::vector<BillSeries>>(const std::string& query, std::chrono::sys_seconds at)>;
+
+// Blocks. What may pass (no answer in time, status 429 or 5xx, a partial answer) is tried again a few times. Messages
+// begin with the address, without a password, and say what to do.
+BillAsk ask_server(BillServer server);
+
+}  // namespace gpuledger::app

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/bill/formats.h"
+#include "app/bill/sharing.h"
+#include "base/quote.h"
+
+namespace gpuledger::app {
+namespace {
+
+constexpr size_t kLongestName = 60;
+constexpr size_t kLongestText = 300;
+constexpr int64_t kMillijoulesPerWh = 3'600'000;
+
+struct Column {
+  std::string title;
+  std::vector<std::string> cells;
+};
+
+// Small bills in Wh, so that they show more than zeros.
+struct Unit {
+  std::string name = "kWh";
+  int64_t thousandth = kMillijoulesPerWh;  // of it, in millijoules
+  int hour_digits = 2;
+};
+
+std::string decimals(int64_t thousandths) {
+  const bool negative = thousandths < 0;
+  const int64_t size = negative ? -thousandths : thousandths;
+  return fmt::format("{}{}.{:03}", negative ? "-" : "", size / 1000, size % 1000);
+}
+
+std::string amount(int64_t millijoules, const Unit& unit) {
+  if (millijoules == 0) return "";
+  const Wide half = millijoules < 0 ? -unit.thousandth / 2 : unit.thousandth / 2;
+  return decimals(static_cast<int64_t>((millijoules + half) / unit.thousandth));
+}
+
+std::string hours(const std::optional<double>& value, const Unit& unit) {
+  return value ? fmt::format("{:.{}f}", *value, unit.hour_digits) : std::string();
+}
+
+std::string time(std::chrono::sys_seconds at) {
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}Z", fmt::gmtime(std::chrono::system_clock::to_time_t(at)));
+}
+
+// Characters, not bytes.
+size_t width(std::string_view text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+std::string padded(const std::string& text, size_t columns, bool left) {
+  const std::string space(columns - std::min(columns, width(text)), ' ');
+  return left ? text + space : space + text;
+}
+
+template <typename Cell>
+void add(std::vector<Column>& columns, const std::string& title, const Statement& statement, const std::string& last,
+         const Cell& cell) {
+  Column column{title, {}};
+  for (const BillLine& line : statement.lines) column.cells.push_back(cell(line));
+  column.cells.push_back(last);
+  columns.push_back(std::move(column));
+}
+
+template <typename Value>
+double sum(const Statement& statement, const Value& value) {
+  double all = 0;
+  for (const BillLine& line : statement.lines) all += value(line);
+  return all;
+}
+
+// Rounded so that the column adds up to its last line.
+void add_charged(std::vector<Column>& columns, const Statement& statement, const Unit& unit) {
+  std::vector<Wide> parts;
+  for (const BillLine& line : statement.lines) parts.push_back(line.charged_millijoules());
+  const int64_t total = (statement.meter_millijoules + unit.thousandth / 2) / unit.thousandth;
+  const bool whole = statement.sum_millijoules() == statement.meter_millijoules;
+  const auto rounded = round_parts(parts, unit.thousandth, total);
+  Column column{(statement.spread == Spread::kKeep ? "together " : "charged ") + unit.name, {}};
+  for (size_t i = 0; i < parts.size(); ++i) {
+    column.cells.push_back(whole ? decimals(rounded[i]) : amount(static_cast<int64_t>(parts[i]), unit));
+  }
+  column.cells.push_back(decimals(total));
+  columns.push_back(std::move(column));
+}
+
+std::vector<Column> columns_of(const Statement& statement, const Unit& unit) {
+  const auto any = [&](const auto& has) { return std::any_of(statement.lines.begin(), statement.lines.end(), has); };
+  std::vector<Column> columns;
+  add(columns, "", statement, "the meter",
+      [](const BillLine& line) { return clean_text(line_name(line), kLongestName); });
+  add(columns, "alone " + unit.name, statement, "",
+      [&](const BillLine& line) { return amount(line.alone_millijoules, unit); });
+  add(columns, "shared " + unit.name, statement, "",
+      [&](const BillLine& line) { return amount(line.shared_millijoules, unit); });
+  add(columns, "± " + unit.name, statement, "", [&](const BillLine& line) {
+    return line.standard_error_joules ? amount(std::llround(*line.standard_error_joules * 1000), unit) : "";
+  });
+  if (statement.spread != Spread::kKeep) {
+    add(columns, "spread " + unit.name, statement, "",
+        [&](const BillLine& line) { return amount(line.spread_millijoules, unit); });
+  }
+  add_charged(columns, statement, unit);
+  add(columns, "GPU h", statement, hours(statement.meter_gpu_hours, unit),
+      [&](const BillLine& line) { return hours(line.gpu_hours, unit); });
+  if (any([](const BillLine& line) { return line.allocated_gpu_hours.has_value(); })) {
+    add(columns, "allocated h", statement, "",
+        [&](const BillLine& line) { return hours(line.allocated_gpu_hours, unit); });
+    add(columns, "unused h", statement, "", [&](const BillLine& line) { return hours(line.unused_gpu_hours, unit); });
+  }
+  const BillPrices& prices = statement.prices;
+  if (prices.per_kwh > 0 || !prices.per_gpu_hour.empty()) {
+    const auto cost = [](const BillLine& line) { return line.cost(); };
+    add(columns, "cost " + prices.currency, statement, fmt::format("{:.2f}", sum(statement, cost)),
+        [&](const BillLine& line) { return fmt::format("{:.2f}", line.cost()); });
+  }
+  if (statement.has_co2e) {
+    const auto grams = [](const BillLine& line) { return line.co2e_grams; };
+    add(columns, "CO2e kg", statement, fmt::format("{:.3f}", sum(statement, grams) / 1000),
+        [](const BillLine& line) { return fmt::format("{:.3f}", line.co2e_grams / 1000); });
+  }
+  return columns;
+}
+
+std::string grid(const std::vector<Column>& columns) {
+  std::vector<size_t> widths;
+  size_t all = 0;
+  for (const Column& column : columns) {
+    size_t widest = width(column.title);
+    for (const std::string& cell : column.cells) widest = std::max(widest, width(cell));
+    widths.push_back(widest);
+    all += widest + 2;
+  }
+  std::string out;
+  const auto line = [&](const auto& cell) {
+    std::string text;
+    for (size_t i = 0; i < columns.size(); ++i)
+      text += (i == 0 ? "" : "  ") + padded(cell(columns[i]), widths[i], i == 0);
+    while (text.ends_with(' ')) text.pop_back();
+    out += text + "\n";
+  };
+  const std::string rule = std::string(all - 2, '-') + "\n";
+  line([](const Column& column) { return column.title; });
+  out += rule;
+  const size_t rows = columns.front().cells.size();
+  for (size_t row = 0; row < rows; ++row) {
+    if (row + 1 == rows) out += rule;
+    line([&](const Column& column) { return column.cells[row]; });
+  }
+  return out;
+}
+
+std::string notes(const Statement& statement) {
+  std::string out;
+  const BillPrices& prices = statement.prices;
+  if (prices.per_kwh > 0 || !prices.per_gpu_hour.empty()) {
+    out += "Cost: ";
+    if (prices.per_kwh > 0) out += fmt::format("{} {} per kWh x PUE {}", prices.per_kwh, prices.currency, prices.pue);
+    for (const auto& [model, price] : prices.per_gpu_hour) {
+      if (!out.ends_with(": ")) out += "; ";
+      out += fmt::format("{} {} per GPU hour of {}", price, prices.currency, clean_text(model, kLongestText));
+    }
+    out += ".\n";
+  }
+  if (std::any_of(statement.lines.begin(), statement.lines.end(),
+                  [](const BillLine& line) { return line.standard_error_joules.has_value(); })) {
+    out += "Alone is measured. Shared is estimated, ± is one standard error of it. The sum is measured.\n";
+  }
+  for (const std::string& remark : statement.remarks) out += "Note: " + clean_text(remark, kLongestText) + "\n";
+  if (statement.complete()) {
+    out += "Complete: the lines add up to the meter.\n";
+    return out;
+  }
+  for (const BillGap& gap : statement.gaps) {
+    out += fmt::format("Missing: {}, {} to {}: {}\n", clean_text(gap.node, kLongestText), time(gap.span.begin),
+                       time(gap.span.end), clean_text(gap.why, kLongestText));
+  }
+  out += "INCOMPLETE: energy of the times above is not in this bill.\n";
+  return out;
+}
+
+}  // namespace
+
+std::string bill_table(const Statement& statement) {
+  Unit unit;
+  constexpr int64_t kSmall = 1'000 * kMillijoulesPerWh;
+  if (statement.meter_millijoules < kSmall) unit = {"Wh", kMillijoulesPerWh / 1000, 4};
+  const std::string head = fmt::format(
+      "GPU bill{}, {} to {}, by {}\nfrom {}, made {} by {}\n\n", statement.complete() ? "" : " (INCOMPLETE)",
+      time(statement.span.begin), time(statement.span.end), clean_text(statement.by, kLongestText),
+      clean_text(statement.server, kLongestText), time(statement.generated_at), statement.generated_by);
+  return head + grid(columns_of(statement, unit)) + "\n" + notes(statement);
+}
+
+}  // namespace gpuledger::app

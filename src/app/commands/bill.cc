@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+
+#include "app/bill/allocation_server.h"
+#include "app/bill/formats.h"
+#include "app/bill/make_statement.h"
+#include "app/bill/span.h"
+#include "app/commands/signals.h"
+#include "app/config/config.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/text.h"
+
+namespace gpuledger::app {
+namespace {
+
+Spread spread_of(const std::string& word) {
+  if (word == "use") return Spread::kByUse;
+  return word == "allocation" ? Spread::kByAllocation : Spread::kKeep;
+}
+
+BillServer server_of(const Config& config) {
+  return {*config.prometheus_url, config.prometheus_ca_file, config.prometheus_token_file,
+          config.prometheus_password_file, config.query_timeout};
+}
+
+BillQuery query_of(const Config& config, const BillSpan& span, std::chrono::seconds step) {
+  return {span, step, config.bill_match, config.co2e_grams_per_kwh, config.co2e_series};
+}
+
+BillView view_of(const Config& config) {
+  BillView view;
+  view.by = config.bill_by;
+  view.spread = spread_of(config.bill_spread);
+  view.prices = {config.currency, config.price_per_kwh, config.price_per_gpu_hour, config.pue,
+                 config.co2e_grams_per_kwh};
+  view.server = config.prometheus_url->text;
+  return view;
+}
+
+// Only for who watches.
+void show_progress(size_t done, size_t all) {
+  if (::isatty(STDERR_FILENO) == 0) return;
+  std::fprintf(stderr, "\r%zu of %zu%s", done, all, done == all ? "\r\033[K" : "");
+}
+
+Status write_bill(const Config& config, const Statement& statement) {
+  const auto formats = bill_formats();
+  const auto format = std::find_if(formats.begin(), formats.end(), [&](const BillFormat& one) {
+    return config.format.empty() || one.name == config.format;
+  });
+  if (format == formats.end()) return Error{Code::kInternal, "--format: cannot write " + config.format};
+  const std::string text = format->write(statement);
+  if (config.bill_output.empty()) return write_to_stdout(text);
+  const Status written = write_file_atomically(config.bill_output, text);
+  if (!written.ok()) return Error{written.error().code, "--output: " + written.error().message};
+  return ok_status();
+}
+
+// The bill of any span. One of which the server has nothing is empty and incomplete, rather than no answer.
+Result<Statement> answer_for(const Config& config, const BillAsk& ask, const BillSpan& span, const std::string& by,
+                             Spread spread) {
+  BillView view = view_of(config);
+  view.by.clear();
+  for (std::string_view rest = by; !rest.empty();) view.by.emplace_back(take_until(rest, ','));
+  view.spread = spread;
+  view.must_exist = false;
+  GL_TRY(step, bill_step(config, span));
+  auto books = collect_books(ask, query_of(config, span, step));
+  if (!books.ok() && books.error().code == Code::kNotFound) {
+    BillBooks none;
+    none.span = span;
+    none.gaps.push_back({"every node", span, books.error().message});
+    books = std::move(none);
+  }
+  if (!books.ok()) return books.error();
+  return view_books(*books, view);
+}
+
+http::ServerOptions server_options(const Config& config) {
+  http::ServerOptions options;
+  options.listen_addresses = config.serve_addresses;
+  options.listen_setting = "--serve-address";
+  options.web_config_file = config.web_config_file;
+  options.allowed_hosts = config.allowed_hosts;
+  options.on_web_config = log_web_config;
+  return options;
+}
+
+Status serve_bills(const Config& config) {
+  if (config.bill_month || config.bill_from || config.bill_last) {
+    return Error{Code::kMalformed, "--serve: every question has its own span; leave out --month, --from and --last"};
+  }
+  const sigset_t signals = block_signals({SIGTERM, SIGINT, SIGHUP});
+  const SystemClock clock;
+  // By value: an answer that hangs outlives this function.
+  auto server = AllocationServer::start(
+      server_options(config),
+      [config, ask = ask_server(server_of(config))](const BillSpan& span, const std::string& by, Spread spread) {
+        return answer_for(config, ask, span, by, spread);
+      },
+      clock);
+  if (!server.ok()) return server.error();
+  for (const std::string& address : (*server)->addresses()) {
+    log_info("serving", {{"address", address}, {"path", "/allocation"}});
+  }
+  while (wait_for_signal(signals) == SIGHUP) log_web_config((*server)->reload());
+  log_info("stopping");
+  (*server)->stop();
+  return ok_status();
+}
+
+}  // namespace
+
+Status bill_command(const Config& config, const ConfigSources& /*sources*/) {
+  if (!config.prometheus_url) {
+    return Error{Code::kMalformed, "write whom to ask: --prometheus-url=http://HOST:9090"};
+  }
+  if (config.co2e_grams_per_kwh && !config.co2e_series.empty()) {
+    return Error{Code::kMalformed, "--co2e-series: not together with --co2e-grams-per-kwh"};
+  }
+  if (config.bill_serve) return serve_bills(config);
+  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  GL_TRY(span, bill_span(config, now));
+  GL_TRY(step, bill_step(config, span));
+  GL_TRY(statement,
+         make_statement(ask_server(server_of(config)), query_of(config, span, step), view_of(config), show_progress));
+  statement.site = config.bill_site;
+  GL_TRY_STATUS(write_bill(config, statement));
+  if (statement.complete() || (config.allow_gaps && statement.sum_millijoules() == statement.meter_millijoules)) {
+    return ok_status();
+  }
+  const BillGap& gap = statement.gaps.front();
+  return Error{Code::kUnavailable,
+               "the bill is incomplete: " + gap.node + " lacks " + time_text(gap.span.begin) + " to " +
+                   time_text(gap.span.end) + ": " + gap.why +
+                   (statement.gaps.size() > 1 ? "; and " + std::to_string(statement.gaps.size() - 1) + " more" : "") +
+                   "; --allow-gaps accepts that"};
+}
+
+}  // namespace gpuledger::app

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bill as HTML and FOCUS and its allocation API, from a real Prometheus that scrapes two simulated nodes."""
+
+import csv
+import html.parser
+import io
+import json
+import signal
+import socket
+import subprocess
+import time
+import unittest
+
+import harness
+import prometheus_test
+
+KWH = 3.6e6  # joules
+
+
+class Page(html.parser.HTMLParser):
+    """The tags of a page, and the rows of its table."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.rows, self.cell = [], [], False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+            self.cell = True
+
+    def handle_endtag(self, tag):
+        if tag in ("td", "th"):
+            self.cell = False
+
+    def handle_data(self, data):
+        if self.cell:
+            self.rows[-1][-1] += data
+
+
+class BillPrintTest(harness.Case):
+    @classmethod
+    def setUpClass(cls):
+        if not prometheus_test.PROMETHEUS:
+            raise AssertionError("prometheus is missing; tools/setup.sh --test installs it")
+
+    def bill(self, *arguments, code=0):
+        done = subprocess.run([harness.BINARY, "bill", *arguments], capture_output=True, text=True,
+                              timeout=60 * harness.SLOW, env=harness.clean_environment(), check=False)
+        self.assertEqual(done.returncode, code, done.stderr + done.stdout[-2000:])
+        return done.stdout if code == 0 else done.stderr
+
+    def meter(self, ports):
+        """Joules of all GPUs, from the nodes themselves."""
+        return sum(value for port in ports
+                   for _, value in harness.Metrics(harness.get(port).text).find("gpu_ledger_device_energy_joules_total"))
+
+    def test_all_three_ways_agree(self):
+        with harness.Ledger(*harness.FAST, "--pod-labels=team", "--node-name=one") as one, \
+                harness.Ledger(*harness.FAST, "--pod-labels=team", "--node-name=two") as two:
+            jobs = [{"job_name": "gpu-ledger", "honor_labels": True,
+                     "static_configs": [{"targets": [f"127.0.0.1:{one.port}", f"127.0.0.1:{two.port}"]}]}]
+            with prometheus_test.Prometheus(self.folder, jobs=jobs) as prometheus:
+                harness.wait_until(lambda: len(prometheus.query("gpu_ledger_device_info")) >= 2, 20, "two nodes")
+                begin, before = int(time.time()) + 1, self.meter((one.port, two.port))
+                time.sleep(5)
+                end, after = int(time.time()) - 1, self.meter((one.port, two.port))
+                self.check(f"http://127.0.0.1:{prometheus.port}", begin, end, after - before)
+
+    def check(self, server, begin, end, at_most):
+        form = "%Y-%m-%dT%H:%M:%SZ"
+        span = [f"--prometheus-url={server}", "--from=" + time.strftime(form, time.gmtime(begin)),
+                "--to=" + time.strftime(form, time.gmtime(end)), "--price-per-kwh=0.25", "--pue=1.5",
+                "--co2e-grams-per-kwh=300", "--site=Loop & Sons"]
+        focus = list(csv.DictReader(io.StringIO(self.bill(*span, "--format=focus"))))
+        joules = sum(float(row["ConsumedQuantity"]) for row in focus) * KWH
+        self.assertGreater(joules, at_most * 0.2)
+        self.assertLess(joules, at_most * 1.01)
+        self.assertAlmostEqual(sum(float(row["BilledCost"]) for row in focus), joules / KWH * 1.5 * 0.25, 9)
+        self.assertEqual({row["x_Complete"] for row in focus}, {"true"})
+        self.assertEqual({row["BillingAccountId"] for row in focus}, {"Loop & Sons"})
+        older = list(csv.DictReader(io.StringIO(self.bill(*span, "--format=focus-1.2"))))
+        self.assertEqual(set(focus[0]) - set(older[0]), {"HostProviderName", "ServiceProviderName"})
+
+        target = self.folder / "bill.html"
+        self.bill(*span, "--format=html", f"--output={target}")
+        page = Page(target.read_text(encoding="utf-8"))
+        self.assertEqual(len(page.rows), len(focus) + 2, "a line each, the header and the meter")
+        self.assertIn(("h1", {}), page.tags)
+        self.assertNotIn("script", {tag for tag, _ in page.tags})
+        self.assertIn("The meter", page.rows[-1][0])
+
+        self.check_api(server, begin, end, joules, {row["SubAccountId"] for row in focus} - {""})
+
+    def check_api(self, server, begin, end, joules, owners):
+        port = harness.free_port()
+        command = [harness.BINARY, "bill", "--serve", f"--serve-address=127.0.0.1:{port}", f"--prometheus-url={server}",
+                   "--price-per-kwh=0.25", "--pue=1.5", "--co2e-grams-per-kwh=300"]
+        with harness.Program(command) as program:
+            def ask(query):
+                answer = harness.get(port, "/allocation?" + query)
+                return answer.status, json.loads(answer.text)
+
+            def is_up():
+                self.assertTrue(program.alive(), program.log())
+                try:
+                    return harness.get(port, "/healthz").status == 200
+                except OSError:
+                    return False
+
+            harness.wait_until(is_up, 10, "the allocation API")
+            window = f"window={begin},{end}"
+            status, answer = ask(f"{window}&aggregate=namespace&includeIdle=true")
+            self.assertEqual(status, 200, answer)
+            self.assertNotIn("warning", answer)
+            (allocations,) = answer["data"]
+            self.assertEqual(set(allocations) - {"__idle__", "__unallocated__"}, owners)
+            self.assertAlmostEqual(sum(one["gpuEnergyKwh"] for one in allocations.values()) * KWH, joules, 3)
+            for query in ("shareIdle=true&aggregate=cluster", "includeIdle=true&aggregate=all",
+                          "includeIdle=true&aggregate=namespace,pod", "includeIdle=true&aggregate=label:team"):
+                status, answer = ask(f"{window}&{query}")
+                self.assertEqual(status, 200, answer)
+                total = sum(one["totalCost"] for one in answer["data"][0].values())
+                self.assertAlmostEqual(total, joules / KWH * 1.5 * 0.25, 9, query)
+            status, answer = ask(f"window={begin - 7200},{begin - 3600}&aggregate=namespace")
+            self.assertEqual((status, answer["data"]), (200, [{}]))
+            self.assertIn("INCOMPLETE", answer["warning"])
+            status, answer = ask("window=soon")
+            self.assertEqual((status, answer["code"]), (400, 400))
+            code, seconds = program.stop(signal.SIGTERM)
+            self.assertEqual(code, 0, program.log())
+            self.assertLess(seconds, 2 * harness.SLOW)
+
+    def test_bad_input_is_one_line(self):
+        taken = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(taken.close)
+        for code, arguments, words in (
+                (1, ["--serve", "--last=1h"], ["--serve", "--last"]),
+                (2, ["--serve", "--serve-address=nowhere"], ["serve-address", "nowhere"]),
+                (1, ["--serve", "--serve-address=127.0.0.1:0", "--web-config-file=/nonexistent"], ["/nonexistent"]),
+                (1, ["--serve", f"--serve-address=127.0.0.1:{taken.getsockname()[1]}"], ["serve-address", "in use"]),
+                (2, ["--last=1h", "--format=pdf"], ["format", "pdf", "html", "focus"])):
+            said = self.bill("--prometheus-url=http://127.0.0.1:9", *arguments, code=code)
+            for word in words:
+                self.assertIn(word, said)
+            self.assertEqual(len(said.strip().splitlines()), 1, said)
+
+    def test_a_server_that_is_gone_is_a_bad_gateway(self):
+        port, gone = harness.free_port(), harness.free_port()
+        with harness.Program([harness.BINARY, "bill", "--serve", f"--serve-address=127.0.0.1:{port}",
+                              f"--prometheus-url=http://127.0.0.1:{gone}"]) as program:
+            def answer():
+                self.assertTrue(program.alive(), program.log())
+                try:
+                    return harness.get(port, "/allocation?window=yesterday")
+                except OSError:
+                    return None
+
+            got = harness.wait_until(answer, 10, "an answer")
+            self.assertEqual((got.status, json.loads(got.text)["code"]), (502, 502), got.text)
+            self.assertIn(str(gone), got.text)
+
+
+if __name__ == "__main__":
+    unittest.main()

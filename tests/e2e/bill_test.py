@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`gpu-ledger bill` over a real Prometheus: its lines are what the exporters themselves have counted."""
+
+import concurrent.futures
+import csv
+import http.server
+import io
+import json
+import re
+import signal
+import subprocess
+import threading
+import time
+import unittest
+
+import harness
+from prometheus_test import PROMETHEUS, PROMTOOL, Prometheus
+
+OWNERS = ("pod", "slurm_job", "container", "host", "unknown_owner")
+
+
+def run_bill(url, *arguments, environment=None):
+    return subprocess.run([harness.BINARY, "bill", f"--prometheus-url={url}", *arguments], capture_output=True,
+                          text=True, timeout=60 * harness.SLOW, env=harness.clean_environment(environment))
+
+
+def lines_of(done):
+    """{(kind, name): row} of a CSV."""
+    return {(row["kind"], row["name"]): row for row in csv.DictReader(io.StringIO(done.stdout))}
+
+
+def millijoules(text):
+    return round(float(text) * 1000)
+
+
+def stamp(seconds):
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+class Live(harness.Case):
+    """Two simulated nodes, one of which restarts without its state."""
+
+    def freeze(self, ledger, prometheus):
+        """Its counters as they stay and as Prometheus has them: it releases the GPUs."""
+        ledger.send(signal.SIGUSR1)
+        names = ("gpu_ledger_device_energy_joules_total", "gpu_ledger_pod_energy_joules_total")
+        def still():
+            metrics = ledger.metrics()
+            stored = prometheus.query(f'sum by (__name__) ({{__name__=~"{"|".join(names)}", '
+                                      f'instance="127.0.0.1:{ledger.port}"}})')
+            totals = {row["metric"]["__name__"]: float(row["value"][1]) for row in stored}
+            return metrics if all(abs(totals.get(name, 0) - metrics.total(name)) < 1e-5 for name in names) else None
+        return harness.wait_until(still, 20, "the last counters in Prometheus")
+
+    def add_up(self, metrics, sums):
+        def add(name, value):
+            sums[name] = sums.get(name, 0) + value
+        for labels, value in metrics.find("gpu_ledger_pod_energy_joules_total"):
+            add(("owner", labels["namespace"]), value)
+        for labels, value in metrics.find("gpu_ledger_device_unattributed_joules_total"):
+            add(("nobody", labels["reason"]), value)
+        add(("meter", ""), metrics.total("gpu_ledger_device_energy_joules_total"))
+        self.assertEqual(metrics.total("gpu_ledger_closed_energy_joules"), 0)
+
+    def test_it_is_what_the_exporters_counted(self):
+        begin = int(time.time()) - 1
+        port, sums = harness.free_port(), {}
+        with harness.Ledger("--node-name=n1", "--pod-labels=team") as one:
+            jobs = [{"job_name": "gpu-ledger", "honor_labels": True,
+                     "static_configs": [{"targets": [f"127.0.0.1:{one.port}", f"127.0.0.1:{port}"]}]}]
+            with Prometheus(self.folder, jobs=jobs) as prometheus:
+                with harness.Ledger("--node-name=n2", "--pod-labels=team", port=port) as two:
+                    # Longer than the next run, else its counters do not fall and nobody can tell that they began again.
+                    time.sleep(5)
+                    self.add_up(self.freeze(two, prometheus), sums)
+                with harness.Ledger("--node-name=n2", "--pod-labels=team", port=port) as two:
+                    time.sleep(1)
+                    self.add_up(self.freeze(two, prometheus), sums)
+                    self.add_up(self.freeze(one, prometheus), sums)
+                    end = int(time.time()) + 1  # a whole second, with the last scrape before it
+                    time.sleep(1)
+                    url = f"http://127.0.0.1:{prometheus.port}"
+                    span = (f"--from={stamp(begin)}", f"--to={stamp(end)}", "--step=3s")
+                    self.check(url, span, sums)
+
+    def check(self, url, span, sums):
+        done = run_bill(url, *span, "--format=csv")
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        rows = lines_of(done)
+        for name, joules in sums.items():
+            if name not in rows and joules < 0.001:
+                continue
+            self.assertLess(abs(millijoules(rows[name]["charged_joules"]) - round(joules * 1000)), 2, name)
+        meter = rows.pop(("meter", ""))
+        self.assertEqual(sum(millijoules(row["charged_joules"]) for row in rows.values()),
+                         millijoules(meter["charged_joules"]), "not to the millijoule")
+        self.assertGreater(millijoules(meter["charged_joules"]), 1000)
+        self.assertGreater(float(rows["owner", "ml-team"]["allocated_gpu_hours"]), 0)
+
+        done = run_bill(url, *span, "--price-per-kwh=0.25", "--pue=1.2", "--co2e-grams-per-kwh=300", "--spread=use")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("n2: restarted without --state-file at", done.stdout)
+        self.assertIn("Complete: the lines add up to the meter.", done.stdout)
+        column = [line.split() for line in done.stdout.splitlines() if re.match(r"[a-z].* \d+\.\d+ ", line)]
+        self.assertGreater(len(column), 5, done.stdout)
+
+        by_team = run_bill(url, *span, "--by=label:team", f"--output={self.folder}/bill.csv", "--format=csv")
+        self.assertEqual((by_team.returncode, by_team.stdout), (0, ""), by_team.stderr)
+        self.assertIn(',owner,"ml",', (self.folder / "bill.csv").read_text())
+        for arguments, said in (
+                (("--by=label:tem",), "--by=label:tem: nothing in this span has it"),
+                (("--price-per-gpu-hour=H999=1",), 'no node has a GPU of the model "H999" (there is '),
+                (("--match=node=\"n9\"",), "has no gpu_ledger_device_energy_joules_total between"),
+                (("--match=nonsense!\"\"",), "answers 400: "),
+                (("--co2e-series=vector(1) or label_replace(vector(2), \"a\", \"b\", \"\", \"\")",), "--co2e-series: it has several series"),
+                (("--co2e-series=absent(up)",), "--co2e-series: it has no value at"),
+                ((f"--output={self.folder}/no/bill",), "--output: "),
+        ):
+            with self.subTest(arguments=arguments):
+                done = run_bill(url, *span, *arguments)
+                self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+                self.assertIn(said, done.stderr)
+                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+
+class Month(harness.Case):
+    """A month that was written into Prometheus' storage, with all that can happen in one."""
+
+    BEGIN = 1759276800  # 2025-10-01
+    DAYS = 31
+    EVERY = 240
+
+    def scrape(self, lines, node, at, start, pods, closed, idle):
+        labels = f'node="{node}",instance="{node}:9400"'
+        total = idle + closed + sum(pods.values())
+        rows = [(f'gpu_ledger_device_energy_joules_total{{{labels},gpu="0",uuid="GPU-{node}"}}', total),
+                (f'gpu_ledger_device_info{{{labels},gpu="0",uuid="GPU-{node}",model="NVIDIA H200"}}', 1000),
+                (f'gpu_ledger_device_unattributed_joules_total{{{labels},gpu="0",uuid="GPU-{node}",reason="idle"}}', idle),
+                (f'process_start_time_seconds{{{labels}}}', start * 1000)]
+        rows += [(f'gpu_ledger_pod_energy_joules_total{{{labels},gpu="0",namespace="{pod.split("-")[0]}",pod="{pod}",'
+                  f'pod_uid="{pod}",energy_estimated="false"}}', value) for pod, value in pods.items()]
+        if closed:
+            rows.append((f'gpu_ledger_closed_energy_joules{{{labels},gpu="0",kind="pod",namespace="ml",'
+                         'energy_estimated="false"}', closed))
+        for series, thousandths in rows:
+            name = series.split("{")[0]
+            lines.setdefault(name, []).append(f"{series} {thousandths // 1000}.{thousandths % 1000:03} {at}")
+
+    def write_month(self):
+        """Millijoules by namespace, and the OpenMetrics text."""
+        lines, spent = {}, {"ml": 0, "web": 0, "idle": 0}
+        end = self.BEGIN + self.DAYS * 86400
+        pods, closed, idle = {"ml-a": 9_000_000_001, "web-b": 77}, 0, 5_000
+        start, day = self.BEGIN - 999, 86400
+        for at in range(self.BEGIN - self.EVERY, end + 1, self.EVERY):
+            since = at - self.BEGIN
+            if since > 0:
+                pods["web-b"] += 84_001 * self.EVERY  # 84 W
+                idle += 500 * self.EVERY
+                spent["web"] += 84_001 * self.EVERY
+                spent["idle"] += 500 * self.EVERY
+                if "ml-a" in pods and since < 5 * day:
+                    pods["ml-a"] += 300_007 * self.EVERY
+                    spent["ml"] += 300_007 * self.EVERY
+            if since == 6 * day and "ml-a" in pods:  # the account is closed
+                closed += pods.pop("ml-a")
+            if since == 20 * day:  # a restart that forgets everything; what it used since the last scrape is lost
+                spent["web"] -= 84_001 * self.EVERY
+                spent["idle"] -= 500 * self.EVERY
+                pods, closed, idle, start = {"web-b": 1_234}, 0, 7, at - 10
+                spent["web"] += 1_234
+                spent["idle"] += 7
+            if 10 * day <= since < 10 * day + 1200:
+                continue  # nobody scrapes for twenty minutes
+            self.scrape(lines, "n1", at, start, pods, closed, idle)
+            if since >= 12 * day:  # a new node
+                new = since - 12 * day
+                self.scrape(lines, "n2", at, self.BEGIN + 12 * day - 60, {"web-c": 200_003 * new + 5_000}, 0, 0)
+        spent["web"] += 200_003 * (self.DAYS - 12) * day + 5_000
+        text = []
+        for name, samples in lines.items():
+            family = name.removesuffix("_total")
+            text += [f"# TYPE {family} {'counter' if name.endswith('_total') else 'gauge'}"]
+            text += sorted(samples, key=lambda line: line.split(" ")[0])
+        return spent, "\n".join(text) + "\n# EOF\n"
+
+    def test_a_month_with_a_restart_a_gap_and_a_new_node(self):
+        spent, text = self.write_month()
+        source = self.write("month.txt", text)
+        (self.folder / "tsdb").mkdir()
+        subprocess.run([PROMTOOL, "tsdb", "create-blocks-from", "openmetrics", "--max-block-duration=744h", source,
+                        self.folder / "tsdb"], check=True, capture_output=True, timeout=60 * harness.SLOW)
+        with Prometheus(self.folder, {}, flags=["--storage.tsdb.retention.time=20y"]) as prometheus:
+            url = f"http://127.0.0.1:{prometheus.port}"
+            done = run_bill(url, "--month=2025-10", "--step=6h", "--format=csv")
+            self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+            rows = lines_of(done)
+            for name, key in (("ml", ("owner", "ml")), ("web", ("owner", "web")), ("idle", ("nobody", "idle"))):
+                self.assertEqual(millijoules(rows[key]["charged_joules"]), spent[name], name)
+            self.assertEqual(millijoules(rows["meter", ""]["charged_joules"]), sum(spent.values()))
+            # Another step, the same bill.
+            again = run_bill(url, "--month=2025-10", "--step=24h", "--format=csv")
+            self.assertEqual(lines_of(again)["meter", ""]["charged_joules"], rows["meter", ""]["charged_joules"])
+            table = run_bill(url, "--month=2025-10", "--step=12h", "--price-per-kwh=0.25", "--pue=1.2").stdout
+            self.assertIn("n1: restarted without --state-file at 2025-10-20 23:59:50Z", table)
+            # A month before which and after which there is nothing: those hours are named.
+            short = run_bill(url, "--from=2025-10-30", "--to=2025-11-02", "--step=6h")
+            self.assertEqual(short.returncode, 1)
+            self.assertIn("n1 lacks 2025-11-01 00:0", short.stderr)
+            self.assertTrue(short.stdout.startswith("GPU bill (INCOMPLETE), "))
+            allowed = run_bill(url, "--from=2025-10-30", "--to=2025-11-02", "--step=6h", "--allow-gaps")
+            self.assertEqual(allowed.returncode, 0, allowed.stderr)
+            self.assertIn("INCOMPLETE", allowed.stdout)
+
+
+class BadServer(http.server.ThreadingHTTPServer):
+    """Answers every question with the same bytes, after a while."""
+
+    daemon_threads = True
+
+    def __init__(self, status, body, pause):
+        self.status, self.body, self.pause = status, json.dumps(body).encode(), pause
+        super().__init__(("127.0.0.1", 0), BadHandler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class BadHandler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        time.sleep(self.server.pause)
+        if self.server.pause:
+            return
+        self.send_response(self.server.status)
+        self.send_header("Content-Length", str(len(self.server.body)))
+        self.end_headers()
+        self.wfile.write(self.server.body)
+
+    def log_message(self, *_):
+        pass
+
+
+class Bad(harness.Case):
+    def test_a_bad_server_never_gives_a_bill(self):
+        def vector(*series, **more):
+            result = [{"metric": labels, "value": [1, value]} for labels, value in series]
+            return {"status": "success", "data": {"resultType": "vector", "result": result}, **more}
+
+        meter = {"__name__": "gpu_ledger_device_energy_joules_total", "gpu": "0", "uuid": "GPU-1", "instance": "n"}
+        cases = [
+            (200, vector(), "has no gpu_ledger_device_energy_joules_total"),
+            (200, vector((meter, "1"), isPartial=True), "the answer is partial"),
+            (200, vector((meter, "1"), warnings=["a store is down"]), "a store is down"),
+            (200, vector((meter, "-1")), "which no counter can be"),
+            (200, vector((meter, "NaN")), "which no counter can be"),
+            (200, vector((meter, 1)), "without a value"),
+            (200, vector((meter, "1")), "differ from its meter by 1.000 J"),
+            (200, vector((meter, "1"), ({**meter, "replica": "b"}, "1")), "is there twice"),
+            (200, vector(({"__name__": "up"}, "1")), "was not asked for"),
+            (200, {"status": "success", "data": {"resultType": "string", "result": [1, "x"]}}, "no number"),
+            (200, {"status": "error", "error": "query processing would load too many samples"}, "too many samples"),
+            (422, {"status": "error", "error": "many-to-many"}, "answers 422: many-to-many"),
+            (503, {}, "answers 503"),
+        ]
+        cases = [(*case, 0) for case in cases] + [(200, {}, "no answer in time; is a Prometheus server there?", 1)]
+
+        def ask(case):
+            status, body, _, pause = case
+            server = BadServer(status, body, pause)
+            try:
+                return run_bill(f"http://127.0.0.1:{server.server_address[1]}", "--last=2h",
+                                f"--query-timeout={'100ms' if pause else '1m'}")
+            finally:
+                server.shutdown()
+                server.server_close()
+
+        # Side by side: some are asked again and again.
+        with concurrent.futures.ThreadPoolExecutor(len(cases)) as pool:
+            for (_, _, said, _), done in zip(cases, pool.map(ask, cases)):
+                with self.subTest(said=said):
+                    self.check(done, said)
+
+    def check(self, done, said, code=1):
+        self.assertEqual((done.returncode, done.stdout), (code, ""), done.stderr)
+        self.assertIn(said, done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+    def test_bad_settings(self):
+        url = "http://127.0.0.1:1"
+        self.check(run_bill("nonsense", "--last=1h"), "--prometheus-url: \"nonsense\" is not a Prometheus", 2)
+        for arguments, said in (
+                (("--month=2026-13",), "--month: \"2026-13\" is not a month (write 2026-10)"),
+                (("--from=soon",), "--from: \"soon\" is not a time"),
+                (("--by=team", "--last=1h"), "--by: \"team\" is not one of namespace"),
+                (("--spread=all", "--last=1h"), "--spread: \"all\" is not one of keep, use or allocation"),
+                (("--price-per-gpu-hour=2", "--last=1h"), "--price-per-gpu-hour: \"2\" is not MODEL=PRICE"),
+                (("--match=cluster=east", "--last=1h"), "--match: "),
+                (("--pue=0.5", "--last=1h"), "--pue: \"0.5\" is not a PUE"),
+                (("--format=pdf", "--last=1h"), "--format: \"pdf\" is not one of"),
+        ):
+            with self.subTest(arguments=arguments):
+                self.check(run_bill(url, *arguments), said, 2)
+        for arguments, said in (
+                ((), "write one of --month"),
+                (("--last=1h", "--month=2026-10"), "write one of --month"),
+                (("--to=2026-10-01", "--last=1h"), "--to: needs --from"),
+                (("--last=60d", "--step=1s"), "--step: "),
+                (("--last=1h", "--co2e-series=x", "--co2e-grams-per-kwh=1"), "--co2e-series: not together"),
+        ):
+            with self.subTest(arguments=arguments):
+                self.check(run_bill(url, *arguments), said)
+        done = subprocess.run([harness.BINARY, "bill", "--last=1h"], capture_output=True, text=True,
+                              env=harness.clean_environment(), timeout=30 * harness.SLOW)
+        self.check(done, "--prometheus-url=http://HOST:9090")
+
+
+if __name__ == "__main__":
+    if not PROMETHEUS or not PROMTOOL:
+        raise SystemExit("prometheus and promtool are missing; tools/setup.sh --test installs them")
+    unittest.main()

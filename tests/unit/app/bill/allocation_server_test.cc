@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/bill/allocation_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "unit/app/bill/sample_statement.h"
+#include "unit/http/test_client.h"
+
+namespace gpuledger::app {
+namespace {
+
+using http::fetch;
+using nlohmann::json;
+using testing::HasSubstr;
+
+class AllocationApi : public testing::Test {
+ protected:
+  AllocationApi() { options_.listen_addresses = {"127.0.0.1:0"}; }
+  ~AllocationApi() override { go_on(); }
+
+  void start() {
+    auto server = AllocationServer::start(
+        options_,
+        [state = state_](const BillSpan& span, const std::string& by, Spread spread) -> Result<Statement> {
+          ++state->computed;
+          if (state->slow) state->gate.wait();
+          if (by == "user") return Error{Code::kMalformed, "nothing has user"};
+          if (by == "node") return Error{Code::kUnavailable, "http://prometheus: no answer"};
+          Statement statement = spread == Spread::kKeep ? sample_statement() : spread_statement();
+          statement.span = span;
+          statement.by = by;
+          return statement;
+        },
+        clock_, limits_);
+    ASSERT_TRUE(server) << server.error().message;
+    server_ = std::move(*server);
+    address_ = server_->addresses().at(0);
+  }
+  void go_on() {
+    if (!state_->opened.exchange(true)) state_->open.set_value();
+  }
+  bool computed(int number) const {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    while (state_->computed != number && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    return state_->computed == number;
+  }
+  static std::string request(const std::string& target) {
+    return "GET " + target + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  }
+
+  // Shared with bills that outlive the server.
+  struct State {
+    std::atomic<int> computed = 0;
+    std::atomic<bool> slow = false, opened = false;
+    std::promise<void> open;
+    std::shared_future<void> gate = open.get_future().share();
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+  http::ServerOptions options_;
+  AllocationLimits limits_;
+  SystemClock clock_;
+  std::unique_ptr<AllocationServer> server_;
+  std::string address_;
+};
+
+TEST_F(AllocationApi, AnswersBothPaths) {
+  start();
+  for (const char* path : {"/allocation", "/allocation/compute"}) {
+    const auto answer = fetch(address_, std::string(path) + "?window=lastmonth&aggregate=namespace&includeIdle=true");
+    EXPECT_EQ(answer.status, 200);
+    EXPECT_EQ(answer.headers.at("content-type"), "application/json");
+    const json data = json::parse(answer.body).at("data");
+    ASSERT_EQ(data.size(), 1u);
+    EXPECT_TRUE(data.at(0).contains("__idle__"));
+  }
+  EXPECT_EQ(state_->computed, 1) << "the second is the kept answer";
+  const json days = json::parse(fetch(address_, "/allocation?window=lastweek&step=1d").body).at("data");
+  ASSERT_EQ(days.size(), 7u);
+  EXPECT_EQ(days.at(1).at("vision").at("start"), days.at(0).at("vision").at("end"));
+  EXPECT_EQ(fetch(address_, "/healthz").body, "ok\n");
+}
+
+TEST_F(AllocationApi, ErrorsHaveACodeAndAMessage) {
+  start();
+  const auto status = [&](const std::string& target) {
+    const auto answer = fetch(address_, target);
+    EXPECT_EQ(json::parse(answer.body).at("code"), answer.status);
+    EXPECT_FALSE(json::parse(answer.body).at("message").get<std::string>().empty());
+    return answer.status;
+  };
+  EXPECT_EQ(status("/allocation"), 400);
+  EXPECT_EQ(status("/allocation?window=soon"), 400);
+  EXPECT_EQ(status("/allocation?window=7d&aggregate=user"), 400);
+  EXPECT_EQ(status("/allocation?window=7d&aggregate=node"), 502);
+  EXPECT_EQ(status("/assets?window=7d"), 404);
+  EXPECT_THAT(fetch(address_, "/allocation?window=7d&aggregate=user").body, HasSubstr("nothing has user"));
+  http::TestClient client(address_);
+  ASSERT_TRUE(client.send("POST /allocation?window=7d HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"));
+  EXPECT_EQ(client.read().status, 405);
+}
+
+TEST_F(AllocationApi, TheSameQuestionAtOnceIsComputedOnce) {
+  state_->slow = true;
+  start();
+  std::vector<std::unique_ptr<http::TestClient>> clients;
+  for (int i = 0; i < 10; ++i) {
+    clients.push_back(std::make_unique<http::TestClient>(address_));
+    ASSERT_TRUE(clients.back()->send(request("/allocation?window=lastmonth")));
+  }
+  ASSERT_TRUE(computed(1));
+  EXPECT_EQ(fetch(address_, "/healthz").status, 200) << "while a bill is computed";
+  go_on();
+  for (const auto& client : clients) EXPECT_EQ(client->read().status, 200);
+  EXPECT_EQ(state_->computed, 1);
+}
+
+TEST_F(AllocationApi, TooManyQuestionsAndTooSlowOnesAreRefused) {
+  state_->slow = true;
+  limits_.workers = 1;
+  limits_.waiting = 1;
+  options_.limits.answer_timeout = std::chrono::milliseconds(300);
+  start();
+  http::TestClient first(address_), second(address_);
+  ASSERT_TRUE(first.send(request("/allocation?window=lastmonth&step=1d")));
+  ASSERT_TRUE(computed(1));
+  ASSERT_TRUE(second.send(request("/allocation?window=yesterday")));
+  EXPECT_EQ(second.read().status, 504);
+  const auto busy = fetch(address_, "/allocation?window=today");
+  EXPECT_EQ(busy.status, 503);
+  EXPECT_EQ(busy.headers.at("retry-after"), "5");
+  EXPECT_EQ(first.read().status, 504);
+  go_on();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(state_->computed, 1) << "nobody waits for the other days, nor for the second question";
+}
+
+TEST_F(AllocationApi, StopsWhileABillIsComputed) {
+  state_->slow = true;
+  start();
+  http::TestClient client(address_);
+  ASSERT_TRUE(client.send(request("/allocation?window=lastmonth")));
+  ASSERT_TRUE(computed(1));
+  const auto begin = std::chrono::steady_clock::now();
+  server_.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
+}
+
+TEST_F(AllocationApi, KeepsFewAnswersAndNotForLong) {
+  limits_.kept_answers = 1;
+  start();
+  const auto ask = [&](const char* window) {
+    return fetch(address_, std::string("/allocation?window=") + window).status;
+  };
+  EXPECT_EQ(ask("lastmonth"), 200);
+  EXPECT_EQ(ask("yesterday"), 200);
+  EXPECT_EQ(ask("lastmonth"), 200);
+  EXPECT_EQ(state_->computed, 3);
+  limits_.keep_answers = Nanoseconds(0);
+  start();
+  EXPECT_EQ(ask("lastmonth"), 200);
+  EXPECT_EQ(ask("lastmonth"), 200);
+  EXPECT_EQ(state_->computed, 5);
+}
+
+TEST_F(AllocationApi, AWrongAddressIsAnError) {
+  options_.listen_addresses = {"nowhere"};
+  const auto server = AllocationServer::start(options_, {}, clock_);
+  ASSERT_FALSE(server);
+  EXPECT_THAT(server.error().message, HasSubstr("nowhere"));
+}
+
+}  // namespace
+}  // namespace gpuledger::app

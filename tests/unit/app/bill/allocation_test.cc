@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "app/bill/allocation_json.h"
+#include "app/bill/allocation_question.h"
+#include "app/bill/amounts.h"
+#include "unit/app/bill/sample_statement.h"
+
+namespace gpuledger::app {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+const std::chrono::sys_seconds kNow = at(2026, 11, 16, 13, 37) + std::chrono::seconds(42);
+
+Result<AllocationQuestion> ask(std::string_view query) {
+  return parse_allocation_question(query, kNow);
+}
+
+std::string error_of(std::string_view query) {
+  const auto question = ask(query);
+  return question ? "" : question.error().message;
+}
+
+TEST(AllocationQuestion, ReadsItsParameters) {
+  const auto question = ask("window=7d&aggregate=namespace%2Clabel:team&step=1d&includeIdle=true&resolution=1m");
+  ASSERT_TRUE(question) << question.error().message;
+  EXPECT_EQ(question->by, "namespace,label:team");
+  EXPECT_TRUE(question->include_idle);
+  EXPECT_EQ(question->spread, Spread::kKeep);
+  ASSERT_EQ(question->spans.size(), 7u);
+  EXPECT_EQ(question->spans.front().begin, at(2026, 11, 10));
+  EXPECT_EQ(question->spans.back().begin, at(2026, 11, 16));
+  EXPECT_EQ(question->spans.back().end, at(2026, 11, 16, 13, 37)) << "not in the future";
+  EXPECT_EQ(ask("window=7d&step=1d&accumulate=true")->spans.size(), 1u);
+  EXPECT_EQ(ask("window=7d")->by, "pod");
+  EXPECT_EQ(ask("window=7d&shareIdle=true")->spread, Spread::kByUse);
+  EXPECT_TRUE(ask("window=7d&aggregate=all")->in_one);
+  EXPECT_TRUE(parse_allocation_question("window=today", at(2026, 11, 16))->spans.empty()) << "midnight";
+  EXPECT_EQ(ask("window=7d")->key(), ask("&window=%37d&&includeIdle=0")->key());
+  EXPECT_NE(ask("window=7d")->key(), ask("window=7d&includeIdle=1")->key());
+  EXPECT_NE(ask("window=7d")->key(), ask("window=7d&step=1d")->key());
+}
+
+TEST(AllocationQuestion, SaysWhatIsWrong) {
+  EXPECT_EQ(error_of(""), "window: is missing (write window=7d)");
+  EXPECT_THAT(error_of("window=soon"), HasSubstr("window: \"soon\" is not a window"));
+  EXPECT_EQ(error_of("window=1893456000,1893456060"), "window: it begins in the future");
+  EXPECT_EQ(error_of("window=7d&aggregate=service"),
+            "aggregate: \"service\" is not known here (cluster, node, namespace, pod, label:NAME, user, slurm_account, "
+            "all)");
+  EXPECT_THAT(error_of("window=7d&aggregate=label:a%22%7D"), HasSubstr("aggregate: "));
+  EXPECT_THAT(error_of("window=7d&aggregate=node,node,node,node,node,node"), HasSubstr("more than 5"));
+  EXPECT_EQ(error_of("window=7d&step=1s"), "step: \"1s\" is shorter than a minute");
+  EXPECT_THAT(error_of("window=7d&step=x"), HasSubstr("step: \"x\" is not a duration"));
+  EXPECT_EQ(error_of("window=7d&step=1m"), "step: more than 366 sets; write a longer step");
+  EXPECT_EQ(error_of("window=7d&accumulate=yes"), "accumulate: \"yes\" is not true or false");
+  EXPECT_THAT(error_of("window=7d&filter=namespace:a"), HasSubstr("\"filter\" is not known here"));
+  EXPECT_EQ(error_of("window=7d&window=7d"), "\"window\" is given twice");
+  EXPECT_THAT(error_of("window=%7"), HasSubstr("hexadecimal"));
+  EXPECT_THAT(error_of("window=%zz"), HasSubstr("hexadecimal"));
+}
+
+json set_of(const Statement& statement, AllocationShape shape) {
+  const json answer = json::parse(allocation_json({statement}, shape));
+  EXPECT_EQ(answer.at("code"), 200);
+  EXPECT_EQ(answer.at("data").size(), 1u);
+  return answer.at("data").at(0);
+}
+
+double sum(const json& set, const char* field) {
+  double all = 0;
+  for (const auto& [name, allocation] : set.items()) all += allocation.at(field).get<double>();
+  return all;
+}
+
+TEST(AllocationJson, HasTheShapeThatOpenCostsUsersKnow) {
+  const json set = set_of(sample_statement(), {.include_idle = true});
+  const json& vision = set.at("vision");
+  EXPECT_EQ(vision.at("name"), "vision");
+  EXPECT_EQ(vision.at("properties").at("cluster"), "east");
+  EXPECT_EQ(vision.at("properties").at("labels").at("team"), "vision");
+  EXPECT_EQ(vision.at("window").at("start"), "2026-10-01T00:00:00Z");
+  EXPECT_EQ(vision.at("end"), "2026-11-01T00:00:00Z");
+  EXPECT_EQ(vision.at("minutes"), 44640.0);
+  EXPECT_EQ(vision.at("gpuHours"), 3720.0);
+  EXPECT_EQ(vision.at("gpuCount"), 5.0);
+  EXPECT_NEAR(vision.at("gpuEfficiency").get<double>(), 2900.25 / 3720, 1e-12);
+  for (const char* cost : {"cpuCost", "ramCost", "pvCost", "networkCost", "sharedCost", "externalCost"})
+    EXPECT_EQ(vision.at(cost), 0) << cost;
+  EXPECT_FALSE(vision.contains("cpuCoreHours")) << "not known";
+  EXPECT_NEAR(vision.at("gpuEnergyStandardErrorKwh").get<double>(), 411.3e6 * 0.04 / 3.6e6, 1e-6);
+  EXPECT_TRUE(set.at("speech").at("gpuEfficiency").is_null()) << "its allocation is not known";
+  EXPECT_TRUE(set.contains("__idle__"));
+  EXPECT_NEAR(set.at("__unallocated__").at("gpuEnergyKwh").get<double>(), (12'345'678'901 + 1'000'001) / 3.6e9, 1e-12);
+  EXPECT_FALSE(set.at("__idle__").contains("gpuEnergyStandardErrorKwh")) << "measured";
+}
+
+TEST(AllocationJson, AddsUpToTheMeterAndTheCost) {
+  for (const Statement& statement : {sample_statement(), spread_statement()})
+    for (const bool in_one : {false, true}) {
+      const json set = set_of(statement, {true, in_one});
+      EXPECT_EQ(std::llround(sum(set, "gpuEnergyKwh") * 3.6e9), statement.meter_millijoules);
+      double cost = 0;
+      for (const BillLine& line : statement.lines) cost += line.cost();
+      EXPECT_NEAR(sum(set, "totalCost"), cost, 1e-9);
+    }
+  EXPECT_FALSE(set_of(sample_statement(), {}).contains("__idle__"));
+  const json shared = set_of(spread_statement(), {.include_idle = true});
+  EXPECT_FALSE(shared.contains("__idle__")) << "it is in the others";
+  EXPECT_GT(shared.at("vision").at("gpuCostIdle").get<double>(), 1);
+  const json one = set_of(sample_statement(), {.include_idle = true, .in_one = true});
+  EXPECT_EQ(one.size(), 2u);
+  EXPECT_TRUE(one.contains("all"));
+}
+
+TEST(AllocationJson, NamesSeveralGroupsAndOddOnes) {
+  Statement statement = sample_statement();
+  statement.by = "namespace,label:team";
+  statement.lines[0].name = "research / vision";
+  statement.lines[1].name = "\xff\"\n</script>";
+  const json set = set_of(statement, {});
+  EXPECT_TRUE(set.contains("research/vision"));
+  EXPECT_TRUE(set.contains("\ufffd\"\n</script>"));
+}
+
+TEST(AllocationJson, WithoutAPriceThereIsNoCost) {
+  Statement statement = sample_statement();
+  statement.prices.per_kwh = 0;
+  statement.prices.per_gpu_hour.clear();
+  price(statement);
+  for (const char* cost : {"gpuCost", "gpuCostIdle", "totalCost"})
+    EXPECT_TRUE(set_of(statement, {}).at("vision").at(cost).is_null()) << cost;
+}
+
+TEST(AllocationJson, WarnsOfWhatIsMissing) {
+  Statement statement = sample_statement();
+  EXPECT_FALSE(json::parse(allocation_json({statement}, {})).contains("warning"));
+  statement.gaps.push_back({"node7", {at(2026, 10, 2), at(2026, 10, 3)}, "no reading"});
+  EXPECT_EQ(json::parse(allocation_json({sample_statement(), statement}, {})).at("warning"),
+            "INCOMPLETE from 2026-10-01T00:00:00Z to 2026-11-01T00:00:00Z: node7 from 2026-10-02T00:00:00Z to "
+            "2026-10-03T00:00:00Z: no reading");
+  EXPECT_EQ(allocation_error(400, "a \"b\""), R"({"code":400,"message":"a \"b\""})");
+}
+
+// The page shows what the code writes.
+TEST(AllocationJson, ThePageOfTheApiHasARealExample) {
+  std::ifstream file(GPU_LEDGER_SOURCE_DIR "/docs/allocation-api.md");
+  std::stringstream page;
+  page << file.rdbuf();
+  const std::string text = page.str();
+  const size_t begin = text.find("```json\n") + 8, end = text.find("```", begin);
+  ASSERT_NE(end, std::string::npos);
+  Statement statement = sample_statement();
+  statement.lines.resize(1);
+  statement.meter_millijoules = statement.sum_millijoules();
+  const nlohmann::ordered_json made =
+      nlohmann::ordered_json::parse(allocation_json({statement}, {.include_idle = true}));
+  EXPECT_EQ(text.substr(begin, end - begin), made.dump(2) + "\n");
+}
+
+}  // namespace
+}  // namespace gpuledger::app

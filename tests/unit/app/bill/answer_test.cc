@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/bill/answer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gpuledger::app {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+std::string error_of(const std::string& body) {
+  const auto answer = parse_answer(body);
+  return answer.ok() ? "(no error)" : answer.error().message;
+}
+
+TEST(BillAnswer, ReadsAVector) {
+  const auto answer = parse_answer(
+      R"({"status":"success","data":{"resultType":"vector","result":[{"metric":{"__name__":"a","namespace":"monitoring",
+      "exported_namespace":"team"},"value":[1790000000.25,"12.5"]},{"metric":{},"value":[1790000001,"+Inf"]}]},
+      "warnings":[],"infos":["not interesting"],"isPartial":false,"stats":{"seriesFetched":"2"}})");
+  ASSERT_TRUE(answer.ok()) << answer.error().message;
+  ASSERT_THAT(*answer, SizeIs(2));
+  EXPECT_EQ((*answer)[0].samples[0].value, 12.5);
+  EXPECT_EQ((*answer)[0].samples[0].at_ms, 1790000000250);
+  EXPECT_EQ((*answer)[0].label("namespace"), "monitoring");
+  EXPECT_EQ((*answer)[0].own_label("namespace"), "team") << "renamed by Prometheus";
+  EXPECT_EQ((*answer)[0].own_label("pod"), "");
+}
+
+TEST(BillAnswer, ReadsAMatrixAndAScalar) {
+  const auto matrix = parse_answer(
+      R"({"status":"success","data":{"resultType":"matrix","result":[{"metric":{"a":"b"},"values":[[1,"1"],[2,"3"]]}]}})");
+  ASSERT_TRUE(matrix.ok()) << matrix.error().message;
+  EXPECT_THAT((*matrix)[0].samples, SizeIs(2));
+  EXPECT_EQ((*matrix)[0].samples[1].value, 3);
+  const auto scalar = parse_answer(R"({"status":"success","data":{"resultType":"scalar","result":[1,"420"]}})");
+  ASSERT_TRUE(scalar.ok()) << scalar.error().message;
+  EXPECT_EQ(scalar->at(0).samples.at(0).value, 420);
+}
+
+TEST(BillAnswer, RefusesWhatIsNotWhole) {
+  EXPECT_THAT(error_of(R"({"status":"error","errorType":"bad_data","error":"parse error"})"),
+              HasSubstr("refuses the query: parse error"));
+  EXPECT_THAT(error_of(R"({"status":"success","isPartial":true,"data":{"resultType":"vector","result":[]}})"),
+              HasSubstr("partial"));
+  EXPECT_THAT(
+      error_of(R"({"status":"success","data":{"resultType":"vector","result":[]},"warnings":["store x: down"]})"),
+      HasSubstr("store x: down"));
+  EXPECT_THAT(error_of(R"({"status":"success","data":{"resultType":"vector"}})"), HasSubstr("no result"));
+  EXPECT_THAT(error_of(R"({"status":"success","data":{"resultType":"string","result":[1,"a"]}})"),
+              HasSubstr("no number"));
+  EXPECT_THAT(
+      error_of(R"({"status":"success","data":{"resultType":"vector","result":[{"metric":{"a":"b"},"value":[1,2]}]}})"),
+      HasSubstr("without a value"));
+  EXPECT_THAT(
+      error_of(R"({"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1,"x"]}]}})"),
+      HasSubstr("no number"));
+  EXPECT_THAT(error_of(R"({"status":"success","data":{"resultType":"vector","result":[)"), HasSubstr("cut off"));
+  EXPECT_THAT(error_of("<html>"), HasSubstr("no JSON"));
+  EXPECT_THAT(error_of("[]"), HasSubstr("is it a Prometheus server?"));
+  EXPECT_THAT(error_of(R"("text")"), HasSubstr("is it a Prometheus server?"));
+}
+
+}  // namespace
+}  // namespace gpuledger::app

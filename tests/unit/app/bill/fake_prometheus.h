@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <map>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "app/bill/make_statement.h"
+
+// Scrapes written by hand, and a server that answers the bill's queries from them as Prometheus does.
+namespace gpuledger::app {
+
+constexpr int64_t kBegin = 1'790'000'000;  // seconds since 1970
+constexpr int64_t kHour = 3600;
+
+struct FakeScrape {
+  std::string node;
+  int64_t at = 0;  // seconds after kBegin
+  double started = -1e6;
+  std::string cluster = "";
+  std::string instance = "";  // empty: the node's name
+  // Without target labels. Empty: the scrape failed, and all series are stale.
+  std::vector<std::pair<std::map<std::string, std::string>, double>> series = {};
+  std::map<std::string, double> meters = {};
+
+  FakeScrape& add(const std::string& name, std::map<std::string, std::string> labels, double value) {
+    labels["__name__"] = name;
+    series.emplace_back(std::move(labels), value);
+    return *this;
+  }
+  FakeScrape& energy(const std::string& name, std::map<std::string, std::string> labels, const std::string& gpu,
+                     double joules, bool shared) {
+    labels["gpu"] = gpu;
+    labels["energy_estimated"] = shared ? "true" : "false";
+    meters[gpu] += joules;
+    return add(name, std::move(labels), joules);
+  }
+  FakeScrape& pod(const std::string& name_space, const std::string& pod, double alone, double shared = 0,
+                  const std::string& gpu = "0") {
+    const std::map<std::string, std::string> labels = {
+        {"namespace", name_space}, {"pod", pod}, {"pod_uid", pod + "-uid"}, {"container", "main"}};
+    energy("gpu_ledger_pod_energy_joules_total", labels, gpu, alone, false);
+    return energy("gpu_ledger_pod_energy_joules_total", labels, gpu, shared, true);
+  }
+  FakeScrape& pod_more(const std::string& name_space, const std::string& pod, const std::string& what, double value) {
+    return add(
+        "gpu_ledger_pod_" + what,
+        {{"namespace", name_space}, {"pod", pod}, {"pod_uid", pod + "-uid"}, {"container", "main"}, {"gpu", "0"}},
+        value);
+  }
+  FakeScrape& closed(const std::string& name_space, double joules, bool shared = false) {
+    return energy("gpu_ledger_closed_energy_joules", {{"kind", "pod"}, {"namespace", name_space}}, "0", joules, shared);
+  }
+  FakeScrape& nobody(const std::string& reason, double joules, const std::string& gpu = "0") {
+    meters[gpu] += joules;
+    return add("gpu_ledger_device_unattributed_joules_total", {{"gpu", gpu}, {"uuid", uuid(gpu)}, {"reason", reason}},
+               joules);
+  }
+  std::string uuid(const std::string& gpu) const { return "GPU-" + node + "-" + gpu; }
+  std::string target() const { return instance.empty() ? node : instance; }
+};
+
+class FakePrometheus {
+ public:
+  std::deque<FakeScrape> scrapes;
+  std::vector<std::string> queries;
+  std::vector<std::pair<std::map<std::string, std::string>, double>> allocations;
+  std::vector<std::pair<std::map<std::string, std::string>, double>> idle_allocations;
+  std::function<double(int64_t at)> co2e;
+  std::map<std::string, int64_t> ghosts;  // nodes for which a series that ended is still shown at that time
+  double meter_error = 0;                 // joules that every meter has too many
+
+  FakeScrape& scrape(const std::string& node, int64_t at) {
+    scrapes.push_back({node, at});
+    return scrapes.back();
+  }
+
+  BillAsk ask() {
+    return [this](const std::string& query, std::chrono::sys_seconds at) -> Result<std::vector<BillSeries>> {
+      queries.push_back(query);
+      return answer(query, at.time_since_epoch().count() - kBegin);
+    };
+  }
+
+ private:
+  using Labels = std::vector<std::pair<std::string, std::string>>;
+
+  static BillSeries series(const std::map<std::string, std::string>& labels, double value, int64_t at = 0) {
+    return {Labels(labels.begin(), labels.end()), {{(kBegin + at) * 1000, value}}};
+  }
+  static int64_t range_of(const std::string& query) {
+    std::smatch match;
+    if (!std::regex_search(query, match, std::regex(R"(\[(\d+)(s|d)\])"))) return 0;
+    return std::stoll(match[1]) * (match[2] == "d" ? 86400 : 1);
+  }
+  // Empty: all nodes.
+  static std::string node_of_query(const std::string& query) {
+    std::smatch match;
+    return std::regex_search(query, match, std::regex(R"(node="([^"]*)\")")) ? match[1].str() : "";
+  }
+  // All series of a scrape, with the labels of its target.
+  std::vector<BillSeries> all_of(const FakeScrape& scrape, int64_t at) const {
+    std::vector<BillSeries> out;
+    if (scrape.series.empty()) return out;
+    const auto add = [&](std::map<std::string, std::string> labels, double value) {
+      labels["node"] = scrape.node;
+      labels["instance"] = scrape.target();
+      if (!scrape.cluster.empty()) labels["cluster"] = scrape.cluster;
+      out.push_back(series(labels, value, at));
+    };
+    for (const auto& [labels, value] : scrape.series) add(labels, value);
+    for (const auto& [gpu, joules] : scrape.meters) {
+      const std::string uuid = scrape.uuid(gpu);
+      add({{"__name__", "gpu_ledger_device_energy_joules_total"}, {"gpu", gpu}, {"uuid", uuid}}, joules + meter_error);
+      add({{"__name__", "gpu_ledger_device_info"}, {"gpu", gpu}, {"uuid", uuid}, {"model", "H200"}}, 1);
+    }
+    add({{"__name__", "gpu_ledger_snapshot_timestamp_seconds"}}, static_cast<double>(kBegin + scrape.at));
+    add({{"__name__", "process_start_time_seconds"}}, static_cast<double>(kBegin) + scrape.started);
+    return out;
+  }
+
+  std::vector<BillSeries> answer(const std::string& query, int64_t at) const {
+    if (query.starts_with("co2e")) return {series({}, co2e(at), at)};
+    if (query.starts_with("sum_over_time")) {
+      const bool idle = query.find("idle") != query.npos;
+      std::vector<BillSeries> out;
+      for (const auto& [labels, value] : idle ? idle_allocations : allocations) out.push_back(series(labels, value));
+      return out;
+    }
+    std::map<std::string, std::vector<const FakeScrape*>> by_target;
+    const std::string node = node_of_query(query);
+    for (const FakeScrape& one : scrapes) {
+      if (one.at <= at && (node.empty() || node == one.node)) by_target[one.target()].push_back(&one);
+    }
+    std::vector<BillSeries> out;
+    const int64_t range = range_of(query);
+    for (auto& [target, all] : by_target) {
+      std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) { return a->at < b->at; });
+      if (range == 0) {
+        if (at - all.back()->at >= 300) continue;
+        for (BillSeries& one : all_of(*all.back(), at)) {
+          if (one.label("__name__") != "process_start_time_seconds") out.push_back(std::move(one));
+        }
+        const auto ghost = ghosts.find(target);
+        if (ghost != ghosts.end() && ghost->second == at) {
+          FakeScrape old{target, at};
+          old.pod("team", "ended", 1000);
+          for (BillSeries& one : all_of(old, at)) {
+            if (one.label("__name__") == "gpu_ledger_pod_energy_joules_total") out.push_back(std::move(one));
+          }
+        }
+        continue;
+      }
+      std::erase_if(all, [&](const FakeScrape* one) { return one->at < at - range; });
+      if (query.starts_with("{")) {
+        for (const FakeScrape* one : all) {
+          for (BillSeries& each : all_of(*one, one->at)) out.push_back(std::move(each));
+        }
+      } else if (query.starts_with("count_over_time")) {
+        if (!all.empty()) out.push_back(series({{"node", all[0]->node}, {"cluster", all[0]->cluster}}, 1));
+      } else if (!all.empty()) {
+        out.push_back(series({{"node", all[0]->node}, {"cluster", all[0]->cluster}}, has_reset(all) ? 1 : 0));
+      }
+    }
+    return out;
+  }
+  static bool has_reset(const std::vector<const FakeScrape*>& all) {
+    std::map<std::string, double> last;
+    for (const FakeScrape* one : all) {
+      for (const auto& [gpu, joules] : one->meters) {
+        if (last.contains(gpu) && joules < last[gpu]) return true;
+        last[gpu] = joules;
+      }
+    }
+    return false;
+  }
+};
+
+}  // namespace gpuledger::app
