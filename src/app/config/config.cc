@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <span>
-
 #include <utility>
 
 #include "app/config/config_given.h"
@@ -90,11 +89,9 @@ Status check_push(const GivenSettings& given, const Config& config) {
 
 // --format is of two commands, with other words for each.
 Status check_format(const GivenSettings& given, const Config& config) {
-  static constexpr std::string_view kOfBill[] = {"table", "csv", "html", "focus", "focus-1.2"};
-  static constexpr std::string_view kOfJob[] = {"text", "json", "line"};
   if (config.format.empty()) return ok_status();
   const std::span<const std::string_view> words =
-      config.command->name == "job" ? std::span<const std::string_view>(kOfJob) : kOfBill;
+      config.command->name == "job" ? std::span<const std::string_view>(kJobFormats) : kBillFormats;
   if (std::find(words.begin(), words.end(), config.format) != words.end()) return ok_status();
   return wrong(origin_of("format", given) + ": " + in_quotes(config.format) + " is not one of " + join_choices(words) +
                " for " + std::string(config.command->name));

@@ -33,9 +33,12 @@ constexpr std::array<std::string_view, 4> kBackends = {"auto", "nvml", "dcgm", "
 constexpr std::array<std::string_view, 3> kExactTimeModes = {"off", "auto", "on"};
 constexpr std::array<std::string_view, 2> kPresets = {"compatible", "lean"};
 constexpr std::array<std::string_view, 3> kSpreads = {"keep", "use", "allocation"};
-// Of bill and of job; check_format knows which are whose.
-constexpr std::array<std::string_view, 8> kFormats = {"table",     "csv",  "html", "focus",
-                                                      "focus-1.2", "text", "json", "line"};
+constexpr auto kFormats = [] {
+  std::array<std::string_view, std::size(kBillFormats) + std::size(kJobFormats)> all;
+  std::copy(std::begin(kJobFormats), std::end(kJobFormats),
+            std::copy(std::begin(kBillFormats), std::end(kBillFormats), all.begin()));
+  return all;
+}();
 constexpr std::array<std::string_view, 4> kLogLevels = {"debug", "info", "warn", "error"};
 constexpr std::array<std::string_view, 2> kLogFormats = {"text", "json"};
 

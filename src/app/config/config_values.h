@@ -59,6 +59,10 @@ Result<std::chrono::nanoseconds> parse_duty(std::string_view text);
 std::vector<std::string> split_list(std::string_view text, char separator = ',');
 
 // "a, b or c", for messages.
+// The words of --format, by command; the first is what is written without it.
+inline constexpr std::string_view kBillFormats[] = {"table", "csv", "html", "focus", "focus-1.2"};
+inline constexpr std::string_view kJobFormats[] = {"text", "json", "line"};
+
 std::string join_choices(std::span<const std::string_view> words);
 
 // The word of `known` that `word` most likely stands for; empty if none is near.
