@@ -70,7 +70,7 @@ void add_use(expose::JsonText& json, const JobReport::Use& use) {
   json.close('}');
   if (use.shared > Energy()) json.field("energy_standard_error_joules", use.error_joules);
   add_field(json, "gpu_seconds", use.gpu_seconds);
-  add_field(json, "memory_peak_bytes", use.memory_peak);
+  if (use.memory_peak) json.field("memory_peak_bytes", static_cast<uint64_t>(*use.memory_peak));
 }
 
 }  // namespace
@@ -90,8 +90,8 @@ std::string write_job_text(const JobReport& report, double price_per_kwh) {
   add_line(out, "GPU time", fmt::format("{} on {} {}", time_or_dash(use.gpu_seconds), report.gpus_used, plural));
   if (report.held_seconds && report.gpus_given) {
     add_line(out, "Held",
-             fmt::format("{} with {:.0f} of the node's GPUs, until its last process left them",
-                         top::time_text(*report.held_seconds), *report.gpus_given));
+             fmt::format("{} with {:.0f} of the node's GPUs{}", top::time_text(*report.held_seconds),
+                         *report.gpus_given, report.running ? "" : ", until its last process left them"));
   }
   if (const auto idle = report.idle_ratio()) add_line(out, "Idle share", fmt::format("{:.1f} %", 100 * *idle));
   if (const auto watts = report.mean_watts()) add_line(out, "Mean power", top::watts_text(*watts) + " W");
@@ -117,7 +117,7 @@ std::string write_job_json(const JobReport& report, double price_per_kwh) {
   json.field("running", report.running);
   json.field("simulated", report.simulated);
   json.field("gpus_used", report.gpus_used);
-  add_field(json, "gpus_given", report.gpus_given);
+  if (report.gpus_given) json.field("gpus_given", static_cast<uint64_t>(*report.gpus_given));
   add_use(json, report.whole);
   add_field(json, "held_seconds", report.held_seconds);
   add_field(json, "idle_ratio", report.idle_ratio());

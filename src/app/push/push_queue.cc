@@ -23,6 +23,7 @@ constexpr std::string_view kPrefix = "block-";
 constexpr std::string_view kSuffix = ".push";
 constexpr size_t kRandomPart = 7;  // ".XXXXXX", of a temporary file
 constexpr size_t kLargestFile = 64 << 20;
+constexpr int kMostFailedReads = 10;
 constexpr uint64_t kDiskUnit = 4096;  // what a small file really takes
 
 // A file is this line and the body. A disk that lost power may have kept any part of it.
@@ -169,22 +170,25 @@ Result<std::string> PushQueue::read_body(const Waiting& waiting) const {
   return body;
 }
 
-std::optional<PushQueue::Front> PushQueue::front() {
+Result<std::optional<PushQueue::Front>> PushQueue::front() {
   while (!waiting_.empty()) {
     Waiting& oldest = waiting_.front();
-    Front front{oldest.number, {oldest.at_ms, oldest.samples, oldest.body}};
+    std::optional<Front> front(Front{oldest.number, {oldest.at_ms, oldest.samples, oldest.body}});
     if (!oldest.on_disk) return front;
     auto body = read_body(oldest);
     if (body.ok()) {
-      front.block.body = *std::move(body);
+      front->block.body = *std::move(body);
       return front;
     }
+    const Code code = body.error().code;
+    const bool for_good = code == Code::kMalformed || code == Code::kNotFound;
+    if (!for_good && ++oldest.failed_reads < kMostFailedReads) return body.error();
     log_warn("a block of samples to push cannot be read and is dropped",
              {{"samples", oldest.samples}, {"error", body.error().message}});
     unreadable_ += oldest.samples;
     drop(waiting_.begin());
   }
-  return std::nullopt;
+  return std::optional<Front>();
 }
 
 bool PushQueue::remove(uint64_t number) {

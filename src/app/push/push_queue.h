@@ -38,8 +38,9 @@ class PushQueue {
 
   // Above the limit the oldest blocks go. Error: the disk did not take it; it waits in memory.
   Status append(PushBlock block);
-  // The oldest one; it stays. A file that cannot be used is removed.
-  std::optional<Front> front();
+  // The oldest one; it stays. A damaged file is removed, and so is one that cannot be read again and again. Error: it
+  // cannot be read now (no free descriptor, say).
+  Result<std::optional<Front>> front();
   // False: it is no longer there, because newer ones needed its place.
   bool remove(uint64_t number);
 
@@ -58,7 +59,8 @@ class PushQueue {
     uint64_t samples = 0;
     uint64_t bytes = 0;
     bool on_disk = false;
-    std::string body;  // in memory only
+    std::string body;      // in memory only
+    int failed_reads = 0;  // for reasons that may pass
   };
 
   PushQueue(std::string folder, Limits limits) : folder_(std::move(folder)), limits_(limits) {}

@@ -43,7 +43,7 @@ struct Pusher::Shared {
   void send_all();
   bool wait_for_block();
   bool pause(Nanoseconds time, bool told);
-  std::optional<PushQueue::Front> oldest();
+  Result<std::optional<PushQueue::Front>> oldest();
   void settle(const PushQueue::Front& front, const PushOutcome& outcome);
 
   // Shows the queue's numbers to those who must not wait for a disk.
@@ -114,7 +114,7 @@ bool Pusher::Shared::pause(Nanoseconds time, bool told) {
   return true;
 }
 
-std::optional<PushQueue::Front> Pusher::Shared::oldest() {
+Result<std::optional<PushQueue::Front>> Pusher::Shared::oldest() {
   const MutexLock lock(queue_mutex);
   auto front = queue->front();
   publish();  // unreadable ones are gone
@@ -136,7 +136,13 @@ void Pusher::Shared::settle(const PushQueue::Front& front, const PushOutcome& ou
 void Pusher::Shared::send_all() {
   net::Backoff backoff(options.pace);
   while (wait_for_block()) {
-    const auto front = oldest();
+    const auto read = oldest();
+    if (!read.ok()) {
+      disk.fails(code_name(read.error().code), read.error().message);
+      if (!pause(backoff.next(SteadyClock::now()), false)) return;
+      continue;
+    }
+    const auto& front = read.value();
     if (!front) continue;
     const PushOutcome outcome = post_block(options.receiver, front->block.body, interrupt);
     if (outcome.verdict == PushOutcome::Verdict::kLater) {

@@ -45,7 +45,7 @@ class PushQueueTest : public ::testing::Test {
   }
   static std::vector<std::string> drain(PushQueue& queue) {
     std::vector<std::string> bodies;
-    while (const auto front = queue.front()) {
+    while (const auto front = *queue.front()) {
       bodies.push_back(front->block.body.substr(0, front->block.body.find('x')));
       EXPECT_EQ(front->block.at_ms, 1'700'000'000'000 + std::stoi(bodies.back()));
       EXPECT_TRUE(queue.remove(front->number));
@@ -61,7 +61,7 @@ TEST_F(PushQueueTest, OldestFirstAndOverARestart) {
   {
     const auto queue = open();
     for (int i = 1; i <= 12; ++i) ASSERT_TRUE(queue->append(block(i)).ok());
-    const auto first = queue->front();
+    const auto first = *queue->front();
     ASSERT_TRUE(first);
     EXPECT_TRUE(queue->remove(first->number));
     EXPECT_FALSE(queue->remove(first->number)) << "it is gone";
@@ -100,7 +100,7 @@ TEST_F(PushQueueTest, AboveTheLimitTheOldestGo) {
   limits.on_disk = 2 * 4096;  // another setting at the next start
   const auto queue = open(limits);
   EXPECT_EQ(queue->over_limit(), 10u);
-  const auto taken = queue->front();
+  const auto taken = *queue->front();
   ASSERT_TRUE(queue->append(block(6)).ok());
   EXPECT_FALSE(queue->remove(taken->number)) << "dropped while it was sent";
   EXPECT_THAT(drain(*queue), ElementsAre("5", "6"));
@@ -160,6 +160,21 @@ TEST_F(PushQueueTest, AFolderThatCannotBeUsed) {
     ASSERT_FALSE(queue.ok()) << wrong;
     EXPECT_THAT(queue.error().message, HasSubstr(wrong));
   }
+}
+
+TEST_F(PushQueueTest, WhatCannotBeReadNowIsNotLost) {
+  const auto queue = open();
+  ASSERT_TRUE(queue->append(block(1)).ok());
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto now = queue->front();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_FALSE(now.ok());
+  EXPECT_THAT(now.error().message, HasSubstr("Too many open files"));
+  EXPECT_EQ(queue->unreadable(), 0u);
+  EXPECT_THAT(drain(*queue), ElementsAre("1"));
 }
 
 // The limit on files makes a write fail as a full disk does.
