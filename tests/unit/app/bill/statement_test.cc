@@ -6,7 +6,7 @@
 #include "app/bill/sharing.h"
 #include "app/bill/span.h"
 #include "app/config/config_bill_values.h"
-#include "app/config/config_settings.h"
+#include "app/config/config_values.h"
 #include "unit/app/bill/fake_prometheus.h"
 
 namespace gpuledger::app {
