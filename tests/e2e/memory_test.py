@@ -2,7 +2,7 @@
 """Resident memory on nodes with many processes, each in a pod of its own, with the simulated driver in the process.
 
 MEMORY_SECONDS is the time before the first scrape, MEMORY_PROCESSES who is measured, for example 128: the model remembers
-6,144 shares of time a GPU and is full after 60 s. docs/operations.md has the figures of a release.
+6,144 shares of time a GPU, so with 128 processes its memory is full after 48 s. docs/operations.md has the figures of a release.
 """
 
 import concurrent.futures

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import unittest
 
+import attacks_test
 import harness
 
 sys.path.insert(0, str(harness.SOURCE / "tests" / "fleet"))
@@ -69,11 +70,16 @@ class PresetsTest(harness.Case):
         self.check_totals(counts)
 
     def test_series_of_a_node_of_the_fleet(self):
-        """The node whose figures docs/fleet.md carries on to 10,000."""
-        counts = self.count_each(self.write("s.yaml", fleet_node.scenario(0)), {"1002", "1004"})
-        for name, (total, processes) in counts.items():
-            print(f"a node of the fleet, {name}: {total} series; {len(processes)} processes")
-        self.check_totals(counts)
+        """That of the fleet test, and the one that docs/fleet.md carries on to 10,000."""
+        nodes = {
+            "a node of the fleet": (self.write("s.yaml", fleet_node.scenario(0)), {"1002", "1004"}),
+            "8 GPUs with 2 pods each": (attacks_test.many_processes(self.folder, 8, 2), {"10000", "17001"}),
+        }
+        for node, (scenario, pids) in nodes.items():
+            counts = self.count_each(scenario, pids)
+            for name, (total, processes) in counts.items():
+                print(f"{node}, {name}: {total} series; {len(processes)} processes")
+            self.check_totals(counts)
 
     def count_each(self, scenario, pids):
         """{name: (series, {pid: series})} of one node, once these processes have been judged idle or not."""

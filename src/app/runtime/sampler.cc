@@ -8,9 +8,9 @@ namespace {
 
 // The period of the driver's samples.
 constexpr auto kGlancePeriod = std::chrono::milliseconds(100);
-// What scrapes and ended processes left free between blocks in use goes back to the system this often: it takes below a
-// millisecond.
-constexpr auto kTrimPeriod = std::chrono::seconds(10);
+// What scrapes and ended processes left free between blocks in use goes back to the system this often: it takes less
+// than a millisecond.
+constexpr auto kTrimPeriod = std::chrono::seconds(3);
 
 }  // namespace
 

@@ -64,7 +64,7 @@ void JointEstimator::note_pace(const Step& step) {
   for (const Window* window : windows) seconds += window->seconds;
   for (const Window* window : windows) {
     for (size_t i = 0; i < window->parts.size(); ++i) {
-      claims_.add_last(window->roster->seats[i].account, window->parts[i].joules * step.seconds() / seconds);
+      claims_.add_last(window->roster->seats()[i].account, window->parts[i].joules * step.seconds() / seconds);
     }
   }
 }
@@ -103,11 +103,11 @@ void JointEstimator::take_in(const WindowInput& input) {
       rosters_.add_samples(input, *window.roster);
       Rosters::weigh_shares(window);
       if (!window.blind) find_change(input, window);
-      for (size_t i = 0; i < window.parts.size(); ++i) window.roster->seats[i].belief->share = window.parts[i].share;
+      for (size_t i = 0; i < window.parts.size(); ++i) window.roster->seats()[i].belief->share = window.parts[i].share;
       parts_kept_ += window.parts.size();
       history_.push_back(std::move(window));
       solve(history_.back());
-      const std::vector<Roster::Seat>& seats = history_.back().roster->seats;
+      const std::vector<Roster::Seat>& seats = history_.back().roster->seats();
       for (size_t i = 0; i < seats.size(); ++i)
         signatures_.learn_kin(input.parts[i].member.kin, seats[i].process, *seats[i].belief);
       while (history_.size() > kMostWindows || (parts_kept_ > kMostParts && history_.size() > 1)) drop_oldest();
@@ -135,7 +135,7 @@ void JointEstimator::withdraw_charge_for_now() {
 void JointEstimator::charge(const ForNow& now, double sign) {
   for (size_t i = 0; i < now.window.parts.size(); ++i) {
     const Window::Part& part = now.window.parts[i];
-    claims_.correct(now.window.roster->seats[i].account, sign * part.joules, sign * part.error);
+    claims_.correct(now.window.roster->seats()[i].account, sign * part.joules, sign * part.error);
   }
   for (const auto& [owner, error] : now.window.owner_errors) claims_.add_owner_error(owner, sign * error);
   claim_seconds(now.input, sign);
@@ -156,12 +156,12 @@ void JointEstimator::solve(Window& window) {
   const std::vector<Window::OwnerError> owners_before = window.owner_errors;
   solver_.solve(window);
   for (size_t i = 0; i < window.parts.size(); ++i) {
-    if (!window.parts[i].message.empty()) window.roster->seats[i].belief->note_revision();
+    if (!window.parts[i].message.empty()) window.roster->seats()[i].belief->note_revision();
   }
   window.revision = revision_of(window);
   for (size_t i = 0; i < window.parts.size(); ++i) {
     const Window::Part& part = window.parts[i];
-    claims_.correct(window.roster->seats[i].account, part.joules - before[i].first, part.error - before[i].second);
+    claims_.correct(window.roster->seats()[i].account, part.joules - before[i].first, part.error - before[i].second);
   }
   for (const auto& [owner, error] : owners_before) claims_.add_owner_error(owner, -error);
   for (const auto& [owner, error] : window.owner_errors) claims_.add_owner_error(owner, error);
@@ -188,7 +188,7 @@ bool JointEstimator::find_change_in(Window& window) {
   size_t seat = 0;
   std::shared_ptr<SignatureBelief> belief;
   for (size_t suspect : busiest(window)) {
-    const Roster::Seat& place = window.roster->seats[suspect];
+    const Roster::Seat& place = window.roster->seats()[suspect];
     for (const auto& other : signatures_.other_phases(place.process)) {
       const double evidence = solver_.fit(window, suspect, other.get(), false).log_evidence;
       if (evidence <= best) continue;
@@ -202,7 +202,7 @@ bool JointEstimator::find_change_in(Window& window) {
     window.roster->over = true;
     return true;
   }
-  if (belief) signatures_.begin_phase(window.roster->seats[seat].process, belief);
+  if (belief) signatures_.begin_phase(window.roster->seats()[seat].process, belief);
   return belief != nullptr;
 }
 
@@ -211,15 +211,13 @@ void JointEstimator::begin_anew(const WindowInput& input, Window& window, size_t
   const std::shared_ptr<Roster> before = window.roster;
   window.roster = rosters_.of(input, signatures_);
   rosters_.add_samples(input, *window.roster);
-  if (windows > 1) {  // their samples are in the roster that they had
-    for (size_t i = 0; i < before->seats.size(); ++i) window.roster->seats[i].facts = before->seats[i].facts;
-  }
+  if (windows > 1) window.roster->facts = before->facts;  // their samples are in the roster that they had
   Rosters::weigh_shares(window);
   for (auto past = history_.rbegin(); windows > 1; --windows, ++past) {
     for (size_t i = 0; i < past->parts.size(); ++i) {
       Message& message = past->parts[i].message;
-      past->roster->seats[i].belief->replace(message, Message(), true);
-      past->roster->seats[i].belief->note_revision();  // earlier windows are estimated again
+      past->roster->seats()[i].belief->replace(message, Message(), true);
+      past->roster->seats()[i].belief->note_revision();  // earlier windows are estimated again
       message = Message();
     }
     past->roster = window.roster;
@@ -260,7 +258,7 @@ void JointEstimator::look_back() {
 
 uint64_t JointEstimator::revision_of(const Window& window) {
   uint64_t sum = 0;
-  for (const Roster::Seat& seat : window.roster->seats) sum += seat.belief->revision();
+  for (const Roster::Seat& seat : window.roster->seats()) sum += seat.belief->revision();
   return sum;
 }
 
@@ -269,7 +267,7 @@ void JointEstimator::drop_oldest() {
   for (size_t i = 0; i < window.parts.size(); ++i) {
     const Window::Part& part = window.parts[i];
     if (part.message.empty()) continue;
-    Roster::Seat& seat = window.roster->seats[i];
+    const Roster::Seat& seat = window.roster->seats()[i];
     seat.belief->freeze(part.message, window.parts.size() > 1);
   }
   parts_kept_ -= window.parts.size();

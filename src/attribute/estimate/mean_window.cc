@@ -13,8 +13,8 @@ bool comparable(const Window& a, const Window& b) {
     return x.belief == y.belief && x.account == y.account;
   };
   return a.traced == b.traced && a.blind == b.blind && a.roster->mps == b.roster->mps &&
-         std::equal(a.roster->seats.begin(), a.roster->seats.end(), b.roster->seats.begin(), b.roster->seats.end(),
-                    same);
+         std::equal(a.roster->seats().begin(), a.roster->seats().end(), b.roster->seats().begin(),
+                    b.roster->seats().end(), same);
 }
 
 struct MessageSum {

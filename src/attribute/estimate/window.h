@@ -16,10 +16,16 @@ struct Roster {
     uint64_t owner = 0;
     ProcKey process;
     std::shared_ptr<SignatureBelief> belief;
-    double facts = 0;  // samples for its share, with decay
   };
-  std::vector<Seat> seats;
-  std::vector<uint32_t> by_owner;  // the seats in order of their owners
+  struct Table {
+    std::vector<Seat> seats;
+    std::vector<uint32_t> by_owner;  // the seats in order of their owners
+  };
+  const std::vector<Seat>& seats() const { return table->seats; }
+
+  // Shared with the next roster of the same processes: if their shares change all the time, each window has its own.
+  std::shared_ptr<const Table> table;
+  std::vector<double> facts;  // for each seat: samples for its share, with decay
   bool mps = false;
   bool over = false;  // the shares changed: the processes get a new roster
   double at = 0;      // end of its last window

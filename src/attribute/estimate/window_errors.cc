@@ -31,7 +31,7 @@ FeatureMatrix WindowSolver::doubtful_noise(const Window& window, FeatureMatrix n
     Work& work = work_[i];
     work.doubtful = &work.signature->covariance;
     if (window.parts[i].message.empty()) continue;  // no message
-    const Roster::Seat& seat = window.roster->seats[i];
+    const Roster::Seat& seat = window.roster->seats()[i];
     work.doubtful = &seat.belief->moments_by_itself().covariance;
     const double weight = square(work.time);
     if (weight >= kNothing) noise_now += weight * (*work.doubtful - work.signature->covariance);
@@ -78,8 +78,8 @@ void WindowSolver::estimate_errors(Window& window, const FeatureMatrix& noise_no
     return window.joules * std::sqrt(std::clamp(variance / square(spent), 0.0, most));
   };
   for (size_t i = 0; i < work_.size(); ++i) window.parts[i].error = error_of(spreads_[i]);
-  const std::vector<Roster::Seat>& seats = window.roster->seats;
-  const std::vector<uint32_t>& order = window.roster->by_owner;
+  const std::vector<Roster::Seat>& seats = window.roster->seats();
+  const std::vector<uint32_t>& order = window.roster->table->by_owner;
   for (size_t first = 0; first < order.size();) {
     const uint64_t owner = seats[order[first]].owner;
     size_t next = first + 1;
@@ -123,7 +123,7 @@ void WindowSolver::send_messages(Window& window, const FeatureMatrix& noise_now)
       now = Message(square(work.time) * precision, work.time * (precision * rest));
     }
     if (!teaches && part.message.empty()) continue;
-    Roster::Seat& seat = roster.seats[i];
+    const Roster::Seat& seat = roster.seats()[i];
     seat.belief->replace(part.message, now, window.parts.size() > 1);
     part.message = std::move(now);
   }
@@ -134,7 +134,8 @@ WindowSolver::Fit WindowSolver::fit(Window& window, size_t seat, const Signature
   weigh_time_evidence(window);
   // By samples a share may be wrong instead of a signature, so only what each process showed alone is held against it.
   if (!window.traced) {
-    for (size_t i = 0; i < work_.size(); ++i) work_[i].signature = &window.roster->seats[i].belief->moments_by_itself();
+    for (size_t i = 0; i < work_.size(); ++i)
+      work_[i].signature = &window.roster->seats()[i].belief->moments_by_itself();
   }
   if (belief) work_[seat].signature = window.traced ? &belief->moments() : &belief->moments_by_itself();
   if (open_times) {

@@ -58,7 +58,7 @@ void WindowSolver::solve(Window& window, bool teach) {
 void WindowSolver::take_out_own_message(const Window& window) {
   work_.resize(window.parts.size());
   for (size_t i = 0; i < work_.size(); ++i) {
-    const SignatureBelief& belief = *window.roster->seats[i].belief;
+    const SignatureBelief& belief = *window.roster->seats()[i].belief;
     const Message& message = window.parts[i].message;
     Work& work = work_[i];
     work.signature = &work.own;
