@@ -123,14 +123,14 @@ Result<std::optional<PushQueue::Front>> Pusher::Shared::oldest() {
 
 void Pusher::Shared::settle(const PushQueue::Front& front, const PushOutcome& outcome) {
   const bool taken = outcome.verdict == PushOutcome::Verdict::kTaken;
-  MutexLock lock(queue_mutex);
+  const MutexLock lock(queue_mutex);
   const bool was_there = queue->remove(front.number);
-  publish();
-  lock.unlock();
-  const MutexLock of_stats(mutex);
+  MutexLock of_stats(mutex);
   // What was dropped meanwhile is counted there.
   if (was_there) (taken ? stats.sent : stats.rejected) += front.block.samples;
   if (taken) stats.last_success = wall_now();
+  of_stats.unlock();
+  publish();
 }
 
 void Pusher::Shared::send_all() {
@@ -153,17 +153,17 @@ void Pusher::Shared::send_all() {
       if (!pause(std::max(own, told), outcome.retry_after.has_value())) return;
       continue;
     }
-    settle(*front, outcome);
-    if (outcome.verdict == PushOutcome::Verdict::kTaken) {
+    const bool refused = outcome.verdict == PushOutcome::Verdict::kRefused;
+    if (refused) {
+      receiver.fails(outcome.code, outcome.reason);
+    } else {
       receiver.works();
-      last_refused = false;
-      continue;
     }
-    receiver.fails(outcome.code, outcome.reason);
-    if (!std::exchange(last_refused, true)) {
+    if (!std::exchange(last_refused, refused) && refused) {
       log_warn("the receiver refuses samples, which are dropped",
                {{"samples", front->block.samples}, {"error", outcome.reason}});
     }
+    settle(*front, outcome);
   }
 }
 

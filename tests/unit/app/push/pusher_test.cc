@@ -200,12 +200,14 @@ TEST_F(PusherTest, TheQueueOutlivesTheProgram) {
   options_.queue_folder = folder_ / "queue";
   open();
   for (int i = 0; i < 3; ++i) post(kAt + i);
-  ASSERT_TRUE(eventually([&] { return pusher_->stats().waiting > 0 && pusher_->stats().oldest_waiting == 1ms * kAt; }));
+  const size_t series = expose::remote_write_series(*cycle(kAt), *shown_, {}).size();
+  ASSERT_TRUE(eventually([&] { return pusher_->stats().waiting == 3 * series; }));
+  EXPECT_EQ(pusher_->stats().oldest_waiting, 1ms * kAt);
   fails_with("http_503");
   pusher_.reset();  // as kill -9: no last words
   open();
   post(kAt + 10);
-  ASSERT_TRUE(eventually([&] { return pusher_->stats().waiting > 0; }));
+  ASSERT_TRUE(eventually([&] { return pusher_->stats().waiting == 4 * series; }));
   away = false;
   ASSERT_TRUE(eventually([&] { return all_sent(); }));
   const auto times = receiver_.times();
