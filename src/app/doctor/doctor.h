@@ -53,6 +53,9 @@ Findings check_dcgm_exporter(const Config& config, const std::vector<GpuUuid>& g
 // The context-switch trace. If it is enabled, each GPU is traced briefly.
 Findings check_exact_time(const Config& config, const std::string& library, const SampleBatch& batch);
 
+// Whether the prolog's files are believed. None if there is no such folder: most nodes have no Slurm.
+Findings check_slurm_jobs(const Config& config);
+
 Findings check_textfile(const Config& config);
 Findings check_state_file(const Config& config);
 Findings check_listen_addresses(const Config& config);
