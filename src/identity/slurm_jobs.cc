@@ -71,6 +71,10 @@ SlurmJob parse_slurm_job(std::string_view text) {
   return job;
 }
 
+Status SlurmJobs::check() const {
+  return check_trusted(folder_, S_IFDIR);
+}
+
 Result<SlurmJob> SlurmJobs::read(const std::string& job) const {
   // A number or a SLUID: nothing that leads out of the folder.
   const bool plain =
@@ -79,7 +83,7 @@ Result<SlurmJob> SlurmJobs::read(const std::string& job) const {
   if (folder_.empty() || !plain) return Error{Code::kNotFound, "no file of job " + in_quotes(job)};
   const std::string path = folder_ + "/" + job;
   // In this order: in a folder that only root may write, a file stays what it was at the check.
-  GL_TRY_STATUS(check_trusted(folder_, S_IFDIR));
+  GL_TRY_STATUS(check());
   GL_TRY_STATUS(check_trusted(path, S_IFREG));
   GL_TRY(text, read_file(path, kLargestFile));
   return parse_slurm_job(text);

@@ -30,6 +30,8 @@ class SlurmJobs {
   SlurmJobs() = default;  // none
   explicit SlurmJobs(std::string folder) : folder_(std::move(folder)) {}
 
+  // kNotFound: no such folder. kPermission: as below.
+  Status check() const;
   // kNotFound: no such file, folder or job number. kPermission: the file or its folder may be written by others than
   // root and the user of this program, so what is in it is not believed.
   Result<SlurmJob> read(const std::string& job) const;

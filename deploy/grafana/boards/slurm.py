@@ -33,11 +33,17 @@ def totals():
 def over_time():
     hours = by("slurm_job_id", rate(served("gpu_ledger_slurm_job_gpu_seconds_total")))
     nodes = by("node, instance", watts())
+    told = (f"{rate(served('gpu_ledger_slurm_job_energy_joules_total'))} * on (cluster, node, instance, slurm_job_id, step, gpu) "
+            f"group_left (account, user_name) {served('gpu_ledger_slurm_job_info')}")
     return "Over time", [
         lines("Power by Slurm job", "The 20 that draw most.", (f"topk(20, {by('slurm_job_id', watts())})", "{{slurm_job_id}}"),
               unit="watt", stacked=True),
         lines("GPU time by Slurm job", "Seconds of work per second: 1 is one GPU always at work. The 20 largest.",
               (f"topk(20, {hours})", "{{slurm_job_id}}"), stacked=True),
+        lines("Power by Slurm account", "Without a name: jobs of nodes without the prolog of deploy/slurm. The 20 largest.",
+              (f"topk(20, {by('account', told)})", "{{account}}"), unit="watt", stacked=True),
+        lines("Power of Slurm jobs by user", "The 20 whose jobs draw most.",
+              (f"topk(20, {by('user_name', told)})", "{{user_name}}"), unit="watt", stacked=True),
         lines("Power of Slurm jobs by node", "The 20 nodes whose jobs draw most.",
               (f"topk(20, {nodes})", "{{node}} {{instance}}"), unit="watt", stacked=True, width=24),
     ]

@@ -87,8 +87,8 @@ Status doctor_command(const Config& config, const ConfigSources& /*sources*/) {
   const Findings names =
       simulated ? Findings{{Finding::Level::kOk, "names", "those of the simulated node"}} : check_names(config, in_use);
   for (const Findings& findings :
-       {check_dcgm(config), check_dcgm_exporter(config, gpus, clock), names, check_textfile(config),
-        check_state_file(config), check_push(config), check_listen_addresses(config)}) {
+       {check_dcgm(config), check_dcgm_exporter(config, gpus, clock), names, check_slurm_jobs(config),
+        check_textfile(config), check_state_file(config), check_push(config), check_listen_addresses(config)}) {
     if (const Status written = report.add(findings); !written.ok()) return written;
   }
   if (report.failed() == 0) return ok_status();

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/listen_address.h"
 #include "http/listener.h"
+#include "identity/slurm_jobs.h"
 
 namespace gpuledger::app {
 namespace {
@@ -106,6 +107,14 @@ Findings check_proc(const identity::ProcReader& proc) {
     return {{view.host_pids ? Level::kWarn : Level::kFail, view.host_pids ? "proc" : "pid namespace", view.warning}};
   }
   return {{Level::kOk, "proc", "shows every process of the host"}};
+}
+
+Findings check_slurm_jobs(const Config& config) {
+  const Status believed = identity::SlurmJobs(config.slurm_job_dir).check();
+  if (believed.ok()) return {{Level::kOk, "slurm jobs", "accounts from the prolog's files in " + config.slurm_job_dir}};
+  if (believed.error().code == Code::kNotFound) return {};
+  return {{Level::kWarn, "slurm jobs",
+           believed.error().message + ", so jobs have no account: it must be a folder of root with mode 0755"}};
 }
 
 Findings check_textfile(const Config& config) {

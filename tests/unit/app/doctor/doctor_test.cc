@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace gpuledger::app {
 namespace {
@@ -55,6 +57,19 @@ Finding finding_of(const Findings& findings, const std::string& subject) {
 Finding said_of(const DeviceSample& device, const std::string& subject) {
   const SampleBatch first = batch_of({healthy(0), device});
   return finding_of(check_gpus(first, later(first)), subject);
+}
+
+TEST(Doctor, SlurmJobsOfAFolderThatOthersMayWrite) {
+  Config config;
+  config.slurm_job_dir = ::testing::TempDir() + "/doctor-slurm-jobs." + std::to_string(::getpid());
+  EXPECT_TRUE(check_slurm_jobs(config).empty()) << "no Slurm here";
+  ASSERT_EQ(::mkdir(config.slurm_job_dir.c_str(), 0755), 0);
+  EXPECT_EQ(finding_of(check_slurm_jobs(config), "slurm jobs").level, Level::kOk);
+  ASSERT_EQ(::chmod(config.slurm_job_dir.c_str(), 0777), 0);
+  const Finding finding = finding_of(check_slurm_jobs(config), "slurm jobs");
+  EXPECT_EQ(finding.level, Level::kWarn);
+  EXPECT_THAT(finding.text, HasSubstr("mode 0755"));
+  ::rmdir(config.slurm_job_dir.c_str());
 }
 
 TEST(Doctor, HealthyGpusAreOk) {
