@@ -14,8 +14,7 @@ def quick_rules(folder, names, minute, window=None, change=lambda text: text):
     for name in names:
         text = (RULES / name).read_text(encoding="utf-8")
         text = re.sub(r"    interval: \S+\n", "", text).replace("    rules:\n", f"    interval: {minute}s\n    rules:\n")
-        text = text.replace("[1m] offset 30s", f"[{minute}s] offset {500 * minute}ms")
-        text = text.replace("offset 30s", f"offset {500 * minute}ms").replace("offset 90s", f"offset {1500 * minute}ms")
+        text = text.replace("offset 30s", f"offset {500 * minute}ms").replace("offset 75s", f"offset {1250 * minute}ms")
         if window:
             text = text.replace("[5m]", f"[{window}s]")
         path = folder / name
