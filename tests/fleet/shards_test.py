@@ -109,7 +109,8 @@ class ShardsTest(harness.Case):
         self.check_meters(begin, end, one_begin, one_end)
         self.check_prices(begin, end)
         megabytes = [f"{size / 1e6:.0f}" for size in self.thanos.memory()]
-        print(f"\nshards: MB of sidecars, query, rule: {', '.join(megabytes)}", flush=True)
+        spent = sum(group["evaluationTime"] for group in self.thanos.ruler.ask("rules")["groups"])
+        print(f"\nshards: MB of sidecars, query, rule: {', '.join(megabytes)}; ms of the ruler's rules: {1000 * spent:.0f}", flush=True)
 
     def newest(self, api):
         """When the last bill was made."""
