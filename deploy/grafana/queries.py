@@ -16,9 +16,9 @@ ONE = {("pod", "namespace"), ("pod", "pod"), ("node", "node")}
 TITLES = {"slurm": "Slurm jobs"}
 NEED_RULES = ("fleet", "team", "slurm", "waste")  # the others show raw series
 
-PRICE = "* on () group_left () (gpu_ledger:pue * gpu_ledger:price_per_kwh)"
-CO2E = "* on () group_left () (gpu_ledger:pue * gpu_ledger:co2e_grams_per_kwh)"
-RULES = "From recording.rules.yml; price, CO2e and PUE are in parameters.rules.yml."
+PRICE = '* on (cluster) group_left () cluster:gpu_ledger_price_per_kwh:with_pue{cluster=~"$cluster"}'
+CO2E = '* on (cluster) group_left () cluster:gpu_ledger_co2e_grams_per_kwh:with_pue{cluster=~"$cluster"}'
+RULES = "From node.rules.yml and fleet.rules.yml; price, CO2e and PUE are in parameters.rules.yml."
 COST = "Cost in $currency"
 ONE_GPU = "{{node}} GPU {{gpu}}"
 ONE_NODE = "{{node}} {{instance}}"
@@ -36,7 +36,7 @@ def raw(name, *labels, **exactly):
 
 
 def recorded(name, *labels, **exactly):
-    """What recording.rules.yml makes: it has no job."""
+    """What the recording rules make: it has no job."""
     return choose(name, "cluster", *labels, **exactly)
 
 

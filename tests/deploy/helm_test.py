@@ -152,9 +152,9 @@ class Chart(unittest.TestCase):
 
     def test_rules_and_dashboards_are_those_of_the_repository(self):
         objects = render(HELM, None, "--set", "prometheusRule.enabled=true", "--set",
-                         "prometheusRule.rules={alerts,recording,parameters,compat}", "--set", "dashboards.enabled=true")
+                         "prometheusRule.rules={alerts,node,fleet,parameters,compat}", "--set", "dashboards.enabled=true")
         rules = {one["metadata"]["name"]: one["spec"] for one in find(objects, "PrometheusRule")}
-        for name in ("alerts", "recording", "parameters", "compat"):
+        for name in ("alerts", "node", "fleet", "parameters", "compat"):
             files = list((SOURCE / "deploy/prometheus").glob(f"{name}*.yml"))
             self.assertEqual(rules[f"gl-gpu-ledger-{name}"], yaml.safe_load(files[0].read_text()))
         boards = {key: text for one in find(objects, "ConfigMap") for key, text in one["data"].items()}
@@ -166,7 +166,7 @@ class Chart(unittest.TestCase):
             call(HELM, "package", CHART, "--destination", folder)
             (archive,) = pathlib.Path(folder).iterdir()
             objects = yaml.safe_load_all(call(HELM, "template", archive, *IMAGE, "--set", "prometheusRule.enabled=true"))
-            self.assertEqual(len([one for one in objects if one and one["kind"] == "PrometheusRule"]), 3)
+            self.assertEqual(len([one for one in objects if one and one["kind"] == "PrometheusRule"]), 4)
             names = call("tar", "-tf", archive)
             self.assertNotIn("files/prometheus/tests", names)
             self.assertIn("gpu-ledger/platforms/gke.yaml", names)

@@ -10,8 +10,7 @@ import unittest
 import harness
 from dashboards_form_test import NAMES, load, panels_of
 from prometheus_test import PROMETHEUS, Prometheus, queries_of
-
-RULES = harness.SOURCE / "deploy" / "prometheus"
+from quick_rules import quick_rules
 
 # What has no data here, and why that is right.
 EMPTY = {
@@ -23,17 +22,10 @@ EMPTY_VARIABLES = set() if "slurm_job_id" in (harness.SOURCE / "docs" / "metrics
 ANYWHERE = {"fleet", "health", "node", "waste"}
 
 
-def quick_rules(folder):
+def rules_of_seconds(folder):
     """The rules as they are, but for how long they wait: a test has seconds."""
-    made = []
-    for name in ("parameters.rules.yml", "recording.rules.yml", "compat.rules.yml", "alerts.yml"):
-        text = (RULES / name).read_text(encoding="utf-8")
-        text = re.sub(r"    interval: \S+\n", "", text).replace("    rules:\n", "    interval: 1s\n    rules:\n")
-        text = text.replace("idle_seconds > 3600", "idle_seconds > 1")
-        path = folder / name
-        path.write_text(text, encoding="utf-8")
-        made.append(path)
-    return made
+    names = ("parameters.rules.yml", "node.rules.yml", "fleet.rules.yml", "compat.rules.yml", "alerts.yml")
+    return quick_rules(folder, names, 1, change=lambda text: text.replace("idle_seconds > 3600", "idle_seconds > 1"))
 
 
 def fill_in(query, values):
@@ -59,7 +51,7 @@ class DashboardsTest(harness.Case):
         with harness.Ledger(
             "--node-name=n1", "--idle-interval=1s", "--pod-labels=team", scenario=self.scenario()
         ) as ledger:
-            with Prometheus(self.folder, jobs=self.jobs(ledger.port), rules=quick_rules(self.folder)) as prometheus:
+            with Prometheus(self.folder, jobs=self.jobs(ledger.port), rules=rules_of_seconds(self.folder)) as prometheus:
                 time.sleep(20)  # the notebook falls idle, jobs come and go, an Xid happens, the rules follow
                 self.check_rules(prometheus)
                 for name in NAMES:

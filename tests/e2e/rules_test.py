@@ -15,21 +15,35 @@ FOLDER = harness.SOURCE / "deploy" / "prometheus"
 RULES = sorted(FOLDER.glob("*.rules.yml")) + [FOLDER / "alerts.yml"]
 
 # Changes that somebody could make by mistake; the unit tests of the rules have to notice each of them.
-MISTAKES = [
-    ("parameters.rules.yml", "vector(0.30)", "vector(0.31)"),
-    ("recording.rules.yml", "/ 60000", "/ 3600000"),
+RECORDING_MISTAKES = [
+    ("node.rules.yml", "labels: {owner: host}", "labels: {owner: pod}"),
     (
-        "recording.rules.yml",
-        "(cluster, namespace) (node_namespace:gpu_ledger_power",
-        "(namespace) (node_namespace:gpu_ledger_power",
-    ),
-    ("recording.rules.yml", "labels: {owner: host}", "labels: {owner: pod}"),
-    (
-        "recording.rules.yml",
+        "node.rules.yml",
         "sum by (cluster, node, instance, namespace, pod) (rate(gpu_ledger_pod_energy_joules_total[5m]))",
         "rate(sum by (cluster, node, instance, namespace, pod) (gpu_ledger_pod_energy_joules_total)[5m:1m])",
     ),
-    ("recording.rules.yml", "or on (cluster, node, instance, namespace, pod) node_pod", "or node_pod"),
+    ("node.rules.yml", "or on (cluster, node, instance, namespace, pod) node_pod", "or node_pod"),
+    ("fleet.rules.yml", "(cluster, namespace) (node_namespace:gpu_ledger_power", "(namespace) (node_namespace:gpu_ledger_power"),
+    ("fleet.rules.yml", "[1h] offset 30s", "[1h]"),
+]
+# Likewise, for tests/bill_test.yml to notice.
+BILL_MISTAKES = [
+    ("parameters.rules.yml", "vector(0.30)", "vector(0.31)"),
+    ("node.rules.yml", " or gpu_ledger_closed_energy_joules{kind=\"pod\"}", ""),
+    ("node.rules.yml", " or gpu_ledger_closed_gpu_seconds{kind=\"pod\"}", ""),
+    ("node.rules.yml", "_energy_standard_error_joules ^ 2", "_energy_standard_error_joules"),
+    ("fleet.rules.yml", "/ 3600000", "/ 3600"),
+    ("fleet.rules.yml", ":seen[1h]", ":seen[5m]"),
+    ("fleet.rules.yml", '{owner="pod"}[1h]) > -1', '{owner="pod"}[1h])'),
+    ("fleet.rules.yml", "offset 75s", "offset 5s"),
+    ("fleet.rules.yml", "or 0 * (\n", "unless 0 * (\n"),
+    ("fleet.rules.yml", "              unless last_over_time(node_account:gpu_ledger_energy_joules:seen[1h])\n", ""),
+    ("fleet.rules.yml", "namespace, energy_estimated, owner)", "namespace, energy_estimated, owner, team)"),
+    ("fleet.rules.yml", "gpu_ledger:pue and on (cluster) cluster:gpu_ledger_gpus:sum\n            or on (cluster)",
+     "gpu_ledger:pue unless on (cluster) cluster:gpu_ledger_gpus:sum\n            or on (cluster)"),
+]
+# In the others, each for the test of its file.
+MISTAKES = [
     ("compat.rules.yml", "sum without (energy_estimated)", "max without (energy_estimated)"),
     ("alerts.yml", "> 1024 ^ 3", "> 1e9"),
     (
@@ -132,12 +146,10 @@ class RulesTest(harness.Case):
         code, said = promtool("test", "rules", self.write("older.yml", json.dumps(tests)))
         self.assertEqual(code, 0, said)
 
-    @staticmethod
-    def unit_test_of(rules):
-        return "recording_test.yml" if rules == "parameters.rules.yml" else f"{rules.split('.')[0]}_test.yml"
-
     def test_unit_tests_notice_mistakes(self):
-        all_of_them = [(name, right, wrong, self.unit_test_of(name)) for name, right, wrong in MISTAKES]
+        all_of_them = [(*one, f"{one[0].split('.')[0]}_test.yml") for one in MISTAKES]
+        all_of_them += [(*one, "recording_test.yml") for one in RECORDING_MISTAKES]
+        all_of_them += [(*one, "bill_test.yml") for one in BILL_MISTAKES]
         all_of_them += [("alerts.yml", right, wrong, "hardware_test.yml") for right, wrong in HARDWARE_MISTAKES]
         for number, (name, right, wrong, test) in enumerate(all_of_them):
             with self.subTest(wrong=wrong):

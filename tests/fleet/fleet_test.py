@@ -20,34 +20,18 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 import harness
 import node
 from prometheus_test import PROMETHEUS, Prometheus
+from quick_rules import quick_rules
 
 NODES = int(os.environ.get("FLEET_NODES", "50"))
 SECONDS = int(os.environ.get("FLEET_SECONDS", "60"))
 PRESET = os.environ.get("FLEET_PRESET", "compatible")
 MOST_SERIES = {"compatible": 450, "lean": 300}  # 392 and 246 today
-RULES = harness.SOURCE / "deploy" / "prometheus"
+RULES = ("parameters.rules.yml", "node.rules.yml", "fleet.rules.yml")
 OWNERS = [f"gpu_ledger_{kind}_energy_joules_total" for kind in ("pod", "slurm_job", "container", "host", "unknown_owner")]
 OWNERS.append("gpu_ledger_closed_energy_joules")
 
 # The rules with a "minute" of four seconds and windows of twenty, so that a minute's test sees many of them.
 MINUTE, WINDOW = 4, 20
-
-
-def quick_rules(folder):
-    made = []
-    for name in ("parameters.rules.yml", "recording.rules.yml"):
-        text = (RULES / name).read_text(encoding="utf-8")
-        for old, new in (
-            ("interval: 1m", f"interval: {MINUTE}s"),
-            ("[5m]", f"[{WINDOW}s]"),
-            ("/ 60000", f"/ {3600000 // MINUTE}"),
-            ("rate5m) / 60", f"rate5m) / {3600 // MINUTE}"),
-        ):
-            text = text.replace(old, new)
-        path = folder / name
-        path.write_text(text, encoding="utf-8")
-        made.append(path)
-    return made
 
 
 def joules(metrics):
@@ -91,7 +75,7 @@ class FleetTest(harness.Case):
                 "static_configs": [{"targets": [f"127.0.0.1:{ledger.port}" for ledger in nodes]}],
             }
         ]
-        with Watched(self.folder, jobs=jobs, rules=quick_rules(self.folder)) as prometheus:
+        with Watched(self.folder, jobs=jobs, rules=quick_rules(self.folder, RULES, MINUTE, WINDOW)) as prometheus:
             count = lambda: prometheus.query("count(node:gpu_ledger_power_watts:rate5m)")
             harness.wait_until(lambda: count() and count()[0]["value"][1] == str(NODES), 60, "rules for every node")
             time.sleep((WINDOW + 2 * MINUTE) * harness.SLOW)  # until every window is full
@@ -139,6 +123,8 @@ class FleetTest(harness.Case):
             delta=1e-6 * cluster,
             msg="owners and nobody are not all there is",
         )
+        billed = prometheus.number("cluster:gpu_ledger_energy_kwh:minute", when)
+        self.assertAlmostEqual(prometheus.number("sum(account:gpu_ledger_energy_kwh:minute)", when), billed, delta=1e-9 * billed)
         recorded = prometheus.at("namespace:gpu_ledger_power_watts:rate5m", when)
         added = prometheus.at("sum by (namespace) (node_pod:gpu_ledger_power_watts:rate5m)", when)
         self.assertEqual(len(recorded), len(node.TEAMS))

@@ -20,8 +20,8 @@ def totals():
         stat("Energy of the pod", "Of its running and ended processes.", f"sum({joules}) / 3.6e6", "kwatth"),
         stat("Estimated part of the pod's energy", "Spent while it shared a GPU, so divided by the model; the rest is "
              "measured.", f"sum({estimated}) / sum({joules})", "percentunit"),
-        stat(f"{COST} of the pod", PRESENT, f"sum({joules}) / 3.6e6 {PRICE}"),
-        stat("CO2e of the pod", PRESENT, f"sum({joules}) / 3.6e6 {CO2E}", "massg"),
+        stat(f"{COST} of the pod", PRESENT, f"sum({by('cluster', joules)} / 3.6e6 {PRICE})"),
+        stat("CO2e of the pod", PRESENT, f"sum({by('cluster', joules)} / 3.6e6 {CO2E})", "massg"),
         stat("GPU hours of the pod", "Time in which its processes worked on a GPU. Absent on MIG.",
              f"sum({seconds}) / 3600", "none"),
     ]

@@ -21,7 +21,7 @@ def totals():
     return "Jobs, in the time chosen", [
         stat("Power of Slurm jobs", "Mean over five minutes.", f"sum({watts()})", "watt"),
         stat("Energy of Slurm jobs", f"Of running and ended jobs. {RULES}", energy, "kwatth"),
-        stat(f"{COST} of Slurm jobs", f"At the price of now. {RULES}", f"{energy} {PRICE}"),
+        stat(f"{COST} of Slurm jobs", f"At the price of now. {RULES}", f"sum({by('cluster', kwh_of_watts(watts()))} {PRICE})"),
         stat("GPU hours of Slurm jobs", "Time in which their processes worked on a GPU. Absent on MIG.", hours),
         stat("Slurm jobs that draw power", "Jobs with energy in the last five minutes.",
              f"count({by(JOB, watts() + ' > 0')}) or vector(0)"),

@@ -19,7 +19,7 @@ def now():
         stat("GPUs given to pods", "That Kubernetes allocated, with MIG instances and replicas.", f"sum({given})"),
         stat("GPUs given and unused for an hour", "Nobody else can have them meanwhile.", f"sum({unused}) or vector(0)"),
         stat("Energy of GPUs nobody held", "Drawn in the time chosen by GPUs without a process.", nobody, "kwatth"),
-        stat(f"{COST} of GPUs nobody held", f"At the price of now. {RULES}", f"{nobody} {PRICE}"),
+        stat(f"{COST} of GPUs nobody held", f"At the price of now. {RULES}", f"sum({by('cluster', kwh_of_watts(idle))} {PRICE})"),
     ]
 
 
