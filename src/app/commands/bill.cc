@@ -18,6 +18,9 @@
 namespace gpuledger::app {
 namespace {
 
+// A month of a large fleet is thousands of queries.
+constexpr Nanoseconds kAnswerTimeout = std::chrono::minutes(5);
+
 Spread spread_of(const std::string& word) {
   if (word == "use") return Spread::kByUse;
   return word == "allocation" ? Spread::kByAllocation : Spread::kKeep;
@@ -86,6 +89,7 @@ http::ServerOptions server_options(const Config& config) {
   options.listen_setting = "--serve-address";
   options.web_config_file = config.web_config_file;
   options.allowed_hosts = config.allowed_hosts;
+  options.limits.answer_timeout = kAnswerTimeout;
   options.on_web_config = log_web_config;
   return options;
 }
