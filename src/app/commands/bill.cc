@@ -69,6 +69,9 @@ Status bill_command(const Config& config, const ConfigSources& /*sources*/) {
   query.match = config.bill_match;
   query.co2e_grams_per_kwh = config.co2e_grams_per_kwh;
   query.co2e_series = config.co2e_series;
+  BillServer for_co2e = server_of(config);
+  for_co2e.deduplicate = true;
+  query.ask_co2e = ask_server(std::move(for_co2e));
   GL_TRY(statement, make_statement(ask_server(server_of(config)), query, view_of(config), show_progress));
   GL_TRY_STATUS(write_bill(config, statement));
   if (statement.complete() || (config.allow_gaps && statement.sum_millijoules() == statement.meter_millijoules)) {
