@@ -80,7 +80,7 @@ class Collector {
     if (query_.co2e_grams_per_kwh) grams_everywhere_ = *query_.co2e_grams_per_kwh;
     books_.has_co2e = query_.co2e_grams_per_kwh || !query_.co2e_series.empty();
     if (query_.co2e_series.empty()) return ok_status();
-    GL_TRY(answer, ask_(query_.co2e_series, at));
+    GL_TRY(answer, (query_.ask_co2e ? query_.ask_co2e : ask_)(query_.co2e_series, at));
     grams_.clear();
     for (const BillSeries& series : answer) {
       const double value = series.samples.back().value;
@@ -109,9 +109,12 @@ class Collector {
       const bool same_gpus = std::equal(other.gpus.begin(), other.gpus.end(), reading.gpus.begin(), reading.gpus.end(),
                                         [](const auto& a, const auto& b) { return a.first == b.first; });
       if (!same_gpus || !other.snapshot_at || !reading.snapshot_at) {
-        return Error{Code::kMalformed, "two exporters, " + other.instance + " and " + reading.instance +
-                                           ", say they are the node " + reading.node.text() +
-                                           "; give them different labels node or cluster, or choose with --match"};
+        const std::string two = other.instance == reading.instance
+                                    ? "the node " + reading.node.text() + " is there twice"
+                                    : "two exporters, " + other.instance + " and " + reading.instance +
+                                          ", say they are the node " + reading.node.text();
+        return Error{Code::kMalformed,
+                     two + "; give them different labels node or cluster, or choose one with --match"};
       }
       if (*reading.snapshot_at > *other.snapshot_at) other = std::move(reading);
     }

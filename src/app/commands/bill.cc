@@ -32,7 +32,16 @@ BillServer server_of(const Config& config) {
 }
 
 BillQuery query_of(const Config& config, const BillSpan& span, std::chrono::seconds step) {
-  return {span, step, config.bill_match, config.co2e_grams_per_kwh, config.co2e_series};
+  BillQuery query;
+  query.span = span;
+  query.step = step;
+  query.match = config.bill_match;
+  query.co2e_grams_per_kwh = config.co2e_grams_per_kwh;
+  query.co2e_series = config.co2e_series;
+  BillServer for_co2e = server_of(config);
+  for_co2e.deduplicate = true;
+  query.ask_co2e = ask_server(std::move(for_co2e));
+  return query;
 }
 
 BillView view_of(const Config& config) {

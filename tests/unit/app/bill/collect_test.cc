@@ -320,6 +320,21 @@ TEST_F(Bill, TheNewestOfTwoCopiesOfANodeCounts) {
   EXPECT_EQ(good(1).meter_millijoules, kHour * 1000);
 }
 
+TEST_F(Bill, OfTwoServersThatScrapeANodeTheOneThatHasItCounts) {
+  for (int64_t at = 0; at <= 3 * kHour; at += 60) {
+    for (const std::string replica : {"0", "1"}) {
+      const bool down = replica == "0" ? at > kHour - 600 && at < kHour + 600 : at > 2 * kHour - 600;
+      if (down) continue;
+      FakeScrape& one = server_.scrape("n", at - (replica == "1" ? 7 : 0));
+      one.replica = replica;
+      one.pod("team", "a", 100.0 * static_cast<double>(one.at) + 5000);
+    }
+  }
+  const Statement statement = good();
+  EXPECT_TRUE(statement.complete());
+  EXPECT_EQ(statement.meter_millijoules, 3 * kHour * 100 * 1000);
+}
+
 TEST_F(Bill, TwoNodesOfOneNameAreRefused) {
   run("n", 0, kHour, 0);
   FakeScrape& other = server_.scrape("n", 0);
