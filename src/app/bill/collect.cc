@@ -372,7 +372,8 @@ class Collector {
     const auto count = [&](const std::vector<BillSeries>& answer, auto& out) {
       for (const BillSeries& series : answer) {
         std::string what;
-        for (const std::string_view label : {"mig_uuid", "container", "resource", "replica"}) {
+        for (const char* const label : {"mig_uuid", "container", "resource", "replica"}) {
+          if (books_.facts.target_labels.contains(label)) continue;  // a server's replica, not the GPU's
           what.append(series.own_label(label)).append("\n");
         }
         const BillBooks::AllocationKey key{node_of(series), allocated_pod(series, books_.facts),

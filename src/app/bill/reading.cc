@@ -342,6 +342,7 @@ std::string matchers_of(const BillSeries& series) {
 Result<std::vector<NodeReading>> read_nodes(const std::vector<BillSeries>& answer, BillFacts& facts) {
   Targets targets;
   GL_TRY_STATUS(read_meters(answer, targets));
+  facts.target_labels.insert(targets.names.begin(), targets.names.end());
   for (const BillSeries& series : answer) {
     const auto meaning = meanings().find(std::string(series.label("__name__")));
     if (meaning == meanings().end()) return wrong(series, "was not asked for");
