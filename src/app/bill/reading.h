@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "app/bill/answer.h"
+#include "app/bill/sharing.h"
 #include "base/result.h"
 #include "model/owner.h"
 
@@ -42,7 +43,7 @@ struct GpuReading {
   std::map<std::string, double> standard_errors;  // joules, by owner
 
   // What the accounts lack to the meter. Up to `rounding` is due to the server's floating point.
-  int64_t imbalance() const;
+  Wide imbalance() const;
   int64_t rounding() const;
 };
 
