@@ -123,8 +123,8 @@ class Collector {
 
   static Status check_balance(const NodeReading& reading) {
     for (const auto& [uuid, gpu] : reading.gpus) {
-      const int64_t rest = gpu.imbalance();
-      if (std::abs(rest) <= gpu.rounding()) continue;
+      const Wide rest = gpu.imbalance();
+      if (rest <= gpu.rounding() && rest >= -gpu.rounding()) continue;
       return Error{
           Code::kMalformed,
           fmt::format("node {} at {}: the accounts of {} differ from its meter by {:.3f} J; are series of "
@@ -369,20 +369,27 @@ class Collector {
                 at));
     // A copy of a series by another server counts once.
     std::map<std::pair<BillBooks::AllocationKey, std::string>, double> looks, idle_looks;
-    const auto count = [&](const std::vector<BillSeries>& answer, auto& out) {
+    const auto count = [&](const std::vector<BillSeries>& answer, auto& out) -> Status {
       for (const BillSeries& series : answer) {
+        const double seen = series.samples.back().value;
+        if (!(seen >= 0) || seen > static_cast<double>(length + 1)) {
+          return Error{Code::kMalformed, "an allocation was seen " + std::to_string(seen) + " times in " +
+                                             std::to_string(length) + " s: " + series.text()};
+        }
         std::string what;
-        for (const std::string_view label : {"mig_uuid", "container", "resource", "replica"}) {
+        for (const char* const label : {"mig_uuid", "container", "resource", "replica"}) {
+          if (books_.facts.target_labels.contains(label)) continue;  // a server's replica, not the GPU's
           what.append(series.own_label(label)).append("\n");
         }
         const BillBooks::AllocationKey key{node_of(series), allocated_pod(series, books_.facts),
                                            std::string(series.own_label("uuid"))};
         double& value = out[{key, what}];
-        value = std::max(value, series.samples.back().value);
+        value = std::max(value, seen);
       }
+      return ok_status();
     };
-    count(given, looks);
-    count(idle, idle_looks);
+    GL_TRY_STATUS(count(given, looks));
+    GL_TRY_STATUS(count(idle, idle_looks));
     for (const auto& [key, value] : looks) books_.allocations[key.first].hours += value * hours;
     for (const auto& [key, value] : idle_looks) {
       const auto allocation = books_.allocations.find(key.first);

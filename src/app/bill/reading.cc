@@ -99,6 +99,10 @@ Error wrong(const BillSeries& series, const std::string& why) {
   return {Code::kMalformed, clean_text(series.text(), kLongest) + " " + why};
 }
 
+Error there_twice(const BillSeries& series) {
+  return wrong(series, "is there twice; let the server deduplicate its replicas, or choose one with --match");
+}
+
 Result<int64_t> micros(const BillSeries& series, double value) {
   if (!(value >= 0) || value > kLargestCounter) {
     return wrong(series, "is " + std::to_string(value) + ", which no counter can be");
@@ -164,9 +168,7 @@ Status read_meters(const std::vector<BillSeries>& answer, Targets& targets) {
       }
       GL_TRY(energy, micros(series, sample.value));
       const bool fresh = reading.gpus.try_emplace(uuid).second && target.uuids.emplace(index, uuid).second;
-      if (!fresh) {
-        return wrong(series, "is there twice; let the server deduplicate its replicas, or choose one with --match");
-      }
+      if (!fresh) { return there_twice(series); }
       reading.gpus[uuid].energy = energy;
     }
   }
@@ -175,9 +177,7 @@ Status read_meters(const std::vector<BillSeries>& answer, Targets& targets) {
 
 Status book(const BillSeries& series, std::map<BillAccount, int64_t>& accounts, BillAccount account, double value) {
   GL_TRY(amount, micros(series, value));
-  if (!accounts.try_emplace(std::move(account), amount).second) {
-    return wrong(series, "is there twice; let the server deduplicate its replicas, or choose one with --match");
-  }
+  if (!accounts.try_emplace(std::move(account), amount).second) { return there_twice(series); }
   return ok_status();
 }
 
@@ -211,8 +211,8 @@ Status read_sample(const BillSeries& series, const Meaning& meaning, const std::
     case What::kClosedGpuTime: {
       const bool time = meaning.what == What::kClosedGpuTime;
       GL_TRY(amount, micros(series, value));
-      gpu.closed[closed_group(time ? BillQuantity::kGpuTime : energy_quantity(series))] += amount;
-      return ok_status();
+      const auto group = closed_group(time ? BillQuantity::kGpuTime : energy_quantity(series));
+      return gpu.closed.try_emplace(group, amount).second ? ok_status() : Status(there_twice(series));
     }
     default: return ok_status();
   }
@@ -283,8 +283,8 @@ Status read_series(const BillSeries& series, const Meaning& meaning, Targets& ta
 
 }  // namespace
 
-int64_t GpuReading::imbalance() const {
-  int64_t rest = energy;
+Wide GpuReading::imbalance() const {
+  Wide rest = energy;
   for (const auto& [account, value] : accounts) {
     if (account.group.quantity != BillQuantity::kGpuTime) rest -= value;
   }
@@ -342,6 +342,7 @@ std::string matchers_of(const BillSeries& series) {
 Result<std::vector<NodeReading>> read_nodes(const std::vector<BillSeries>& answer, BillFacts& facts) {
   Targets targets;
   GL_TRY_STATUS(read_meters(answer, targets));
+  facts.target_labels.insert(targets.names.begin(), targets.names.end());
   for (const BillSeries& series : answer) {
     const auto meaning = meanings().find(std::string(series.label("__name__")));
     if (meaning == meanings().end()) return wrong(series, "was not asked for");

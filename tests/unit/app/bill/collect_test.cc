@@ -259,20 +259,22 @@ TEST_F(Bill, GpuHoursAndAllocations) {
   server_.scrape("n", kHour).pod("team", "a", 9).pod_more("team", "a", "gpu_seconds_total", 1900);
   const std::map<std::string, std::string> lazy = {{"node", "n"},         {"instance", "n"}, {"uuid", "GPU-n-0"},
                                                    {"namespace", "free"}, {"pod", "lazy"},   {"container", "c"}};
-  auto copy = lazy;
-  copy["replica"] = "";
+  auto copy = lazy, other = lazy;
   copy["prometheus"] = "second";
-  server_.allocations = {{lazy, 60}, {copy, 60}};
+  other["replica"] = "1";  // another time slice of the GPU
+  server_.allocations = {{lazy, 60}, {copy, 60}, {other, 60}};
   server_.idle_allocations = {{lazy, 45}};
   view_.prices.per_gpu_hour = {{"H200", 2}};
   const Statement statement = good(1);
   EXPECT_DOUBLE_EQ(line(statement, "team").gpu_hours.value_or(0), 0.5);
   EXPECT_FALSE(line(statement, "team").allocated_gpu_hours);
   EXPECT_DOUBLE_EQ(line(statement, "team").gpu_hour_cost, 1);
-  EXPECT_DOUBLE_EQ(line(statement, "free").allocated_gpu_hours.value_or(0), 1) << "a second server's copy counts once";
+  EXPECT_DOUBLE_EQ(line(statement, "free").allocated_gpu_hours.value_or(0), 2) << "a second server's copy counts once";
   EXPECT_DOUBLE_EQ(line(statement, "free").unused_gpu_hours.value_or(0), 0.75);
-  EXPECT_DOUBLE_EQ(line(statement, "free").gpu_hour_cost, 2);
+  EXPECT_DOUBLE_EQ(line(statement, "free").gpu_hour_cost, 4);
   EXPECT_EQ(line(statement, "free").own_millijoules(), 0);
+  for (FakeScrape& one : server_.scrapes) one.replica = "0";  // now it is a server's label
+  EXPECT_DOUBLE_EQ(line(good(1), "free").allocated_gpu_hours.value_or(0), 1);
 }
 
 TEST_F(Bill, Co2eFollowsItsSeries) {
