@@ -19,7 +19,7 @@ OWNERS = "model/owner.h"
 MAY_NAME_SETTINGS = {SETTINGS, "app/config/config_older_names.cc", "app/config/config.cc", "app/config/config_yaml.cc"}
 # Words that are something else too: sources of health, a kind of Slurm's steps and its label, fields of JSON, a
 # command.
-OTHER_MEANINGS = {"textfile", "state-file", "batch", "step", "from", "to", "serve"}
+OTHER_MEANINGS = {"textfile", "state-file", "batch", "step", "from", "to", "serve", "currency", "month"}
 # No settings: ours, nvidia-smi's, node_exporter's and CMake's.
 OTHER_FLAGS = {"help", "version", "gpu-reset", "collector.textfile.directory", "workflow", "preset"}
 

@@ -37,6 +37,10 @@ def stamp(seconds):
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
+def both(alone):
+    return alone + alone // 3
+
+
 class Live(harness.Case):
     """Two simulated nodes, one of which restarts without its state."""
 
@@ -131,17 +135,24 @@ class Month(harness.Case):
     EVERY = 240
 
     def scrape(self, lines, node, at, start, pods, closed, idle):
+        """Pods are {name: millijoules alone}; a third as much is shared, with a standard error of a twentieth."""
         labels = f'node="{node}",instance="{node}:9400"'
-        total = idle + closed + sum(pods.values())
+        total = idle + both(closed) + sum(both(alone) for alone in pods.values())
         rows = [(f'gpu_ledger_device_energy_joules_total{{{labels},gpu="0",uuid="GPU-{node}"}}', total),
                 (f'gpu_ledger_device_info{{{labels},gpu="0",uuid="GPU-{node}",model="NVIDIA H200"}}', 1000),
                 (f'gpu_ledger_device_unattributed_joules_total{{{labels},gpu="0",uuid="GPU-{node}",reason="idle"}}', idle),
                 (f'process_start_time_seconds{{{labels}}}', start * 1000)]
-        rows += [(f'gpu_ledger_pod_energy_joules_total{{{labels},gpu="0",namespace="{pod.split("-")[0]}",pod="{pod}",'
-                  f'pod_uid="{pod}",energy_estimated="false"}}', value) for pod, value in pods.items()]
+        for pod, alone in pods.items():
+            own = f'{labels},gpu="0",namespace="{pod.split("-")[0]}",pod="{pod}",pod_uid="{pod}"'
+            rows += [(f'gpu_ledger_pod_energy_joules_total{{{own},energy_estimated="false"}}', alone),
+                     (f'gpu_ledger_pod_energy_joules_total{{{own},energy_estimated="true"}}', alone // 3),
+                     (f'gpu_ledger_pod_energy_standard_error_joules{{{own}}}', alone // 60),
+                     (f'gpu_ledger_pod_gpu_seconds_total{{{own}}}', alone // 400)]
         if closed:
-            rows.append((f'gpu_ledger_closed_energy_joules{{{labels},gpu="0",kind="pod",namespace="ml",'
-                         'energy_estimated="false"}', closed))
+            own = f'{labels},gpu="0",kind="pod",namespace="ml"'
+            rows += [(f'gpu_ledger_closed_energy_joules{{{own},energy_estimated="false"}}', closed),
+                     (f'gpu_ledger_closed_energy_joules{{{own},energy_estimated="true"}}', closed // 3),
+                     (f'gpu_ledger_closed_gpu_seconds{{{own}}}', closed // 400)]
         for series, thousandths in rows:
             name = series.split("{")[0]
             lines.setdefault(name, []).append(f"{series} {thousandths // 1000}.{thousandths % 1000:03} {at}")
@@ -149,34 +160,33 @@ class Month(harness.Case):
     def write_month(self):
         """Millijoules by namespace, and the OpenMetrics text."""
         lines, spent = {}, {"ml": 0, "web": 0, "idle": 0}
-        end = self.BEGIN + self.DAYS * 86400
-        pods, closed, idle = {"ml-a": 9_000_000_001, "web-b": 77}, 0, 5_000
-        start, day = self.BEGIN - 999, 86400
+        end, day = self.BEGIN + self.DAYS * 86400, 86400
+        pods, closed, idle, start = {"ml-a": 9_000_000_001, "web-b": 77}, 0, 5_000, self.BEGIN - 999
+
+        def work(pod, amount):
+            spent[pod.split("-")[0]] += both(pods[pod] + amount) - both(pods[pod])
+            pods[pod] += amount
+
         for at in range(self.BEGIN - self.EVERY, end + 1, self.EVERY):
             since = at - self.BEGIN
-            if since > 0:
-                pods["web-b"] += 84_001 * self.EVERY  # 84 W
-                idle += 500 * self.EVERY
-                spent["web"] += 84_001 * self.EVERY
-                spent["idle"] += 500 * self.EVERY
-                if "ml-a" in pods and since < 5 * day:
-                    pods["ml-a"] += 300_007 * self.EVERY
-                    spent["ml"] += 300_007 * self.EVERY
-            if since == 6 * day and "ml-a" in pods:  # the account is closed
+            if since == 20 * day:  # a restart that forgets everything; what was used since the last scrape is lost
+                pods, closed, idle, start = {"web-b": 0}, 0, 0, at - 10
+                work("web-b", 1_234)
+            elif since > 0:
+                work("web-b", 84_001 * self.EVERY)  # 84 W
+                idle += 50_500 * self.EVERY
+                spent["idle"] += 50_500 * self.EVERY
+                if since < 5 * day:
+                    work("ml-a", 300_007 * self.EVERY)
+            if since == 6 * day:  # the account is closed
                 closed += pods.pop("ml-a")
-            if since == 20 * day:  # a restart that forgets everything; what it used since the last scrape is lost
-                spent["web"] -= 84_001 * self.EVERY
-                spent["idle"] -= 500 * self.EVERY
-                pods, closed, idle, start = {"web-b": 1_234}, 0, 7, at - 10
-                spent["web"] += 1_234
-                spent["idle"] += 7
             if 10 * day <= since < 10 * day + 1200:
                 continue  # nobody scrapes for twenty minutes
             self.scrape(lines, "n1", at, start, pods, closed, idle)
             if since >= 12 * day:  # a new node
-                new = since - 12 * day
-                self.scrape(lines, "n2", at, self.BEGIN + 12 * day - 60, {"web-c": 200_003 * new + 5_000}, 0, 0)
-        spent["web"] += 200_003 * (self.DAYS - 12) * day + 5_000
+                new = 200_003 * (since - 12 * day) + 5_000
+                self.scrape(lines, "n2", at, self.BEGIN + 12 * day - 60, {"web-c": new}, 0, 0)
+        spent["web"] += both(new)
         text = []
         for name, samples in lines.items():
             family = name.removesuffix("_total")
@@ -201,8 +211,12 @@ class Month(harness.Case):
             # Another step, the same bill.
             again = run_bill(url, "--month=2025-10", "--step=24h", "--format=csv")
             self.assertEqual(lines_of(again)["meter", ""]["charged_joules"], rows["meter", ""]["charged_joules"])
-            table = run_bill(url, "--month=2025-10", "--step=12h", "--price-per-kwh=0.25", "--pue=1.2").stdout
+            table = run_bill(url, "--month=2025-10", "--step=12h", "--price-per-kwh=0.25", "--pue=1.2",
+                             "--price-per-gpu-hour=NVIDIA H200=1.50", "--co2e-grams-per-kwh=300").stdout
             self.assertIn("n1: restarted without --state-file at 2025-10-20 23:59:50Z", table)
+            page = (harness.SOURCE / "docs" / "bill.md").read_text(encoding="utf-8")
+            shown = re.sub(r"(?m)^from .*$", "from http://prometheus:9090, made 2025-11-01 00:05:00Z by gpu-ledger", table)
+            self.assertIn(shown, page, "the example in docs/bill.md is not what the program prints")
             # A month before which and after which there is nothing: those hours are named.
             short = run_bill(url, "--from=2025-10-30", "--to=2025-11-02", "--step=6h")
             self.assertEqual(short.returncode, 1)
@@ -253,7 +267,8 @@ class Bad(harness.Case):
             (200, vector((meter, "NaN")), "which no counter can be"),
             (200, vector((meter, 1)), "without a value"),
             (200, vector((meter, "1")), "differ from its meter by 1.000 J"),
-            (200, vector((meter, "1"), ({**meter, "replica": "b"}, "1")), "is there twice"),
+            (200, vector((meter, "1"), ({**meter, "replica": "b"}, "1")), "the node n is there twice"),
+            (200, vector((meter, "1"), ({**meter, "job": "b"}, "1")), "is there twice; let the server"),
             (200, vector(({"__name__": "up"}, "1")), "was not asked for"),
             (200, {"status": "success", "data": {"resultType": "string", "result": [1, "x"]}}, "no number"),
             (200, {"status": "error", "error": "query processing would load too many samples"}, "too many samples"),

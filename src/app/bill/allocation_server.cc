@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/bill/allocation_server.h"
 
+#include <fmt/core.h>
+
 #include <condition_variable>
 #include <deque>
 #include <list>
@@ -44,6 +46,9 @@ unsigned status_of(Code code) {
   }
   return 500;
 }
+
+// Two of the largest answers.
+constexpr size_t kBytesBeingSent = 128 << 20;
 
 struct Job {
   AllocationQuestion question;
@@ -193,10 +198,16 @@ class AllocationServer::Desk {
 
   static http::Reply compute(Shared& shared, const std::string& key, const AllocationQuestion& question) {
     std::vector<Statement> statements;
+    size_t lines = 0;
     for (const BillSpan& span : question.spans) {
       if (given_up(shared, key)) return error_reply(504, "the answer took too long; ask for a shorter time");
       auto statement = shared.make(span, question.by, question.spread);
       if (!statement) return error_reply(status_of(statement.error().code), statement.error().message);
+      lines += statement->lines.size();
+      if (lines > shared.limits.most_lines)
+        return error_reply(400, fmt::format("the answer would have more than {} allocations; write a longer step, a "
+                                            "shorter window or another aggregate",
+                                            shared.limits.most_lines));
       statements.push_back(std::move(*statement));
     }
     return json_reply(200, allocation_json(statements, {question.include_idle, question.in_one}));
@@ -218,6 +229,7 @@ Result<std::unique_ptr<AllocationServer>> AllocationServer::start(http::ServerOp
                                                                   const Clock& clock, AllocationLimits limits) {
   auto desk = std::make_shared<Desk>(std::move(make), clock, limits, options.limits.answer_timeout);
   options.answerer = [desk](const http::Question& question, const Done& done) { desk->answer(question, done); };
+  options.limits.bytes_being_sent = std::max(options.limits.bytes_being_sent, kBytesBeingSent);
   std::unique_ptr<AllocationServer> server(new AllocationServer(desk));
   auto started = http::Server::start(std::move(options), server->no_snapshots_, clock);
   if (!started) return started.error();

@@ -17,6 +17,7 @@ struct AllocationLimits {
   size_t workers = 2;                                   // bills computed at once
   size_t waiting = 32;                                  // different questions; more get 503
   Nanoseconds keep_answers = std::chrono::seconds(60);  // how long an answer is given again
+  size_t most_lines = 50'000;                           // of an answer, in all its sets: about 1 kB each
   size_t kept_answers = 64;
   size_t kept_bytes = 32 << 20;
 };

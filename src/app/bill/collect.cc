@@ -80,7 +80,7 @@ class Collector {
     if (query_.co2e_grams_per_kwh) grams_everywhere_ = *query_.co2e_grams_per_kwh;
     books_.has_co2e = query_.co2e_grams_per_kwh || !query_.co2e_series.empty();
     if (query_.co2e_series.empty()) return ok_status();
-    GL_TRY(answer, ask_(query_.co2e_series, at));
+    GL_TRY(answer, (query_.ask_co2e ? query_.ask_co2e : ask_)(query_.co2e_series, at));
     grams_.clear();
     for (const BillSeries& series : answer) {
       const double value = series.samples.back().value;
@@ -109,9 +109,12 @@ class Collector {
       const bool same_gpus = std::equal(other.gpus.begin(), other.gpus.end(), reading.gpus.begin(), reading.gpus.end(),
                                         [](const auto& a, const auto& b) { return a.first == b.first; });
       if (!same_gpus || !other.snapshot_at || !reading.snapshot_at) {
-        return Error{Code::kMalformed, "two exporters, " + other.instance + " and " + reading.instance +
-                                           ", say they are the node " + reading.node.text() +
-                                           "; give them different labels node or cluster, or choose with --match"};
+        const std::string two = other.instance == reading.instance
+                                    ? "the node " + reading.node.text() + " is there twice"
+                                    : "two exporters, " + other.instance + " and " + reading.instance +
+                                          ", say they are the node " + reading.node.text();
+        return Error{Code::kMalformed,
+                     two + "; give them different labels node or cluster, or choose one with --match"};
       }
       if (*reading.snapshot_at > *other.snapshot_at) other = std::move(reading);
     }
@@ -120,8 +123,8 @@ class Collector {
 
   static Status check_balance(const NodeReading& reading) {
     for (const auto& [uuid, gpu] : reading.gpus) {
-      const int64_t rest = gpu.imbalance();
-      if (std::abs(rest) <= gpu.rounding()) continue;
+      const Wide rest = gpu.imbalance();
+      if (rest <= gpu.rounding() && rest >= -gpu.rounding()) continue;
       return Error{
           Code::kMalformed,
           fmt::format("node {} at {}: the accounts of {} differ from its meter by {:.3f} J; are series of "
@@ -366,20 +369,27 @@ class Collector {
                 at));
     // A copy of a series by another server counts once.
     std::map<std::pair<BillBooks::AllocationKey, std::string>, double> looks, idle_looks;
-    const auto count = [&](const std::vector<BillSeries>& answer, auto& out) {
+    const auto count = [&](const std::vector<BillSeries>& answer, auto& out) -> Status {
       for (const BillSeries& series : answer) {
+        const double seen = series.samples.back().value;
+        if (!(seen >= 0) || seen > static_cast<double>(length + 1)) {
+          return Error{Code::kMalformed, "an allocation was seen " + std::to_string(seen) + " times in " +
+                                             std::to_string(length) + " s: " + series.text()};
+        }
         std::string what;
-        for (const std::string_view label : {"mig_uuid", "container", "resource", "replica"}) {
+        for (const char* const label : {"mig_uuid", "container", "resource", "replica"}) {
+          if (books_.facts.target_labels.contains(label)) continue;  // a server's replica, not the GPU's
           what.append(series.own_label(label)).append("\n");
         }
         const BillBooks::AllocationKey key{node_of(series), allocated_pod(series, books_.facts),
                                            std::string(series.own_label("uuid"))};
         double& value = out[{key, what}];
-        value = std::max(value, series.samples.back().value);
+        value = std::max(value, seen);
       }
+      return ok_status();
     };
-    count(given, looks);
-    count(idle, idle_looks);
+    GL_TRY_STATUS(count(given, looks));
+    GL_TRY_STATUS(count(idle, idle_looks));
     for (const auto& [key, value] : looks) books_.allocations[key.first].hours += value * hours;
     for (const auto& [key, value] : idle_looks) {
       const auto allocation = books_.allocations.find(key.first);

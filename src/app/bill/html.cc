@@ -58,7 +58,7 @@ Column hours_column(const Statement& statement, const char* title, std::optional
           any ? grouped_decimal(sum, decimals) : std::string(kAbsent)};
 }
 
-Column money_column(const Statement& statement, const char* title, std::function<double(const BillLine&)> cost) {
+Column money_column(const Statement& statement, const char* title, const std::function<double(const BillLine&)>& cost) {
   const double sum = total_of(statement, cost);
   const int decimals = sum >= 1 ? 2 : 6;
   return {title, statement.prices.currency,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 
@@ -98,6 +99,10 @@ Error wrong(const BillSeries& series, const std::string& why) {
   return {Code::kMalformed, clean_text(series.text(), kLongest) + " " + why};
 }
 
+Error there_twice(const BillSeries& series) {
+  return wrong(series, "is there twice; let the server deduplicate its replicas, or choose one with --match");
+}
+
 Result<int64_t> micros(const BillSeries& series, double value) {
   if (!(value >= 0) || value > kLargestCounter) {
     return wrong(series, "is " + std::to_string(value) + ", which no counter can be");
@@ -110,23 +115,49 @@ struct Target {
   NodeReading reading;
   std::map<std::string, std::string, std::less<>> uuids;
 };
-using TargetKey = std::tuple<BillNode, std::string, int64_t>;
-using Targets = std::map<TargetKey, Target>;
+// Two servers that scrape one exporter differ in labels of their own, as `replica`.
+using TargetKey = std::tuple<BillNode, std::string, std::string, int64_t>;
+struct Targets {
+  std::set<std::string> names;  // of labels that every series of a target has
+  std::map<TargetKey, Target> all;
 
-TargetKey key_of(const BillSeries& series, int64_t at_ms) {
-  return {node_of(series), std::string(series.label("instance")), at_ms};
+  TargetKey key_of(const BillSeries& series, int64_t at_ms) const {
+    std::string copy;
+    for (const std::string& name : names) copy.append(series.label(name)).append(1, kBetween);
+    return {node_of(series), std::string(series.label("instance")), copy, at_ms};
+  }
+};
+
+// A label that only some series of a target have.
+bool is_of_series(std::string_view name) {
+  for (const std::string_view own : {"__name__", "gpu", "uuid", "reason", "kind", "energy_estimated"}) {
+    if (name == own) return true;
+  }
+  const auto same = [&](const OwnerField& field) { return field.name == name; };
+  return name.starts_with("exported_") || std::any_of(std::begin(kOwnerFields), std::end(kOwnerFields), same) ||
+         std::any_of(std::begin(kOwnerFieldAliases), std::end(kOwnerFieldAliases), same);
+}
+
+bool is_meter(const BillSeries& series) {
+  const auto meaning = meanings().find(std::string(series.label("__name__")));
+  return meaning != meanings().end() && meaning->second.what == What::kMeter;
 }
 
 // The meters say which scrapes and GPUs there are.
 Status read_meters(const std::vector<BillSeries>& answer, Targets& targets) {
   for (const BillSeries& series : answer) {
-    const auto meaning = meanings().find(std::string(series.label("__name__")));
-    if (meaning == meanings().end() || meaning->second.what != What::kMeter) continue;
+    if (!is_meter(series)) continue;
+    for (const auto& [name, value] : series.labels) {
+      if (!is_of_series(name)) targets.names.insert(name);
+    }
+  }
+  for (const BillSeries& series : answer) {
+    if (!is_meter(series)) continue;
     const std::string uuid(series.own_label("uuid"));
     const std::string_view index = series.own_label("gpu");
     if (uuid.empty() || index.empty()) return wrong(series, "lacks its label uuid or gpu");
     for (const BillSeries::Sample& sample : series.samples) {
-      Target& target = targets[key_of(series, sample.at_ms)];
+      Target& target = targets.all[targets.key_of(series, sample.at_ms)];
       NodeReading& reading = target.reading;
       if (reading.gpus.empty()) {
         reading.node = node_of(series);
@@ -137,9 +168,7 @@ Status read_meters(const std::vector<BillSeries>& answer, Targets& targets) {
       }
       GL_TRY(energy, micros(series, sample.value));
       const bool fresh = reading.gpus.try_emplace(uuid).second && target.uuids.emplace(index, uuid).second;
-      if (!fresh) {
-        return wrong(series, "is there twice; let the server deduplicate its replicas, or choose one with --match");
-      }
+      if (!fresh) { return there_twice(series); }
       reading.gpus[uuid].energy = energy;
     }
   }
@@ -148,9 +177,7 @@ Status read_meters(const std::vector<BillSeries>& answer, Targets& targets) {
 
 Status book(const BillSeries& series, std::map<BillAccount, int64_t>& accounts, BillAccount account, double value) {
   GL_TRY(amount, micros(series, value));
-  if (!accounts.try_emplace(std::move(account), amount).second) {
-    return wrong(series, "is there twice; let the server deduplicate its replicas, or choose one with --match");
-  }
+  if (!accounts.try_emplace(std::move(account), amount).second) { return there_twice(series); }
   return ok_status();
 }
 
@@ -184,8 +211,8 @@ Status read_sample(const BillSeries& series, const Meaning& meaning, const std::
     case What::kClosedGpuTime: {
       const bool time = meaning.what == What::kClosedGpuTime;
       GL_TRY(amount, micros(series, value));
-      gpu.closed[closed_group(time ? BillQuantity::kGpuTime : energy_quantity(series))] += amount;
-      return ok_status();
+      const auto group = closed_group(time ? BillQuantity::kGpuTime : energy_quantity(series));
+      return gpu.closed.try_emplace(group, amount).second ? ok_status() : Status(there_twice(series));
     }
     default: return ok_status();
   }
@@ -239,8 +266,8 @@ Status read_series(const BillSeries& series, const Meaning& meaning, Targets& ta
   if (!of_target && !of_gpu) return ok_status();
   const std::string owner = owner_in(series, meaning, facts);
   for (const BillSeries::Sample& sample : series.samples) {
-    const auto target = targets.find(key_of(series, sample.at_ms));
-    if (target == targets.end()) {
+    const auto target = targets.all.find(targets.key_of(series, sample.at_ms));
+    if (target == targets.all.end()) {
       if (of_target) continue;  // another program's, or between two scrapes
       return wrong(series, "has no gpu_ledger_device_energy_joules_total of its scrape; is that one dropped?");
     }
@@ -256,8 +283,8 @@ Status read_series(const BillSeries& series, const Meaning& meaning, Targets& ta
 
 }  // namespace
 
-int64_t GpuReading::imbalance() const {
-  int64_t rest = energy;
+Wide GpuReading::imbalance() const {
+  Wide rest = energy;
   for (const auto& [account, value] : accounts) {
     if (account.group.quantity != BillQuantity::kGpuTime) rest -= value;
   }
@@ -315,13 +342,14 @@ std::string matchers_of(const BillSeries& series) {
 Result<std::vector<NodeReading>> read_nodes(const std::vector<BillSeries>& answer, BillFacts& facts) {
   Targets targets;
   GL_TRY_STATUS(read_meters(answer, targets));
+  facts.target_labels.insert(targets.names.begin(), targets.names.end());
   for (const BillSeries& series : answer) {
     const auto meaning = meanings().find(std::string(series.label("__name__")));
     if (meaning == meanings().end()) return wrong(series, "was not asked for");
     GL_TRY_STATUS(read_series(series, meaning->second, targets, facts));
   }
   std::vector<NodeReading> readings;
-  for (auto& [key, target] : targets) readings.push_back(std::move(target.reading));
+  for (auto& [key, target] : targets.all) readings.push_back(std::move(target.reading));
   return readings;
 }
 

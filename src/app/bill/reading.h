@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "app/bill/answer.h"
+#include "app/bill/sharing.h"
 #include "base/result.h"
 #include "model/owner.h"
 
@@ -41,7 +43,7 @@ struct GpuReading {
   std::map<std::string, double> standard_errors;  // joules, by owner
 
   // What the accounts lack to the meter. Up to `rounding` is due to the server's floating point.
-  int64_t imbalance() const;
+  Wide imbalance() const;
   int64_t rounding() const;
 };
 
@@ -77,6 +79,8 @@ struct BillFacts {
   std::map<std::string, Labels> pods;         // their labels, by pod_key
   std::map<std::string, Labels> jobs;         // user, account and partition, by job_key
   std::map<std::string, std::string> models;  // of GPUs, by UUID
+
+  std::set<std::string> target_labels;  // names of labels that servers add to all series of a target
 
   static std::string pod_key(const std::string& cluster, std::string_view name_space, std::string_view pod,
                              std::string_view uid);

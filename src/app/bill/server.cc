@@ -37,10 +37,12 @@ std::string percent_encoded(std::string_view text) {
   return out;
 }
 
-// The last two keep VictoriaMetrics and Thanos from leaving out a storage that does not answer; others ignore them.
+// The last ones keep VictoriaMetrics and Thanos from leaving out a storage that does not answer, and VictoriaMetrics
+// from answering for 30 seconds earlier; others ignore them.
 std::string target_of(const BillServer& server, const std::string& query, std::chrono::sys_seconds at) {
   return server.url.http.target + "/api/v1/query?query=" + percent_encoded(query) +
-         "&time=" + std::to_string(at.time_since_epoch().count()) + "&deny_partial_response=1&partial_response=false";
+         "&time=" + std::to_string(at.time_since_epoch().count()) +
+         "&deny_partial_response=1&partial_response=false&nocache=1" + (server.deduplicate ? "" : "&dedup=false");
 }
 
 // Empty: none. Read for every request, because tokens are replaced.

@@ -21,7 +21,10 @@ struct BillServer {
   std::string password_file;  // empty: the URL's
   Nanoseconds answer_within = std::chrono::minutes(1);
   Nanoseconds first_pause = std::chrono::milliseconds(300);  // before the second try; doubled for each further one
-  uint64_t largest_answer = 256 << 20;                       // about 500000 series
+  // Whether Thanos makes one series of those of two replicas. The bill chooses by itself: a series by one and a series
+  // by the other are not of one scrape, and do not balance.
+  bool deduplicate = false;
+  uint64_t largest_answer = 256 << 20;  // about 500000 series
 };
 
 // Asks one query for one time.

@@ -34,10 +34,13 @@ std::string decimals(int64_t thousandths) {
   return fmt::format("{}{}.{:03}", negative ? "-" : "", size / 1000, size % 1000);
 }
 
-std::string amount(int64_t millijoules, const Unit& unit) {
-  if (millijoules == 0) return "";
+int64_t thousandths(int64_t millijoules, const Unit& unit) {
   const Wide half = millijoules < 0 ? -unit.thousandth / 2 : unit.thousandth / 2;
-  return decimals(static_cast<int64_t>((millijoules + half) / unit.thousandth));
+  return static_cast<int64_t>((millijoules + half) / unit.thousandth);
+}
+
+std::string amount(int64_t millijoules, const Unit& unit) {
+  return millijoules == 0 ? "" : decimals(thousandths(millijoules, unit));
 }
 
 std::string hours(const std::optional<double>& value, const Unit& unit) {
@@ -68,26 +71,68 @@ void add(std::vector<Column>& columns, const std::string& title, const Statement
   columns.push_back(std::move(column));
 }
 
-template <typename Value>
-double sum(const Statement& statement, const Value& value) {
-  double all = 0;
-  for (const BillLine& line : statement.lines) all += value(line);
-  return all;
+// Rounded so that the column adds up to its last line: whoever pays adds it up.
+void add_amounts(std::vector<Column>& columns, const std::string& title, const Statement& statement, int digits,
+                 double (*value)(const BillLine&)) {
+  constexpr double kFine = 1e6;
+  std::vector<Wide> parts;
+  Wide all = 0;
+  for (const BillLine& line : statement.lines) {
+    parts.push_back(std::llround(value(line) * kFine));
+    all += parts.back();
+  }
+  const double scale = std::pow(10.0, digits);
+  const auto unit = static_cast<int64_t>(kFine / scale);
+  const auto total = static_cast<int64_t>((all + (all < 0 ? -unit : unit) / 2) / unit);
+  Column column{title, {}};
+  for (const int64_t part : round_parts(parts, unit, total)) {
+    column.cells.push_back(fmt::format("{:.{}f}", static_cast<double>(part) / scale, digits));
+  }
+  column.cells.push_back(fmt::format("{:.{}f}", static_cast<double>(total) / scale, digits));
+  columns.push_back(std::move(column));
 }
 
-// Rounded so that the column adds up to its last line.
-void add_charged(std::vector<Column>& columns, const Statement& statement, const Unit& unit) {
+// Thousandths of the unit, by line, that add up to the meter.
+std::vector<int64_t> charged(const Statement& statement, const Unit& unit, int64_t total) {
   std::vector<Wide> parts;
   for (const BillLine& line : statement.lines) parts.push_back(line.charged_millijoules());
-  const int64_t total = (statement.meter_millijoules + unit.thousandth / 2) / unit.thousandth;
-  const bool whole = statement.sum_millijoules() == statement.meter_millijoules;
-  const auto rounded = round_parts(parts, unit.thousandth, total);
-  Column column{(statement.spread == Spread::kKeep ? "together " : "charged ") + unit.name, {}};
-  for (size_t i = 0; i < parts.size(); ++i) {
-    column.cells.push_back(whole ? decimals(rounded[i]) : amount(static_cast<int64_t>(parts[i]), unit));
+  if (statement.sum_millijoules() == statement.meter_millijoules) return round_parts(parts, unit.thousandth, total);
+  std::vector<int64_t> plain;
+  for (const Wide part : parts) plain.push_back(thousandths(static_cast<int64_t>(part), unit));
+  return plain;
+}
+
+void add_energy(std::vector<Column>& columns, const Statement& statement, const Unit& unit) {
+  const bool spread = statement.spread != Spread::kKeep;
+  const int64_t total = thousandths(statement.meter_millijoules, unit);
+  const std::vector<int64_t> sums = charged(statement, unit, total);
+  Column alone{"alone " + unit.name, {}}, shared{"shared " + unit.name, {}},
+      together{(spread ? "charged " : "together ") + unit.name, {}};
+  for (size_t i = 0; i < sums.size(); ++i) {
+    const BillLine& line = statement.lines[i];
+    int64_t first = thousandths(line.alone_millijoules, unit);
+    int64_t second = thousandths(line.shared_millijoules, unit);
+    if (!spread) {  // rows add up too
+      if (line.shared_millijoules == 0) first = sums[i];
+      second = sums[i] - first;
+    }
+    alone.cells.push_back(line.alone_millijoules == 0 ? "" : decimals(first));
+    shared.cells.push_back(line.shared_millijoules == 0 ? "" : decimals(second));
+    together.cells.push_back(decimals(sums[i]));
   }
-  column.cells.push_back(decimals(total));
-  columns.push_back(std::move(column));
+  alone.cells.emplace_back();
+  shared.cells.emplace_back();
+  together.cells.push_back(decimals(total));
+  columns.push_back(std::move(alone));
+  columns.push_back(std::move(shared));
+  add(columns, "± " + unit.name, statement, "", [&](const BillLine& line) {
+    return line.standard_error_joules ? amount(std::llround(*line.standard_error_joules * 1000), unit) : "";
+  });
+  if (spread) {
+    add(columns, "spread " + unit.name, statement, "",
+        [&](const BillLine& line) { return amount(line.spread_millijoules, unit); });
+  }
+  columns.push_back(std::move(together));
 }
 
 std::vector<Column> columns_of(const Statement& statement, const Unit& unit) {
@@ -95,18 +140,7 @@ std::vector<Column> columns_of(const Statement& statement, const Unit& unit) {
   std::vector<Column> columns;
   add(columns, "", statement, "the meter",
       [](const BillLine& line) { return clean_text(line_name(line), kLongestName); });
-  add(columns, "alone " + unit.name, statement, "",
-      [&](const BillLine& line) { return amount(line.alone_millijoules, unit); });
-  add(columns, "shared " + unit.name, statement, "",
-      [&](const BillLine& line) { return amount(line.shared_millijoules, unit); });
-  add(columns, "± " + unit.name, statement, "", [&](const BillLine& line) {
-    return line.standard_error_joules ? amount(std::llround(*line.standard_error_joules * 1000), unit) : "";
-  });
-  if (statement.spread != Spread::kKeep) {
-    add(columns, "spread " + unit.name, statement, "",
-        [&](const BillLine& line) { return amount(line.spread_millijoules, unit); });
-  }
-  add_charged(columns, statement, unit);
+  add_energy(columns, statement, unit);
   add(columns, "GPU h", statement, hours(statement.meter_gpu_hours, unit),
       [&](const BillLine& line) { return hours(line.gpu_hours, unit); });
   if (any([](const BillLine& line) { return line.allocated_gpu_hours.has_value(); })) {
@@ -116,14 +150,10 @@ std::vector<Column> columns_of(const Statement& statement, const Unit& unit) {
   }
   const BillPrices& prices = statement.prices;
   if (prices.per_kwh > 0 || !prices.per_gpu_hour.empty()) {
-    const auto cost = [](const BillLine& line) { return line.cost(); };
-    add(columns, "cost " + prices.currency, statement, fmt::format("{:.2f}", sum(statement, cost)),
-        [&](const BillLine& line) { return fmt::format("{:.2f}", line.cost()); });
+    add_amounts(columns, "cost " + prices.currency, statement, 2, [](const BillLine& line) { return line.cost(); });
   }
   if (statement.has_co2e) {
-    const auto grams = [](const BillLine& line) { return line.co2e_grams; };
-    add(columns, "CO2e kg", statement, fmt::format("{:.3f}", sum(statement, grams) / 1000),
-        [](const BillLine& line) { return fmt::format("{:.3f}", line.co2e_grams / 1000); });
+    add_amounts(columns, "CO2e kg", statement, 3, [](const BillLine& line) { return line.co2e_grams / 1000; });
   }
   return columns;
 }

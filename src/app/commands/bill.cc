@@ -18,6 +18,9 @@
 namespace gpuledger::app {
 namespace {
 
+// A month of a large fleet is thousands of queries.
+constexpr Nanoseconds kAnswerTimeout = std::chrono::minutes(5);
+
 Spread spread_of(const std::string& word) {
   if (word == "use") return Spread::kByUse;
   return word == "allocation" ? Spread::kByAllocation : Spread::kKeep;
@@ -29,7 +32,16 @@ BillServer server_of(const Config& config) {
 }
 
 BillQuery query_of(const Config& config, const BillSpan& span, std::chrono::seconds step) {
-  return {span, step, config.bill_match, config.co2e_grams_per_kwh, config.co2e_series};
+  BillQuery query;
+  query.span = span;
+  query.step = step;
+  query.match = config.bill_match;
+  query.co2e_grams_per_kwh = config.co2e_grams_per_kwh;
+  query.co2e_series = config.co2e_series;
+  BillServer for_co2e = server_of(config);
+  for_co2e.deduplicate = true;
+  query.ask_co2e = ask_server(std::move(for_co2e));
+  return query;
 }
 
 BillView view_of(const Config& config) {
@@ -87,6 +99,7 @@ http::ServerOptions server_options(const Config& config) {
   options.listen_setting = "--serve-address";
   options.web_config_file = config.web_config_file;
   options.allowed_hosts = config.allowed_hosts;
+  options.limits.answer_timeout = kAnswerTimeout;
   options.on_web_config = log_web_config;
   return options;
 }

@@ -64,7 +64,7 @@ constexpr Command kCommands[] = {
      "makes the bill of a month or any span from a Prometheus server: energy, GPU hours, cost and CO2e by team",
      "Compares counters, so that the lines add up to the meters of all GPUs. Hours of a node that the server does not "
      "have are named, and the exit code is then 1. Needs no GPU. docs/bill.md explains it.",
-     "gpu-ledger bill --prometheus-url=http://prometheus:9090 --month=2026-10 --by=namespace --price-per-kwh=0.25",
+     "gpu-ledger bill --prometheus-url=http://prometheus:9090 --month=2026-10 --price-per-kwh=0.25",
      "the server does not answer or lacks hours of a node, or nothing has what --by asks for", bill_command,
      "bill program web-config-file allowed-hosts"},
     {"accounting", "status|on|off",

@@ -350,13 +350,12 @@ const Setting kSettings[] = {
      kParsed<&Config::bill_month, parse_month>, SettingEffect::kRestart, "bill"},
     {"from", G::kBill, F::kValue, "TIME", "", "in place of --month: a date or a time, 2026-10-01T00:00:00Z",
      kParsed<&Config::bill_from, parse_time>, SettingEffect::kRestart, "bill"},
-    {"to", G::kBill, F::kValue, "TIME", "now", "with --from: the end, not included",
+    {"to", G::kBill, F::kValue, "TIME", "", "with --from: the end, not included; else now",
      kParsed<&Config::bill_to, parse_time>, SettingEffect::kRestart, "bill"},
     {"last", G::kBill, F::kValue, "DURATION", "", "in place of --month: until now, 24h or 7d",
      kDuration<&Config::bill_last, 1000, kLongestBill>, SettingEffect::kRestart, "bill"},
-    {"step", G::kBill, F::kValue, "DURATION", "1h",
-     "how far apart the server is asked for all counters; 6h if the span is longer than 62 days. Prices are "
-     "constant, so it only matters for --co2e-series",
+    {"step", G::kBill, F::kValue, "DURATION", "",
+     "how far apart the server is asked for all counters; else 1h, or 6h if the span is longer than 62 days",
      kDuration<&Config::bill_step, 1000, kLongestInterval>, SettingEffect::kRestart, "bill"},
     {"by", G::kBill, F::kList, "LIST", "namespace",
      "a line for each: namespace, pod, user, slurm_account, slurm_job, container, host, owner (the kind), node, "

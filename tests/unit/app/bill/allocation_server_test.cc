@@ -141,6 +141,15 @@ TEST_F(AllocationApi, TooManyQuestionsAndTooSlowOnesAreRefused) {
   EXPECT_EQ(state_->computed, 1) << "nobody waits for the other days, nor for the second question";
 }
 
+TEST_F(AllocationApi, AnAnswerHasALimit) {
+  limits_.most_lines = 3 * sample_statement().lines.size();
+  start();
+  EXPECT_EQ(fetch(address_, "/allocation?window=lastweek&step=3d").status, 200);
+  const auto refused = fetch(address_, "/allocation?window=lastweek&step=2d");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.body, HasSubstr("more than 18 allocations"));
+}
+
 TEST_F(AllocationApi, StopsWhileABillIsComputed) {
   state_->slow = true;
   start();

@@ -259,20 +259,22 @@ TEST_F(Bill, GpuHoursAndAllocations) {
   server_.scrape("n", kHour).pod("team", "a", 9).pod_more("team", "a", "gpu_seconds_total", 1900);
   const std::map<std::string, std::string> lazy = {{"node", "n"},         {"instance", "n"}, {"uuid", "GPU-n-0"},
                                                    {"namespace", "free"}, {"pod", "lazy"},   {"container", "c"}};
-  auto copy = lazy;
-  copy["replica"] = "";
+  auto copy = lazy, other = lazy;
   copy["prometheus"] = "second";
-  server_.allocations = {{lazy, 60}, {copy, 60}};
+  other["replica"] = "1";  // another time slice of the GPU
+  server_.allocations = {{lazy, 60}, {copy, 60}, {other, 60}};
   server_.idle_allocations = {{lazy, 45}};
   view_.prices.per_gpu_hour = {{"H200", 2}};
   const Statement statement = good(1);
   EXPECT_DOUBLE_EQ(line(statement, "team").gpu_hours.value_or(0), 0.5);
   EXPECT_FALSE(line(statement, "team").allocated_gpu_hours);
   EXPECT_DOUBLE_EQ(line(statement, "team").gpu_hour_cost, 1);
-  EXPECT_DOUBLE_EQ(line(statement, "free").allocated_gpu_hours.value_or(0), 1) << "a second server's copy counts once";
+  EXPECT_DOUBLE_EQ(line(statement, "free").allocated_gpu_hours.value_or(0), 2) << "a second server's copy counts once";
   EXPECT_DOUBLE_EQ(line(statement, "free").unused_gpu_hours.value_or(0), 0.75);
-  EXPECT_DOUBLE_EQ(line(statement, "free").gpu_hour_cost, 2);
+  EXPECT_DOUBLE_EQ(line(statement, "free").gpu_hour_cost, 4);
   EXPECT_EQ(line(statement, "free").own_millijoules(), 0);
+  for (FakeScrape& one : server_.scrapes) one.replica = "0";  // now it is a server's label
+  EXPECT_DOUBLE_EQ(line(good(1), "free").allocated_gpu_hours.value_or(0), 1);
 }
 
 TEST_F(Bill, Co2eFollowsItsSeries) {
@@ -318,6 +320,21 @@ TEST_F(Bill, TheNewestOfTwoCopiesOfANodeCounts) {
     }
   }
   EXPECT_EQ(good(1).meter_millijoules, kHour * 1000);
+}
+
+TEST_F(Bill, OfTwoServersThatScrapeANodeTheOneThatHasItCounts) {
+  for (int64_t at = 0; at <= 3 * kHour; at += 60) {
+    for (const std::string replica : {"0", "1"}) {
+      const bool down = replica == "0" ? at > kHour - 600 && at < kHour + 600 : at > 2 * kHour - 600;
+      if (down) continue;
+      FakeScrape& one = server_.scrape("n", at - (replica == "1" ? 7 : 0));
+      one.replica = replica;
+      one.pod("team", "a", 100.0 * static_cast<double>(one.at) + 5000);
+    }
+  }
+  const Statement statement = good();
+  EXPECT_TRUE(statement.complete());
+  EXPECT_EQ(statement.meter_millijoules, 3 * kHour * 100 * 1000);
 }
 
 TEST_F(Bill, TwoNodesOfOneNameAreRefused) {

@@ -23,6 +23,7 @@ struct FakeScrape {
   double started = -1e6;
   std::string cluster = "";
   std::string instance = "";  // empty: the node's name
+  std::string replica = "";   // of the server that scraped it
   // Without target labels. Empty: the scrape failed, and all series are stale.
   std::vector<std::pair<std::map<std::string, std::string>, double>> series = {};
   std::map<std::string, double> meters = {};
@@ -109,6 +110,7 @@ class FakePrometheus {
     const auto add = [&](std::map<std::string, std::string> labels, double value) {
       labels["node"] = scrape.node;
       labels["instance"] = scrape.target();
+      if (!scrape.replica.empty()) labels["replica"] = scrape.replica;
       if (!scrape.cluster.empty()) labels["cluster"] = scrape.cluster;
       out.push_back(series(labels, value, at));
     };
@@ -134,7 +136,7 @@ class FakePrometheus {
     std::map<std::string, std::vector<const FakeScrape*>> by_target;
     const std::string node = node_of_query(query);
     for (const FakeScrape& one : scrapes) {
-      if (one.at <= at && (node.empty() || node == one.node)) by_target[one.target()].push_back(&one);
+      if (one.at <= at && (node.empty() || node == one.node)) by_target[one.target() + one.replica].push_back(&one);
     }
     std::vector<BillSeries> out;
     const int64_t range = range_of(query);

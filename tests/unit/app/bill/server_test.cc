@@ -56,7 +56,7 @@ TEST_F(BillServerTest, AsksForATime) {
   ASSERT_TRUE(ask().ok()) << error();
   EXPECT_EQ(fake_->requests().at(0).target,
             "/select/0/prometheus/api/v1/query?query=up%7Ba%3D%22b%20c%22%7D&time=1790000000"
-            "&deny_partial_response=1&partial_response=false");
+            "&deny_partial_response=1&partial_response=false&nocache=1&dedup=false");
 }
 
 TEST_F(BillServerTest, TakesWhatStandsBeforeThePath) {

@@ -13,9 +13,11 @@ using testing::IsEmpty;
 
 // Some value that is not the default. A setting that takes none of these needs one more.
 Config with_another_value(const Setting& setting) {
-  for (const char* value : {"true",        "false", "7",     "7s",   "/other", ":7",   "GPU-7",
-                            "utilization", "equal", "auto",  "10%",  "0640",   "dcgm", "http://127.0.0.1:7/metrics",
-                            "kubelet",     "lean",  "debug", "json", "7GiB",   "a=7"}) {
+  for (const char* value :
+       {"true",        "false", "7",      "7s",   "/other",  ":7",         "GPU-7",
+        "utilization", "equal", "auto",   "10%",  "0640",    "dcgm",       "http://127.0.0.1:7/metrics",
+        "kubelet",     "lean",  "debug",  "json", "2026-10", "2026-10-01", "pod",
+        "a=\"b\"",     "use",   "H200=1", "USD",  "csv",     "7GiB",       "a=7"}) {
     Config config;
     if (setting.member.apply({value}, config).ok() && !setting.member.same(config, Config{})) return config;
   }
