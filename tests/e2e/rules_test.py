@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rules, alerts and scrape examples of deploy/prometheus, with a real promtool and a real Prometheus."""
 
+import concurrent.futures
 import json
 import re
 import shutil
@@ -151,16 +152,24 @@ class RulesTest(harness.Case):
         all_of_them += [(*one, "recording_test.yml") for one in RECORDING_MISTAKES]
         all_of_them += [(*one, "bill_test.yml") for one in BILL_MISTAKES]
         all_of_them += [("alerts.yml", right, wrong, "hardware_test.yml") for right, wrong in HARDWARE_MISTAKES]
-        for number, (name, right, wrong, test) in enumerate(all_of_them):
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            outcomes = list(pool.map(self.notice, range(len(all_of_them)), all_of_them))
+        for (_, _, wrong, _), outcome in zip(all_of_them, outcomes):
             with self.subTest(wrong=wrong):
-                copy = shutil.copytree(FOLDER, self.folder / str(number))
-                text = (copy / name).read_text(encoding="utf-8")
-                self.assertIn(right, text)
-                (copy / name).write_text(text.replace(right, wrong), encoding="utf-8")
-                code, said = promtool("check", "rules", name, folder=copy)
-                self.assertEqual(code, 0, f"not even a rule:\n{said}")
-                code, said = promtool("test", "rules", f"tests/{test}", folder=copy)
-                self.assertNotEqual(code, 0, "nobody noticed")
+                self.assertEqual(outcome, "noticed")
+
+    def notice(self, number, mistake):
+        name, right, wrong, test = mistake
+        copy = shutil.copytree(FOLDER, self.folder / str(number))
+        text = (copy / name).read_text(encoding="utf-8")
+        if right not in text:
+            return f"{name} does not have {right!r}"
+        (copy / name).write_text(text.replace(right, wrong), encoding="utf-8")
+        code, said = promtool("check", "rules", name, folder=copy)
+        if code != 0:
+            return f"not even a rule:\n{said}"
+        code, said = promtool("test", "rules", f"tests/{test}", folder=copy)
+        return "noticed" if code != 0 else "nobody noticed"
 
 
 class LabelsTest(harness.Case):
