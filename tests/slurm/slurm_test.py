@@ -144,9 +144,11 @@ class SlurmTest(harness.Case):
             self.assertAlmostEqual(line["energy_joules"]["total"], joules, delta=0.001)
             self.assertTrue(metrics.find("gpu_ledger_slurm_job_info", slurm_job_id=job, account=account),
                             "the account stays when the file is gone")
-            comment = wait_for(
-                lambda job=job: call("sacct", "-n", "-X", "-P", "-j", job, "-o", "User,Account,AdminComment,ConsumedEnergyRaw"),
-                10, "sacct")
+            # The epilog writes it after the line in the file.
+            fields = "User,Account,AdminComment,ConsumedEnergyRaw"
+            ask = lambda job=job: call("sacct", "-n", "-X", "-P", "-j", job, "-o", fields)
+            wait_for(lambda ask=ask: "gpu_energy_joules=" in ask(), 20, f"the AdminComment of job {job}")
+            comment = ask()
             self.assertTrue(comment.startswith(f"{user}|{account}|gpu_energy_joules={joules:.3f}"), comment)
             print(f"sacct of job {job}: {comment}", file=sys.stderr)
 
