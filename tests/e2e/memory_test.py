@@ -16,7 +16,7 @@ import harness
 
 GPUS = 8
 SECONDS = int(os.environ.get("MEMORY_SECONDS", "15"))
-# {processes on each GPU: most MB}, a third more than a development build needs.
+# {processes on each GPU: most MB}, 1.4 times what a development build needs.
 MOST = {16: 28, 128: 50, 512: 125}
 CHOSEN = [int(count) for count in os.environ.get("MEMORY_PROCESSES", "16 128 512").split()]
 

@@ -153,7 +153,8 @@ TEST(BillFocus, AddsUpToTheCostAndTheMeter) {
   const Statement spread = spread_statement();
   expect_sums(spread, parse(bill_focus(spread)));
   Statement large = sample_statement();
-  for (int i = 0; i < 500; ++i) large.lines.push_back(bill_line(LineKind::kOwner, "n", 1'000'000'007 * i + 1, 7));
+  for (int i = 0; i < 500; ++i)
+    large.lines.push_back(bill_line(LineKind::kOwner, "n", int64_t{1'000'000'007} * i + 1, 7));
   large.meter_millijoules = large.sum_millijoules();
   price(large);
   expect_sums(large, parse(bill_focus(large)));
