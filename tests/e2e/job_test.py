@@ -104,7 +104,7 @@ class JobTest(harness.Case):
 
     def test_epilog(self):
         node = "gpus: [{model: A100-40GB}]\nprocesses:\n" \
-               "  - {pid: 4200, name: job, gpus: 0, memory: 1GiB, load: gemm, end: 1, owner: {slurm: '12', step: '0'}}\n"
+               "  - {pid: 4200, name: job, gpus: 0, memory: 1GiB, load: gemm, end: 4, owner: {slurm: '12', step: '0'}}\n"
         log = self.folder / "log" / "jobs.jsonl"
         with harness.Ledger(*harness.FAST, scenario=self.write("node.yaml", node)) as ledger:
             harness.wait_until(lambda: ledger.metrics().total("gpu_ledger_slurm_job_energy_joules_total") > 1, 10, "joules")
