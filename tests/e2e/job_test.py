@@ -51,7 +51,7 @@ class JobTest(harness.Case):
             (["7", "--url=none"], 1, "needs an exporter"),
             (["7", f"--url=http://127.0.0.1:{harness.free_port()}"], 1, "is gpu-ledger serving there?"),
             (["7", "--format=xml"], 2, "text, json or line"),
-            (["7", "--price-per-kwh=cheap"], 2, "is not a price"),
+            (["7", "--price-per-kwh=cheap"], 2, "is not an amount"),
             (["7", "--wait=1h"], 2, "is not between"),
             ([], 2, "needs an argument"),
         ):

@@ -2,6 +2,7 @@
 #include "app/bill/allocation_json.h"
 
 #include <fmt/core.h>
+#include <cmath>
 
 #include <map>
 #include <nlohmann/json.hpp>
@@ -23,7 +24,7 @@ constexpr double kJoulesPerKwh = 3.6e6;
 struct Allocation {
   std::optional<std::map<std::string, std::string>> properties;  // those that all lines have
   int64_t alone = 0, shared = 0, spread = 0;                     // millijoules
-  std::optional<double> standard_error_joules, work_hours, allocated_hours, unused_hours, paid_hours;
+  std::optional<double> squared_error, work_hours, allocated_hours, unused_hours, paid_hours;
   double energy_cost = 0, hour_cost = 0, co2e_grams = 0;
 
   void add(const BillLine& line);
@@ -45,8 +46,8 @@ void Allocation::add(const BillLine& line) {
   alone += line.alone_millijoules;
   shared += line.shared_millijoules;
   spread += line.spread_millijoules;
-  // Errors add up, not their squares: see docs/attribution.md.
-  add_to(standard_error_joules, line.standard_error_joules);
+  // As in a statement: the errors of different owners are independent.
+  if (const auto error = line.standard_error_joules) add_to(squared_error, *error * *error);
   add_to(work_hours, line.gpu_hours);
   add_to(allocated_hours, line.allocated_gpu_hours);
   add_to(unused_hours, line.unused_gpu_hours);
@@ -121,8 +122,7 @@ Json allocation_object(const std::string& name, const Allocation& allocation, co
   one["gpuEnergyAloneKwh"] = kwh(allocation.alone);
   one["gpuEnergySharedKwh"] = kwh(allocation.shared);
   one["gpuEnergyIdleKwh"] = kwh(allocation.spread);
-  if (allocation.standard_error_joules)
-    one["gpuEnergyStandardErrorKwh"] = *allocation.standard_error_joules / kJoulesPerKwh;
+  if (allocation.squared_error) one["gpuEnergyStandardErrorKwh"] = std::sqrt(*allocation.squared_error) / kJoulesPerKwh;
   if (allocation.work_hours) one["gpuWorkHours"] = *allocation.work_hours;
   if (allocation.allocated_hours) one["gpuAllocatedHours"] = *allocation.allocated_hours;
   if (statement.has_co2e) one["co2eGrams"] = allocation.co2e_grams;

@@ -70,4 +70,10 @@ std::string utc_text(std::chrono::sys_seconds time) {
                      clock.minutes().count(), clock.seconds().count());
 }
 
+std::string time_text(std::chrono::sys_seconds time) {
+  std::string text = utc_text(time);
+  text[text.find('T')] = ' ';
+  return text;
+}
+
 }  // namespace gpuledger::app

@@ -19,5 +19,7 @@ std::string grouped_decimal(double value, int decimals);
 
 // 2026-10-01T00:00:00Z
 std::string utc_text(std::chrono::sys_seconds time);
+// 2026-10-01 00:00:00Z, for people.
+std::string time_text(std::chrono::sys_seconds time);
 
 }  // namespace gpuledger::app

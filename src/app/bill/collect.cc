@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/bill/collect.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <set>
+
+#include "app/bill/amounts.h"
 
 namespace gpuledger::app {
 namespace {
@@ -409,10 +410,6 @@ class Collector {
 };
 
 }  // namespace
-
-std::string time_text(sys_seconds time) {
-  return fmt::format("{:%Y-%m-%d %H:%M:%S}Z", fmt::gmtime(std::chrono::system_clock::to_time_t(time)));
-}
 
 Result<BillBooks> collect_books(const BillAsk& ask, const BillQuery& query, const BillProgress& progress) {
   return Collector(ask, query).run(progress);

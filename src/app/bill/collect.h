@@ -56,7 +56,4 @@ using BillProgress = std::function<void(size_t done, size_t all)>;
 // which it came, went or restarted.
 Result<BillBooks> collect_books(const BillAsk& ask, const BillQuery& query, const BillProgress& progress = {});
 
-// "2026-10-01 00:00:00Z".
-std::string time_text(std::chrono::sys_seconds time);
-
 }  // namespace gpuledger::app

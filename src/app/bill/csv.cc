@@ -1,24 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include "app/bill/amounts.h"
+#include "app/bill/csv_cell.h"
 #include "app/bill/formats.h"
-#include "base/quote.h"
 
 namespace gpuledger::app {
 namespace {
 
-constexpr size_t kLongestName = 500;
 constexpr double kMillijoulesPerKwh = 3.6e9;
-
-// A name may be anything. One that a spreadsheet would take for a formula gets an apostrophe.
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  const std::string clean = clean_text(text, kLongestName);
-  if (!clean.empty() && std::string_view("=+-@").find(clean.front()) != std::string_view::npos) out += "'";
-  for (const char c : clean) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
-}
 
 std::string joules(int64_t millijoules) {
   const std::string sign = millijoules < 0 ? "-" : "";
@@ -28,10 +18,6 @@ std::string joules(int64_t millijoules) {
 
 std::string optional_number(const std::optional<double>& value) {
   return value ? fmt::format("{:.6f}", *value) : std::string();
-}
-
-std::string time(std::chrono::sys_seconds at) {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(at)));
 }
 
 std::string kwh(int64_t millijoules) {
@@ -45,14 +31,15 @@ std::string bill_csv(const Statement& statement) {
       "begin,end,by,kind,name,alone_joules,shared_joules,standard_error_joules,spread_joules,charged_joules,charged_"
       "kwh,"
       "gpu_hours,allocated_gpu_hours,unused_gpu_hours,energy_cost,gpu_hour_cost,cost,currency,co2e_grams,complete\n";
-  const std::string start = time(statement.span.begin) + "," + time(statement.span.end) + "," + quoted(statement.by);
+  const std::string start =
+      utc_text(statement.span.begin) + "," + utc_text(statement.span.end) + "," + csv_text(statement.by);
   const char* const complete = statement.complete() ? "true" : "false";
   double energy_cost = 0, hour_cost = 0, grams = 0;
   const auto co2e = [&](double value) { return statement.has_co2e ? fmt::format("{:.3f}", value) : std::string(); };
   for (const BillLine& line : statement.lines) {
     out += fmt::format(
         "{},{},{},{},{},{},{},{},{},{},{},{},{:.6f},{:.6f},{:.6f},{},{},{}\n", start, kind_name(line.kind),
-        quoted(line.name), joules(line.alone_millijoules), joules(line.shared_millijoules),
+        csv_text(line.name), joules(line.alone_millijoules), joules(line.shared_millijoules),
         optional_number(line.standard_error_joules), joules(line.spread_millijoules),
         joules(line.charged_millijoules()), kwh(line.charged_millijoules()), optional_number(line.gpu_hours),
         optional_number(line.allocated_gpu_hours), optional_number(line.unused_gpu_hours), line.energy_cost,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "app/bill/amounts.h"
 #include "app/bill/formats.h"
 #include "app/bill/sharing.h"
 #include "base/quote.h"
@@ -45,10 +45,6 @@ std::string amount(int64_t millijoules, const Unit& unit) {
 
 std::string hours(const std::optional<double>& value, const Unit& unit) {
   return value ? fmt::format("{:.{}f}", *value, unit.hour_digits) : std::string();
-}
-
-std::string time(std::chrono::sys_seconds at) {
-  return fmt::format("{:%Y-%m-%d %H:%M:%S}Z", fmt::gmtime(std::chrono::system_clock::to_time_t(at)));
 }
 
 // Characters, not bytes.
@@ -208,8 +204,8 @@ std::string notes(const Statement& statement) {
     return out;
   }
   for (const BillGap& gap : statement.gaps) {
-    out += fmt::format("Missing: {}, {} to {}: {}\n", clean_text(gap.node, kLongestText), time(gap.span.begin),
-                       time(gap.span.end), clean_text(gap.why, kLongestText));
+    out += fmt::format("Missing: {}, {} to {}: {}\n", clean_text(gap.node, kLongestText), time_text(gap.span.begin),
+                       time_text(gap.span.end), clean_text(gap.why, kLongestText));
   }
   out += "INCOMPLETE: energy of the times above is not in this bill.\n";
   return out;
@@ -223,8 +219,8 @@ std::string bill_table(const Statement& statement) {
   if (statement.meter_millijoules < kSmall) unit = {"Wh", kMillijoulesPerWh / 1000, 4};
   const std::string head = fmt::format(
       "GPU bill{}, {} to {}, by {}\nfrom {}, made {} by {}\n\n", statement.complete() ? "" : " (INCOMPLETE)",
-      time(statement.span.begin), time(statement.span.end), clean_text(statement.by, kLongestText),
-      clean_text(statement.server, kLongestText), time(statement.generated_at), statement.generated_by);
+      time_text(statement.span.begin), time_text(statement.span.end), clean_text(statement.by, kLongestText),
+      clean_text(statement.server, kLongestText), time_text(statement.generated_at), statement.generated_by);
   return head + grid(columns_of(statement, unit)) + "\n" + notes(statement);
 }
 

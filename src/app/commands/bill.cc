@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "app/bill/allocation_server.h"
+#include "app/bill/amounts.h"
 #include "app/bill/formats.h"
 #include "app/bill/make_statement.h"
 #include "app/bill/span.h"
