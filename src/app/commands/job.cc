@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cctype>
+#include <limits>
 #include <thread>
 
 #include "app/config/config.h"
@@ -39,15 +40,14 @@ Result<top::Exporter> find_exporter(const Config& config) {
 // have begun a moment ago, so it is looked for as long.
 Result<std::optional<JobReport>> read_job(const top::Exporter& exporter, const std::string& job, Nanoseconds wait) {
   const auto until = std::chrono::steady_clock::now() + wait;
-  std::optional<double> left;
+  double left = std::numeric_limits<double>::infinity();  // when the last process was first not there
   while (true) {
     auto books = top::read_exporter(exporter, {});
     if (!books.ok()) return books.error();
     auto report = report_job(*books, job);
     const bool ended = !report || !report->running;
-    if (!ended) left.reset();
-    if (ended && !left) left = books->at;
-    const bool settled = left && books->at >= *left + kSettleSeconds;
+    left = ended ? std::min(left, books->at) : std::numeric_limits<double>::infinity();
+    const bool settled = books->at >= left + kSettleSeconds;
     if (settled || std::chrono::steady_clock::now() + kLookAgain > until) return report;
     std::this_thread::sleep_for(kLookAgain);
   }

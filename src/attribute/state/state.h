@@ -26,8 +26,8 @@ namespace gpuledger::attribute {
 struct OwnerState {
   Owner owner;
   Booked booked;
-  double error = 0;                     // joules, of the estimate
-  std::optional<Nanoseconds> gone_for;  // empty: it has processes, or a state of version 1 or 2
+  double error = 0;                          // joules, of the estimate
+  std::optional<Nanoseconds> gone_for = {};  // empty: it has processes, or a state of version 1 or 2
   std::optional<Bytes> memory_peak = {};
   Name uid = {};
   Name user_name = {};

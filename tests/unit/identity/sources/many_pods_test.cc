@@ -199,9 +199,9 @@ TEST(ManyPods, AnAnswerThatIsTooLargeIsNotReadToItsEnd) {
 TEST(ManyPods, AnAnswerOfJustTheSizeIsRead) {
   PodResources::Options options;
   options.socket = servers->full;
-  options.period = 300ms;  // as in earnest, one answer is done with before the next one comes
+  options.period = 1s;  // as in earnest, one answer is done with before the next one comes, also on a busy machine
   const PodResources source(options);
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < 3; ++i) {
     const auto before = source.view();
     ASSERT_TRUE(happens([&] { return source.view() != before; }, 20s));
   }
