@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Slurm's Epilog on a node with GPUs: asks gpu-ledger what the job spent here and writes it to a file, one line of JSON per
 # job and node; with JOB_COMMENT=admin also to the job's AdminComment. A failing epilog drains the node, so this one never
-# fails and ends within a minute.
+# fails and ends within 75 seconds.
 # Settings: /etc/default/gpu-ledger-slurm or /etc/sysconfig/gpu-ledger-slurm, see README.md.
 
+trap 'exit 0' EXIT  # also after a syntax error in the settings
 for settings in /etc/default/gpu-ledger-slurm /etc/sysconfig/gpu-ledger-slurm; do
   if [ -r "$settings" ]; then . "$settings"; fi
 done
@@ -38,7 +39,7 @@ comment() {  # TEXT
 }
 
 main() {
-  errors=$(mktemp) || return
+  errors=$(mktemp) || { say "no report: no temporary file"; return; }
   # After the last process its last joules are booked within seconds.
   if json=$(report json --wait="${JOB_WAIT:-8s}" 2>"$errors") && line=$(report line 2>"$errors"); then
     say "$line"

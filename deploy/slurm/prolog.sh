@@ -4,6 +4,7 @@
 # can write. A failing prolog drains the node and requeues the job, so this one never fails.
 # Settings: /etc/default/gpu-ledger-slurm or /etc/sysconfig/gpu-ledger-slurm, see README.md.
 
+trap 'exit 0' EXIT  # also after a syntax error in the settings
 for settings in /etc/default/gpu-ledger-slurm /etc/sysconfig/gpu-ledger-slurm; do
   if [ -r "$settings" ]; then . "$settings"; fi
 done
@@ -15,14 +16,9 @@ write_file() {
   umask 022
   mkdir -p "$folder" || return 1
   new=$folder/.$SLURM_JOB_ID.new
-  {
-    echo "account=${SLURM_JOB_ACCOUNT:-}"
-    echo "partition=${SLURM_JOB_PARTITION:-}"
-    echo "user=${SLURM_JOB_USER:-}"
-    echo "uid=${SLURM_JOB_UID:-}"
-    echo "gpus=${SLURM_JOB_GPUS:-}"
-    echo "start=$(date +%s)"
-  } >"$new" && mv "$new" "$folder/$SLURM_JOB_ID"
+  # Not echo: some shells' reads backslashes, which a user's name may have.
+  printf '%s\n' "account=${SLURM_JOB_ACCOUNT:-}" "partition=${SLURM_JOB_PARTITION:-}" "user=${SLURM_JOB_USER:-}" \
+    "uid=${SLURM_JOB_UID:-}" "gpus=${SLURM_JOB_GPUS:-}" "start=$(date +%s)" >"$new" && mv "$new" "$folder/$SLURM_JOB_ID"
 }
 
 # A second prolog of one run (a step after the allocation) keeps the start.
