@@ -67,10 +67,16 @@ class AnswerReader final : public nlohmann::json_sax<Json> {
       series_.emplace_back();
     }
     if (place_is(Place::kSeries) && key_ == "metric") next = Place::kLabels;
-    places_.push_back(next);
-    return true;
+    return enter(next);
   }
-  bool end_object() override { return leave(); }
+  bool end_object() override {
+    // At once, not at the end: a series takes more memory than its two bytes in the answer.
+    if (place_is(Place::kSeries) && series_.back().samples.empty()) {
+      no_value_ = true;
+      return false;
+    }
+    return leave();
+  }
   bool start_array(size_t) override {
     Place next = Place::kOther;
     if (place_is(Place::kTop) && key_ == "warnings") next = Place::kWarnings;
@@ -81,8 +87,7 @@ class AnswerReader final : public nlohmann::json_sax<Json> {
     if (place_is(Place::kSeries) && key_ == "value") next = Place::kPoint;
     if (place_is(Place::kSeries) && key_ == "values") next = Place::kPoints;
     if (place_is(Place::kPoints)) next = Place::kPoint;
-    places_.push_back(next);
-    return true;
+    return enter(next);
   }
   bool end_array() override { return leave(); }
   bool key(string_t& name) override {
@@ -92,6 +97,7 @@ class AnswerReader final : public nlohmann::json_sax<Json> {
   bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
 
   Result<std::vector<BillSeries>> take(bool whole) {
+    if (no_value_) return wrong("a series without a value: " + clean_text(series_.back().text(), kLongestWords));
     if (!whole) return wrong(wrong_point_ ? "a value that is no number" : "what is no JSON or was cut off");
     if (status_ != "success") {
       return error_.empty() ? wrong("no status \"success\": is it a Prometheus server?") : refused(error_);
@@ -105,9 +111,7 @@ class AnswerReader final : public nlohmann::json_sax<Json> {
     if (type_ != "vector" && type_ != "matrix" && type_ != "scalar") {
       return wrong("a result of type " + in_quotes(clean_text(type_, kLongestWords)));
     }
-    for (const BillSeries& one : series_) {
-      if (one.samples.empty()) return wrong("a series without a value: " + clean_text(one.text(), kLongestWords));
-    }
+    if (scalar_ && series_.back().samples.empty()) return wrong("a scalar without a value");
     return std::move(series_);
   }
   const std::string& error() const { return error_; }
@@ -119,6 +123,11 @@ class AnswerReader final : public nlohmann::json_sax<Json> {
   }
   Place place() const { return places_.empty() ? Place::kOther : places_.back(); }
   bool place_is(Place wanted) const { return place() == wanted && !places_.empty(); }
+  bool enter(Place next) {
+    constexpr size_t kDeepest = 16;
+    places_.push_back(next);
+    return places_.size() <= kDeepest;
+  }
   bool leave() {
     places_.pop_back();
     return true;
@@ -147,6 +156,7 @@ class AnswerReader final : public nlohmann::json_sax<Json> {
   bool partial_ = false;
   bool scalar_ = false;
   bool has_result_ = false;
+  bool no_value_ = false;
   bool wrong_point_ = false;
 };
 

@@ -31,7 +31,8 @@ sys_seconds from_ms(int64_t time) {
 }
 
 std::optional<int64_t> started_ms(const NodeReading& reading) {
-  if (!reading.started_at) return std::nullopt;
+  constexpr double kLatest = 1e11;  // nobody's clock
+  if (!reading.started_at || !(*reading.started_at >= 0 && *reading.started_at < kLatest)) return std::nullopt;
   return std::llround(*reading.started_at * 1000);
 }
 
@@ -140,7 +141,7 @@ class Collector {
     reading.at_ms = ms(at);
     const Status balanced = check_balance(reading);
     if (balanced.ok()) return ok_status();
-    GL_TRY(all, scrapes(reading.matchers, ms(at - kLookback), ms(at)));
+    GL_TRY(all, scrapes(reading.node, reading.matchers, ms(at - kLookback), ms(at)));
     if (all.empty()) return balanced.error();
     reading = std::move(all.back());
     reading.at_ms = ms(at);
@@ -163,7 +164,7 @@ class Collector {
       }
       const auto known = books_.nodes.find(name);
       if (known == books_.nodes.end()) {
-        GL_TRY_STATUS(first ? open(reading) : take_newcomer(reading.matchers, &reading, before, at));
+        GL_TRY_STATUS(first ? open(reading) : take_newcomer(name, reading.matchers, &reading, before, at));
         continue;
       }
       if (present[name].began_again || fell(known->second, reading)) {
@@ -176,7 +177,7 @@ class Collector {
       if (const auto known = books_.nodes.find(name); known != books_.nodes.end()) {
         known->second.present_ms = ms(at);
       } else {
-        GL_TRY_STATUS(take_newcomer(seen.matchers, nullptr, before, at));  // it came and went within the step
+        GL_TRY_STATUS(take_newcomer(name, seen.matchers, nullptr, before, at));  // it came and went within the step
       }
     }
     return ok_status();
@@ -184,7 +185,8 @@ class Collector {
 
   struct Presence {
     std::string matchers;
-    bool began_again = false;  // a counter did
+    bool began_again = false;      // a counter did, or may have
+    std::set<std::string> places;  // of the exporter: its instance and pod
   };
   // Nodes that were scraped since `before`, and since they were last seen.
   Result<std::map<BillNode, Presence>> presence(const std::map<BillNode, NodeReading>& readings, sys_seconds before,
@@ -202,7 +204,9 @@ class Collector {
     for (const BillSeries& series : answer) {
       Presence& one = found[node_of(series)];
       one.matchers = matchers_of(series);
-      one.began_again = one.began_again || series.samples.back().value > 0;
+      // A pod that was replaced is another series: a counter of it that begins again has no reset.
+      one.places.insert(std::string(series.label("instance")) + '\n' + std::string(series.label("pod")));
+      one.began_again = one.began_again || series.samples.back().value > 0 || one.places.size() > 1;
     }
     return found;
   }
@@ -275,7 +279,8 @@ class Collector {
   }
 
   // Every scrape of one node after `from`, up to `to`.
-  Result<std::vector<NodeReading>> scrapes(const std::string& matchers, int64_t from, int64_t to) {
+  Result<std::vector<NodeReading>> scrapes(const BillNode& name, const std::string& matchers, int64_t from,
+                                           int64_t to) {
     std::vector<NodeReading> all;
     const int64_t step = query_.step.count() * 1000;
     for (int64_t begin = from; begin < to; begin += step) {
@@ -285,26 +290,29 @@ class Collector {
       GL_TRY(answer, ask_(fmt::format("{}[{}s]", reading_selector(match_with(matchers), true), range), at));
       GL_TRY(readings, read_nodes(answer, books_.facts));
       for (NodeReading& reading : readings) {
-        if (reading.at_ms > begin && reading.at_ms <= end) all.push_back(std::move(reading));
+        if (reading.node == name && reading.at_ms > begin && reading.at_ms <= end) all.push_back(std::move(reading));
       }
     }
-    std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.at_ms < b.at_ms; });
+    // By the exporter's own time: two servers' clocks may differ.
+    const auto time_of = [](const NodeReading& reading) {
+      return std::pair(reading.snapshot_at.value_or(static_cast<double>(reading.at_ms) / 1000), reading.at_ms);
+    };
+    std::sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return time_of(a) < time_of(b); });
     for (const NodeReading& reading : all) GL_TRY_STATUS(check_balance(reading));
     return all;
   }
 
   Status follow(const BillNode& name, int64_t from, int64_t to) {
-    GL_TRY(all, scrapes(books_.nodes[name].matchers, from, to));
-    for (const NodeReading& reading : all) {
-      if (reading.node == name) take(reading);
-    }
+    GL_TRY(all, scrapes(name, books_.nodes[name].matchers, from, to));
+    for (const NodeReading& reading : all) take(reading);
     return ok_status();
   }
 
   // First seen within the span: its counters begin at 0 if its exporter did too, and nobody has seen it before. `seen`
   // is null if it has gone again.
-  Status take_newcomer(const std::string& matchers, const NodeReading* seen, sys_seconds before, sys_seconds at) {
-    GL_TRY(all, scrapes(matchers, ms(before), ms(at)));
+  Status take_newcomer(const BillNode& name, const std::string& matchers, const NodeReading* seen, sys_seconds before,
+                       sys_seconds at) {
+    GL_TRY(all, scrapes(name, matchers, ms(before), ms(at)));
     if (all.empty() && seen == nullptr) return ok_status();  // it was gone before the step began
     if (all.empty()) all.push_back(*seen);
     const NodeReading& first = all.front();

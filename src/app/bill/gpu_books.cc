@@ -17,7 +17,7 @@ void GpuBooks::open(const GpuReading& reading, int64_t at_ms) {
   at_ms_ = at_ms;
   energy_ = reading.energy;
   booked_ = reading.accounts;
-  remainder_ = reading.closed;
+  remainder_ = {reading.closed.begin(), reading.closed.end()};
   for (const auto& [owner, error] : reading.standard_errors) {
     Errors& errors = errors_[owner];
     errors.first = errors.last = error;
@@ -42,26 +42,28 @@ bool GpuBooks::may_have_begun(const GpuReading& reading, int64_t began_ms, int64
 }
 
 GpuBooks::Step GpuBooks::judge(const GpuReading& reading, int64_t at_ms, std::optional<int64_t> started_ms) const {
-  if (!fell(reading)) return Step::kWentOn;
-  const bool restarted = !started_ms || *started_ms > at_ms_ - kPatienceMs;
-  if (restarted && may_have_begun(reading, std::max(started_ms.value_or(at_ms_), at_ms_), at_ms)) {
-    return Step::kBeganAgain;
-  }
   // If only owners fell, an older state was read, and the reasons have what they lost: the books still balance.
-  return reading.energy < energy_ ? Step::kWentBack : Step::kWentOn;
+  if (reading.energy >= energy_ - reading.rounding()) return Step::kWentOn;
+  const bool restarted = !started_ms || *started_ms > at_ms_ - kPatienceMs;
+  const bool from_zero = may_have_begun(reading, std::max(started_ms.value_or(at_ms_), at_ms_), at_ms);
+  return restarted && from_zero ? Step::kBeganAgain : Step::kWentBack;
 }
 
 void GpuBooks::begin_again() {
   energy_ = 0;
   booked_.clear();
   remainder_.clear();
+  keep_errors();
+}
+
+void GpuBooks::keep_errors() {
   for (auto& [owner, errors] : errors_) {
     errors.before += std::max(0.0, errors.last - errors.first);
     errors.first = errors.last = 0;
   }
 }
 
-void GpuBooks::spend(const BillAccount& account, int64_t amount, double grams_per_microjoule) {
+void GpuBooks::spend(const BillAccount& account, Wide amount, double grams_per_microjoule) {
   Spent& spent = spent_[account.owner];
   switch (account.group.quantity) {
     case BillQuantity::kGpuTime: spent.gpu_time = spent.gpu_time.value_or(0) + amount; return;
@@ -74,13 +76,13 @@ void GpuBooks::spend(const BillAccount& account, int64_t amount, double grams_pe
 // The closed accounts, without what was booked to accounts that are in them now.
 void GpuBooks::book_ended(const GpuReading& reading, std::map<BillGroup, std::map<BillAccount, int64_t>>& fresh,
                           double grams, BillFacts& facts) {
-  std::map<BillGroup, int64_t> now = reading.closed;
+  std::map<BillGroup, Wide> now(reading.closed.begin(), reading.closed.end());
   for (const auto& [account, value] : booked_) {
     if (!reading.accounts.contains(account)) now[account.group] -= value;
   }
   for (const auto& [group, before] : remainder_) now.try_emplace(group, 0);
   for (const auto& [group, value] : now) {
-    int64_t rise = value - remainder_[group];
+    Wide rise = value - remainder_[group];
     const bool no_time = group.quantity == BillQuantity::kGpuTime && !reading.closed.contains(group);
     if (no_time) continue;
     // An account that was left out by --max-series comes back: it is new to us, but not from 0.
@@ -89,7 +91,7 @@ void GpuBooks::book_ended(const GpuReading& reading, std::map<BillGroup, std::ma
     std::sort(newest.rbegin(), newest.rend());
     for (const auto& [amount, account] : newest) {
       if (rise >= 0) break;
-      const int64_t past = std::min(amount, -rise);
+      const Wide past = std::min<Wide>(amount, -rise);
       spend(account, -past, grams);
       rise += past;
     }
@@ -102,6 +104,7 @@ GpuBooks::Step GpuBooks::advance(const GpuReading& reading, int64_t at_ms, std::
                                  double grams_per_microjoule, BillFacts& facts) {
   const Step step = judge(reading, at_ms, started_ms);
   if (step == Step::kWentBack) {
+    keep_errors();
     open(reading, at_ms);
     return step;
   }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "app/bill/reading.h"
+#include "app/bill/sharing.h"
 
 namespace gpuledger::app {
 
@@ -16,9 +17,10 @@ namespace gpuledger::app {
 class GpuBooks {
  public:
   struct Spent {
-    int64_t alone = 0;                // microjoules
-    int64_t shared = 0;               // the same
-    std::optional<int64_t> gpu_time;  // microseconds
+    // Wide: a bad server can make counters begin again and again.
+    Wide alone = 0;                // microjoules
+    Wide shared = 0;               // the same
+    std::optional<Wide> gpu_time;  // microseconds
     double co2e_grams = 0;
   };
   enum class Step {
@@ -45,7 +47,7 @@ class GpuBooks {
   int64_t last_at_ms() const { return at_ms_; }
   int64_t first_at_ms() const { return first_ms_; }
   int64_t metered_ms() const { return metered_ms_; }
-  int64_t meter() const { return meter_; }  // microjoules
+  Wide meter() const { return meter_; }  // microjoules
   const std::map<std::string, Spent>& spent() const { return spent_; }
   // One standard error of an owner's shared energy in the span, in joules. Empty: it has none.
   std::optional<double> standard_error(const std::string& owner) const;
@@ -58,7 +60,8 @@ class GpuBooks {
   };
   Step judge(const GpuReading& reading, int64_t at_ms, std::optional<int64_t> started_ms) const;
   void begin_again();
-  void spend(const BillAccount& account, int64_t amount, double grams_per_microjoule);
+  void keep_errors();  // before they start at 0 or at another value
+  void spend(const BillAccount& account, Wide amount, double grams_per_microjoule);
   void book_ended(const GpuReading& reading, std::map<BillGroup, std::map<BillAccount, int64_t>>& fresh, double grams,
                   BillFacts& facts);
 
@@ -66,9 +69,9 @@ class GpuBooks {
   int64_t at_ms_ = 0;
   int64_t metered_ms_ = 0;
   int64_t energy_ = 0;
-  int64_t meter_ = 0;
-  std::map<BillAccount, int64_t> booked_;   // of each account ever seen: its counter when it was last seen
-  std::map<BillGroup, int64_t> remainder_;  // of the closed accounts: what no account above had
+  Wide meter_ = 0;
+  std::map<BillAccount, int64_t> booked_;  // of each account ever seen: its counter when it was last seen
+  std::map<BillGroup, Wide> remainder_;    // of the closed accounts: what no account above had
   std::map<std::string, Spent> spent_;
   std::map<std::string, Errors> errors_;
 };

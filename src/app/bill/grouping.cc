@@ -137,15 +137,15 @@ bool anybody_has(const BillFacts& facts, const std::string& by) {
     return std::any_of(facts.pods.begin(), facts.pods.end(),
                        [&](const auto& pod) { return pod.second.contains(label); });
   }
-  return std::any_of(facts.owners.begin(), facts.owners.end(), [&](const auto& each) {
-    const BillFacts::Owner& owner = each.second;
-    if (owner.form == Form::kNobody) return false;
-    if (by == "cluster") return true;
-    if (!value_of(by, owner, properties_of(facts, {}, "any", owner)).empty() || by == "node") return true;
-    // A job's facts are kept by cluster.
-    return std::any_of(facts.jobs.begin(), facts.jobs.end(),
-                       [&](const auto& job) { return !value_of(by, owner, job.second).empty(); });
-  });
+  // A job's facts are kept by cluster, not with its owner.
+  const bool of_jobs = std::any_of(facts.jobs.begin(), facts.jobs.end(),
+                                   [&](const auto& job) { return !value_of(by, {}, job.second).empty(); });
+  return of_jobs || std::any_of(facts.owners.begin(), facts.owners.end(), [&](const auto& each) {
+           const BillFacts::Owner& owner = each.second;
+           if (owner.form == Form::kNobody) return false;
+           if (by == "cluster") return true;
+           return by == "node" || !value_of(by, owner, properties_of(facts, {}, "any", owner)).empty();
+         });
 }
 
 }  // namespace gpuledger::app

@@ -30,6 +30,7 @@ bool has_cost(const Statement& statement) {
 }
 
 std::optional<double> paid_gpu_hours(const BillLine& line) {
+  if (line.paid_gpu_hours) return line.paid_gpu_hours;
   return line.allocated_gpu_hours ? line.allocated_gpu_hours : line.gpu_hours;
 }
 

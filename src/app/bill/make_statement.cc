@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <tuple>
 
 #include "app/bill/grouping.h"
 #include "app/bill/sharing.h"
@@ -28,8 +29,7 @@ struct Sum {
   double squared_errors = 0;
   bool has_error = false;
   double co2e_grams = 0;
-  std::map<std::string, double> hours_of_work;  // by model
-  std::map<std::string, double> hours_given;
+  std::map<std::string, double> paid_hours;  // by model
 };
 using Sums = std::map<std::pair<LineKind, std::string>, Sum>;
 
@@ -59,8 +59,39 @@ std::string model_of(const BillFacts& facts, const std::string& gpu) {
   return found == facts.models.end() ? std::string() : found->second;
 }
 
+// Who has an allocation of a GPU pays for that, used or not, and not for the work as well.
+class Allocated {
+ public:
+  explicit Allocated(const BillBooks& books) : books_(books) {
+    for (const auto& [key, allocation] : books.allocations) {
+      pods_.insert(place(key.node, key.gpu, books.facts.owners.at(key.owner), true));
+      name_spaces_.insert(place(key.node, key.gpu, books.facts.owners.at(key.owner), false));
+    }
+  }
+  bool pays(const BillNode& node, const std::string& gpu, const std::string& owner_key) const {
+    const BillFacts::Owner& owner = books_.facts.owners.at(owner_key);
+    if (owner.kind != owner_kind(OwnerKind::kPod).word) return false;
+    // Pods that ended without a series of their own: any of the namespace.
+    if (owner.form == BillFacts::Owner::Form::kEnded) return name_spaces_.contains(place(node, gpu, owner, false));
+    return pods_.contains(place(node, gpu, owner, true));
+  }
+
+ private:
+  using Place = std::tuple<BillNode, std::string, std::string, std::string>;
+  static Place place(const BillNode& node, const std::string& gpu, const BillFacts::Owner& owner, bool of_pod) {
+    const auto label = [&](std::string_view name) {
+      const auto found = owner.labels.find(std::string(name));
+      return found == owner.labels.end() ? std::string() : found->second;
+    };
+    return {node, gpu, label(kNamespaceField.name), of_pod ? label(kPodField.name) : std::string()};
+  }
+
+  const BillBooks& books_;
+  std::set<Place> pods_, name_spaces_;
+};
+
 void add_gpu(const BillBooks& books, const BillNode& node, const std::string& uuid, const GpuBooks& gpu,
-             const BillView& view, Sums& sums) {
+             const BillView& view, const Allocated& allocated, Sums& sums) {
   const std::string model = model_of(books.facts, uuid);
   for (const auto& [owner, spent] : gpu.spent()) {
     const bool nothing = spent.alone == 0 && spent.shared == 0 && spent.gpu_time.value_or(0) == 0;
@@ -72,7 +103,7 @@ void add_gpu(const BillBooks& books, const BillNode& node, const std::string& uu
     if (spent.gpu_time) {
       const double hours = static_cast<double>(*spent.gpu_time) / kMicrosecondsPerHour;
       sum.line.gpu_hours = sum.line.gpu_hours.value_or(0) + hours;
-      sum.hours_of_work[model] += hours;
+      if (!allocated.pays(node, uuid, owner)) sum.paid_hours[model] += hours;
     }
     if (const auto error = gpu.standard_error(owner); error && spent.shared != 0) {
       sum.squared_errors += *error * *error;
@@ -88,13 +119,13 @@ void add_allocations(const BillBooks& books, const BillView& view, Sums& sums) {
     if (allocation.idleness_known) {
       sum.line.unused_gpu_hours = sum.line.unused_gpu_hours.value_or(0) + allocation.unused_hours;
     }
-    sum.hours_given[model_of(books.facts, key.gpu)] += allocation.hours;
+    sum.paid_hours[model_of(books.facts, key.gpu)] += allocation.hours;
   }
 }
 
 double price_hours(const Sum& sum, const BillPrices& prices) {
   double cost = 0;
-  for (const auto& [model, hours] : sum.hours_given.empty() ? sum.hours_of_work : sum.hours_given) {
+  for (const auto& [model, hours] : sum.paid_hours) {
     const auto price = prices.per_gpu_hour.find(model);
     if (price != prices.per_gpu_hour.end()) cost += hours * price->second;
   }
@@ -214,11 +245,12 @@ Result<Statement> view_books(const BillBooks& books, const BillView& view) {
   statement.gaps = books.gaps;
   statement.remarks = books.remarks;
   Sums sums;
+  const Allocated allocated(books);
   Wide meter = 0;
   size_t gpus = 0;
   for (const auto& [name, node] : books.nodes) {
     for (const auto& [uuid, gpu] : node.gpus) {
-      add_gpu(books, name, uuid, gpu, view, sums);
+      add_gpu(books, name, uuid, gpu, view, allocated, sums);
       meter += gpu.meter();
       ++gpus;
       statement.meter_gpu_hours += static_cast<double>(gpu.metered_ms()) / kMillisecondsPerHour;
@@ -238,14 +270,25 @@ Result<Statement> view_books(const BillBooks& books, const BillView& view) {
     if (view.must_exist) return spread.error();
     statement.spread = Spread::kKeep;
   }
+  std::set<std::string> without_price;
   for (Sum* sum : in_order) {
     BillLine& line = sum->line;
     if (sum->has_error) line.standard_error_joules = std::sqrt(sum->squared_errors);
     const double kwh = static_cast<double>(line.charged_millijoules()) / kMillijoulesPerKwh;
     line.energy_cost = kwh * view.prices.pue * view.prices.per_kwh;
     line.gpu_hour_cost = price_hours(*sum, view.prices);
+    for (const auto& [model, hours] : sum->paid_hours) {
+      line.paid_gpu_hours = line.paid_gpu_hours.value_or(0) + hours;
+      if (!view.prices.per_gpu_hour.contains(model)) without_price.insert(model);
+    }
     line.co2e_grams = sum->co2e_grams * view.prices.pue;
     statement.lines.push_back(std::move(line));
+  }
+  if (!view.prices.per_gpu_hour.empty()) {
+    for (const std::string& model : without_price) {
+      statement.remarks.push_back("--price-per-gpu-hour: hours of " + in_quotes(model) +
+                                  " have no price and cost nothing here");
+    }
   }
   return statement;
 }

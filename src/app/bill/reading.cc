@@ -330,7 +330,7 @@ std::string matchers_of(const BillSeries& series) {
   const auto add = [&](std::string_view name) {
     out += (out.empty() ? "" : ",") + std::string(name) + "=" + in_quotes(series.label(name));
   };
-  if (!series.label("cluster").empty()) add("cluster");
+  add("cluster");  // empty: only series without one
   if (!series.label("exported_node").empty()) {
     add("exported_node");
   } else {

@@ -94,7 +94,7 @@ Failure refusal(const net::HttpReply& reply) {
       return {{Code::kPermission, said + "; --prometheus-token-file, or USER:PASSWORD@ before the host in the variable "
                                          "GPU_LEDGER_PROMETHEUS_URL"}};
     case 404:
-      return {{Code::kNotFound,
+      return {{Code::kUnavailable,
                said + "; write what stands before /api/v1/query, as http://HOST:8481/select/0/prometheus for "
                       "VictoriaMetrics' cluster or http://HOST/prometheus for Mimir"}};
     default: break;
@@ -108,7 +108,7 @@ Result<std::vector<BillSeries>> ask_once(const BillServer& server, const std::st
     return failure.error;
   };
   const auto header = authorization(server);
-  if (!header.ok()) return fail({header.error()});
+  if (!header.ok()) return fail({{Code::kPermission, header.error().message}});
   net::HttpRequest request;
   request.target = target;
   request.headers = {{"Accept", "application/json"}};
@@ -120,7 +120,8 @@ Result<std::vector<BillSeries>> ask_once(const BillServer& server, const std::st
   const net::Interrupt interrupt;
   const auto reply = net::HttpClient(peer_of(server), identity::user_agent(), interrupt).get(request);
   if (!reply.ok()) {
-    const Code code = reply.error().code;
+    // Not found is what a server says of a span. A name or a socket that is not there is an outage.
+    const Code code = reply.error().code == Code::kNotFound ? Code::kUnavailable : reply.error().code;
     return fail({{code, explain(reply.error().message)}, code == Code::kTimeout || code == Code::kUnavailable});
   }
   if (reply->status != 200) return fail(refusal(*reply));

@@ -39,8 +39,10 @@ struct BillLine {
   // Its part of what belongs to nobody, if that is spread; the nobody lines then have the same with a minus sign, so
   // the column adds up to 0.
   int64_t spread_millijoules = 0;
-  double energy_cost = 0;    // of alone + shared + spread
-  double gpu_hour_cost = 0;  // of the allocated hours where they are known, else of the hours of work
+  double energy_cost = 0;  // of alone + shared + spread
+  // Each pod pays for its allocated hours, who has no allocation for the hours of work.
+  double gpu_hour_cost = 0;
+  std::optional<double> paid_gpu_hours;  // of that cost; empty: all allocated hours, or if there are none all of work
   double co2e_grams = 0;
 
   int64_t own_millijoules() const { return alone_millijoules + shared_millijoules; }

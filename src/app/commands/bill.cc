@@ -109,6 +109,14 @@ Status serve_bills(const Config& config) {
   if (config.bill_month || config.bill_from || config.bill_last) {
     return Error{Code::kMalformed, "--serve: every question has its own span; leave out --month, --from and --last"};
   }
+  const Config defaults;
+  if (config.bill_by != defaults.bill_by || config.bill_spread != defaults.bill_spread || !config.format.empty() ||
+      !config.bill_output.empty() || !config.bill_site.empty() || config.allow_gaps) {
+    return Error{
+        Code::kMalformed,
+        "--serve: not together with --by, --spread, --format, --output, --site or --allow-gaps; a question asks "
+        "for its own groups, and answers are JSON"};
+  }
   const sigset_t signals = block_signals({SIGTERM, SIGINT, SIGHUP});
   const SystemClock clock;
   // By value: an answer that hangs outlives this function.
@@ -147,6 +155,9 @@ Status bill_command(const Config& config, const ConfigSources& /*sources*/) {
   GL_TRY_STATUS(write_bill(config, statement));
   if (statement.complete() || (config.allow_gaps && statement.sum_millijoules() == statement.meter_millijoules)) {
     return ok_status();
+  }
+  if (statement.gaps.empty()) {
+    return Error{Code::kInternal, "the bill is incomplete: its lines do not add up to the meter; please report it"};
   }
   const BillGap& gap = statement.gaps.front();
   return Error{Code::kUnavailable,
