@@ -58,6 +58,9 @@ TEST(BillAnswer, RefusesWhatIsNotWhole) {
       error_of(R"({"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1,"x"]}]}})"),
       HasSubstr("no number"));
   EXPECT_THAT(error_of(R"({"status":"success","data":{"resultType":"vector","result":[)"), HasSubstr("cut off"));
+  EXPECT_THAT(error_of(R"({"status":"success","data":{"resultType":"vector","result":[{},{}]}})"),
+              HasSubstr("without a value"));
+  EXPECT_THAT(error_of(R"({"status":"success","data":)" + std::string(1000, '[')), HasSubstr("no JSON"));
   EXPECT_THAT(error_of("<html>"), HasSubstr("no JSON"));
   EXPECT_THAT(error_of("[]"), HasSubstr("is it a Prometheus server?"));
   EXPECT_THAT(error_of(R"("text")"), HasSubstr("is it a Prometheus server?"));

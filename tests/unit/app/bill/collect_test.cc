@@ -168,6 +168,29 @@ TEST_F(Bill, AnOlderStateFileDoesNotBillThePastAgain) {
   EXPECT_THAT(statement.remarks[0], HasSubstr("older state"));
 }
 
+TEST_F(Bill, ANewNodeThatWasKilledIsNotBilledTwice) {
+  // Its state is some seconds older than its last scrape; the reasons have what the owner lost.
+  for (const auto& [at, joules, down] : {std::tuple(160, 5000.0, 0.0), std::tuple(220, 11'000.0, 0.0),
+                                         std::tuple(235, 10'500.0, 700.0), std::tuple(3600, 20'000.0, 700.0)}) {
+    FakeScrape& one = server_.scrape("n", at).pod("team", "a", joules).nobody("exporter_down", down);
+    one.started = at < 230 ? 100 : 230;
+  }
+  const Statement statement = good(1);
+  EXPECT_EQ(statement.meter_millijoules, 20'700'000);
+  EXPECT_EQ(line(statement, "team").own_millijoules(), 20'000'000);
+}
+
+TEST_F(Bill, AnExporterThatIsReplacedElsewhereCountsBothRuns) {
+  // Two series without a reset, and the counter never looks lower at a step.
+  for (const auto& [at, joules] :
+       {std::pair(0, 180'000.0), std::pair(300, 185'000.0), std::pair(360, 400.0), std::pair(3600, 990'000.0)}) {
+    FakeScrape& one = server_.scrape("n", at).pod("team", "a", joules);
+    one.instance = at < 310 ? "pod-1" : "pod-2";
+    one.started = at < 310 ? -1e6 : 310;
+  }
+  EXPECT_EQ(good(1).meter_millijoules, (5'000 + 990'000) * 1000);
+}
+
 TEST_F(Bill, TheServerWasDownForTenMinutes) {
   run("n", 0, kHour - 600, 0);
   run("n", kHour + 600, 3 * kHour, 100.0 * (kHour + 600));
@@ -273,8 +296,29 @@ TEST_F(Bill, GpuHoursAndAllocations) {
   EXPECT_DOUBLE_EQ(line(statement, "free").unused_gpu_hours.value_or(0), 0.75);
   EXPECT_DOUBLE_EQ(line(statement, "free").gpu_hour_cost, 4);
   EXPECT_EQ(line(statement, "free").own_millijoules(), 0);
+  view_.by = {"node"};
+  EXPECT_DOUBLE_EQ(line(good(1), "n").gpu_hour_cost, 5) << "the same cost, however it is grouped";
+  view_.by = {"namespace"};
+  auto own = lazy;
+  own["namespace"] = "team";
+  own["pod"] = "a";
+  server_.allocations.emplace_back(own, 60);
+  EXPECT_DOUBLE_EQ(line(good(1), "team").gpu_hour_cost, 2) << "allocated hours, not those of work as well";
+  server_.allocations.pop_back();
   for (FakeScrape& one : server_.scrapes) one.replica = "0";  // now it is a server's label
   EXPECT_DOUBLE_EQ(line(good(1), "free").allocated_gpu_hours.value_or(0), 1);
+}
+
+TEST_F(Bill, HoursOfAModelWithoutAPriceAreNamed) {
+  for (const int64_t at : {int64_t{0}, kHour}) {
+    server_.scrape("n", at).pod("team", "a", 5).pod("team", "a", 5, 0, "1");
+  }
+  server_.allocations = {{{{"node", "n"}, {"uuid", "GPU-n-1"}, {"namespace", "team"}, {"pod", "a"}}, 60}};
+  view_.prices.per_gpu_hour = {{"H200", 2}};
+  const Statement statement = good(1);
+  EXPECT_DOUBLE_EQ(line(statement, "team").gpu_hour_cost, 0);
+  ASSERT_THAT(statement.remarks, SizeIs(1));
+  EXPECT_THAT(statement.remarks[0], HasSubstr("hours of \"L4\" have no price"));
 }
 
 TEST_F(Bill, Co2eFollowsItsSeries) {
@@ -358,6 +402,20 @@ TEST_F(Bill, ANodeOfAnotherClusterIsAnother) {
   const Statement statement = good(1);
   EXPECT_EQ(line(statement, "east").own_millijoules(), kHour * 1000);
   EXPECT_EQ(line(statement, "west").own_millijoules(), 2 * kHour * 1000);
+}
+
+TEST_F(Bill, ANodeWithoutAClusterIsNotTheOneOfThatNameInOne) {
+  for (int64_t at = 0; at <= kHour; at += 60) {
+    FakeScrape& one = server_.scrape("n", at);
+    one.cluster = one.instance = "b";
+    one.pod("team", "a", 10.0 * static_cast<double>(at));
+    if (at < 1860) continue;
+    FakeScrape& late = server_.scrape("n", at);
+    late.instance = "plain";
+    late.started = 1800;
+    late.pod("team", "a", static_cast<double>(at - 1800));
+  }
+  EXPECT_EQ(good(1).meter_millijoules, (10 * kHour + 1800) * 1000);
 }
 
 TEST_F(Bill, NothingThereIsAnError) {

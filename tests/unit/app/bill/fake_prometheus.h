@@ -118,7 +118,8 @@ class FakePrometheus {
     for (const auto& [gpu, joules] : scrape.meters) {
       const std::string uuid = scrape.uuid(gpu);
       add({{"__name__", "gpu_ledger_device_energy_joules_total"}, {"gpu", gpu}, {"uuid", uuid}}, joules + meter_error);
-      add({{"__name__", "gpu_ledger_device_info"}, {"gpu", gpu}, {"uuid", uuid}, {"model", "H200"}}, 1);
+      add({{"__name__", "gpu_ledger_device_info"}, {"gpu", gpu}, {"uuid", uuid}, {"model", gpu == "1" ? "L4" : "H200"}},
+          1);
     }
     add({{"__name__", "gpu_ledger_snapshot_timestamp_seconds"}}, static_cast<double>(kBegin + scrape.at));
     add({{"__name__", "process_start_time_seconds"}}, static_cast<double>(kBegin) + scrape.started);
@@ -165,7 +166,8 @@ class FakePrometheus {
       } else if (query.starts_with("count_over_time")) {
         if (!all.empty()) out.push_back(series({{"node", all[0]->node}, {"cluster", all[0]->cluster}}, 1));
       } else if (!all.empty()) {
-        out.push_back(series({{"node", all[0]->node}, {"cluster", all[0]->cluster}}, has_reset(all) ? 1 : 0));
+        out.push_back(series({{"node", all[0]->node}, {"cluster", all[0]->cluster}, {"instance", target}},
+                             has_reset(all) ? 1 : 0));
       }
     }
     return out;
