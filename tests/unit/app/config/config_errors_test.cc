@@ -202,8 +202,10 @@ TEST(WrongUse, Push) {
   for (const std::string wrong : {"a", "=b", "1a=b", "a-b=c", "__a=b"}) {
     EXPECT_EQ(error_of({url, "--push-labels=" + wrong}), "--push-labels: \"" + wrong + "\"" + label);
   }
-  for (const std::string wrong : {"a", "=b", "a b=c"}) {
-    EXPECT_EQ(error_of({url, "--push-headers=" + wrong}), "--push-headers: \"" + wrong + "\"" + header);
+  for (const auto& [wrong, shown] : std::map<std::string, std::string>{
+           {"a", "a"}, {"=b", ""}, {"a b=c", "a b"}, {"X-Api-Key:SECRET", "X-Api-Key"}, {"a:SEC=RET", "a"}}) {
+    EXPECT_EQ(error_of({url, "--push-headers=" + wrong}), "--push-headers: \"" + shown + "\"" + header)
+        << "no value is shown";
   }
   for (const std::string wrong : {"", "100", "1KiB", "2TiB", "256MB", "-1MiB", "99999999999999999999GiB", "1.5GiB"}) {
     EXPECT_EQ(error_of({url, "--push-queue-size=" + wrong}), "--push-queue-size: \"" + wrong + "\"" + size);
