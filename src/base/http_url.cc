@@ -9,8 +9,11 @@
 namespace gpuledger {
 namespace {
 
+// What stands before an @ may be a password.
 Error refuse(std::string_view text, std::string_view why) {
-  return {Code::kMalformed, in_quotes(text) + " " + std::string(why)};
+  const size_t at = text.rfind('@');
+  const std::string shown = at == text.npos ? std::string(text) : "..." + std::string(text.substr(at));
+  return {Code::kMalformed, in_quotes(shown) + " " + std::string(why)};
 }
 
 }  // namespace
@@ -21,6 +24,10 @@ Result<HttpUrl> parse_http_url(std::string_view text) {
   url.text = text;
   url.tls = text.starts_with("https://");
   if (!url.tls && !text.starts_with("http://")) return refuse(text, kForm);
+  // It would show in the log and in the process list.
+  if (text.find('@') != std::string_view::npos) {
+    return Error{Code::kMalformed, "a URL with a password is refused (write %40 for an @ in the path)"};
+  }
   // A blank or a line break would end the request line.
   const bool printable = std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; });
   if (!printable || text.find('#') != std::string_view::npos) return refuse(text, kForm);
@@ -30,8 +37,6 @@ Result<HttpUrl> parse_http_url(std::string_view text) {
   std::string_view host = rest.substr(0, path);
   url.target = rest.substr(path);
   if (!url.target.starts_with('/')) url.target.insert(0, 1, '/');
-  // It would show in the log and in the process list.
-  if (host.find('@') != std::string_view::npos) return Error{Code::kMalformed, "a URL with a password is refused"};
 
   std::string_view port = url.tls ? "443" : "80";
   const size_t bracket = host.starts_with('[') ? host.find(']') : 0;

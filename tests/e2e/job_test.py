@@ -47,8 +47,8 @@ class JobTest(harness.Case):
 
     def test_wrong_use(self):
         for arguments, code, words in (
-            (["7_1"], 1, "is no job's number"),
-            (["7", "--url=none"], 1, "needs an exporter"),
+            (["7_1"], 2, "is no job's number"),
+            (["7", "--url=none"], 2, "needs an exporter"),
             (["7", f"--url=http://127.0.0.1:{harness.free_port()}"], 1, "is gpu-ledger serving there?"),
             (["7", "--format=xml"], 2, "text, json or line"),
             (["7", "--price-per-kwh=cheap"], 2, "is not an amount"),

@@ -34,11 +34,19 @@ http::Reply error_reply(unsigned status, std::string_view message) {
   return json_reply(status, allocation_error(status, message));
 }
 
+http::Reply busy_reply(std::string_view message) {
+  http::Reply reply = error_reply(503, message);
+  reply.headers.emplace_back("Retry-After", "5");
+  return reply;
+}
+
+// Of an error while a bill is computed. The question was read before, so what is malformed is an answer of the server
+// that is asked, or a setting.
 unsigned status_of(Code code) {
   switch (code) {
-    case Code::kMalformed:
     case Code::kNotSupported:
     case Code::kNotFound: return 400;
+    case Code::kMalformed:
     case Code::kUnavailable:
     case Code::kPermission: return 502;  // of the server that is asked
     case Code::kTimeout: return 504;
@@ -154,15 +162,14 @@ class AllocationServer::Desk {
     MutexLock lock(shared_->mutex);
     if (const http::Reply* kept = shared_->kept.find(key, now)) return done(*kept);
     if (const auto found = shared_->open.find(key); found != shared_->open.end()) {
-      found->second.give_up = now + answer_timeout_;
-      found->second.waiting.push_back(done);
+      Job& job = found->second;
+      if (job.waiting.size() >= shared_->limits.waiting_for_one)
+        return done(busy_reply("too many ask the same question at once"));
+      job.give_up = now + answer_timeout_;
+      job.waiting.push_back(done);
       return;
     }
-    if (shared_->queue.size() >= shared_->limits.waiting) {
-      http::Reply busy = error_reply(503, "too many questions at once");
-      busy.headers.emplace_back("Retry-After", "5");
-      return done(std::move(busy));
-    }
+    if (shared_->queue.size() >= shared_->limits.waiting) return done(busy_reply("too many questions at once"));
     shared_->open.emplace(key, Job{std::move(question), now + answer_timeout_, {done}});
     shared_->queue.push_back(key);
     shared_->wake.notify_one();
@@ -199,9 +206,10 @@ class AllocationServer::Desk {
   static http::Reply compute(Shared& shared, const std::string& key, const AllocationQuestion& question) {
     std::vector<Statement> statements;
     size_t lines = 0;
+    const std::function<bool()> stop = [&] { return given_up(shared, key); };
     for (const BillSpan& span : question.spans) {
-      if (given_up(shared, key)) return error_reply(504, "the answer took too long; ask for a shorter time");
-      auto statement = shared.make(span, question.by, question.spread);
+      if (stop()) return error_reply(504, "the answer took too long; ask for a shorter time");
+      auto statement = shared.make(span, question.by, question.spread, stop);
       if (!statement) return error_reply(status_of(statement.error().code), statement.error().message);
       lines += statement->lines.size();
       if (lines > shared.limits.most_lines)

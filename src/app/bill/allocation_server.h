@@ -16,6 +16,7 @@ namespace gpuledger::app {
 struct AllocationLimits {
   size_t workers = 2;                                   // bills computed at once
   size_t waiting = 32;                                  // different questions; more get 503
+  size_t waiting_for_one = 256;                         // who asks the same question; more get 503
   Nanoseconds keep_answers = std::chrono::seconds(60);  // how long an answer is given again
   size_t most_lines = 50'000;                           // of an answer, in all its sets: about 1 kB each
   size_t kept_answers = 64;
@@ -27,8 +28,10 @@ struct AllocationLimits {
 class AllocationServer {
  public:
   // Makes the bill of a span. Blocks, on a worker thread; it must own all it uses, since it may outlive the server in a
-  // call that does not return.
-  using MakeStatement = std::function<Result<Statement>(const BillSpan& span, const std::string& by, Spread spread)>;
+  // call that does not return. A long span is thousands of queries: before each it looks whether the answer is given
+  // up, because nobody waits for it any more, and then returns Code::kTimeout.
+  using MakeStatement = std::function<Result<Statement>(const BillSpan& span, const std::string& by, Spread spread,
+                                                        const std::function<bool()>& given_up)>;
 
   // Sets the answerer of `options`; their addresses, web config, allowed hosts and limits count. The clock must outlive
   // the server.

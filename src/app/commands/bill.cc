@@ -74,16 +74,27 @@ Status write_bill(const Config& config, const Statement& statement) {
   return ok_status();
 }
 
+// Asks as long as somebody waits for the answer.
+BillAsk while_wanted(BillAsk ask, const std::function<bool()>& given_up) {
+  return [ask = std::move(ask), &given_up](const std::string& query,
+                                           std::chrono::sys_seconds at) -> Result<std::vector<BillSeries>> {
+    if (given_up()) return Error{Code::kTimeout, "the answer took too long; ask for a shorter time"};
+    return ask(query, at);
+  };
+}
+
 // The bill of any span. One of which the server has nothing is empty and incomplete, rather than no answer.
 Result<Statement> answer_for(const Config& config, const BillAsk& ask, const BillSpan& span, const std::string& by,
-                             Spread spread) {
+                             Spread spread, const std::function<bool()>& given_up) {
   BillView view = view_of(config);
   view.by.clear();
   for (std::string_view rest = by; !rest.empty();) view.by.emplace_back(take_until(rest, ','));
   view.spread = spread;
   view.must_exist = false;
   GL_TRY(step, bill_step(config, span));
-  auto books = collect_books(ask, query_of(config, span, step));
+  BillQuery query = query_of(config, span, step);
+  query.ask_co2e = while_wanted(query.ask_co2e, given_up);
+  auto books = collect_books(while_wanted(ask, given_up), query);
   if (!books.ok() && books.error().code == Code::kNotFound) {
     BillBooks none;
     none.span = span;
@@ -122,8 +133,9 @@ Status serve_bills(const Config& config) {
   // By value: an answer that hangs outlives this function.
   auto server = AllocationServer::start(
       server_options(config),
-      [config, ask = ask_server(server_of(config))](const BillSpan& span, const std::string& by, Spread spread) {
-        return answer_for(config, ask, span, by, spread);
+      [config, ask = ask_server(server_of(config))](const BillSpan& span, const std::string& by, Spread spread,
+                                                    const std::function<bool()>& given_up) {
+        return answer_for(config, ask, span, by, spread, given_up);
       },
       clock);
   if (!server.ok()) return server.error();

@@ -8,6 +8,7 @@ Status serve_command(const Config& config, const ConfigSources& sources);
 Status once_command(const Config& config, const ConfigSources& sources);
 Status top_command(const Config& config, const ConfigSources& sources);
 Status job_command(const Config& config, const ConfigSources& sources);
+Status check_job_command(const Config& config);
 Status doctor_command(const Config& config, const ConfigSources& sources);
 Status record_command(const Config& config, const ConfigSources& sources);
 Status replay_command(const Config& config, const ConfigSources& sources);
@@ -42,7 +43,8 @@ constexpr Command kCommands[] = {
      "Asks the exporter at --url, else the one on this machine. ID is the job's number (squeue -o %A). Where --format "
      "is json or line, what is not known is left out.",
      "gpu-ledger job 70411 --url=http://node7:9400 --price-per-kwh=0.25",
-     "no exporter answers, or the one that does knows no such job", job_command, "program listen-address"},
+     "no exporter answers, or the one that does knows no such job", job_command, "program listen-address", nullptr,
+     check_job_command},
     {"doctor", "",
      "checks the driver, /proc, all sockets and the API server; prints ok or the problem and its remedy for each",
      "Run it as the user and with the settings of the program that serves. It changes nothing, except that it writes "

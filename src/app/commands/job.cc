@@ -19,7 +19,7 @@ using std::chrono::milliseconds;
 constexpr double kSettleSeconds = 3;
 constexpr auto kLookAgain = milliseconds(500);
 
-Status check_job(const std::string& job) {
+Status check_number(const std::string& job) {
   const auto all_of = [&](auto test) { return std::all_of(job.begin(), job.end(), test); };
   const bool number = all_of([](unsigned char c) { return std::isdigit(c) != 0; });
   const bool sluid = job.starts_with('s') && all_of([](unsigned char c) { return std::isalnum(c) != 0; });
@@ -55,8 +55,13 @@ Result<std::optional<JobReport>> read_job(const top::Exporter& exporter, const s
 
 }  // namespace
 
+Status check_job_command(const Config& config) {
+  GL_TRY_STATUS(check_number(config.argument));
+  GL_TRY_STATUS(find_exporter(config));
+  return ok_status();
+}
+
 Status job_command(const Config& config, const ConfigSources& /*sources*/) {
-  GL_TRY_STATUS(check_job(config.argument));
   GL_TRY(exporter, find_exporter(config));
   GL_TRY(report, read_job(exporter, config.argument, config.job_wait));
   if (!report) {

@@ -167,6 +167,7 @@ Result<Config> resolve_config(Arguments arguments, const ConfigSources& sources)
   }
   if (Status status = check_commands(arguments.given, config); !status.ok()) return status.error();
   if (Status status = check_together(given, config); !status.ok()) return status.error();
+  if (config.command->check != nullptr) GL_TRY_STATUS(config.command->check(config));
   config.unknown_environment = unknown_environment(environment);
   config.revision = sources.revision;
   return config;

@@ -42,6 +42,8 @@ struct Command {
   std::string_view takes = {};
   // In place of run: only prints. No setting is read, so that none can be wrong.
   std::string (*print)(const ConfigSources& sources, const std::string& argument) = nullptr;
+  // Before run: what is wrong with its argument or its settings together. That is wrong use; the exit code is then 2.
+  Status (*check)(const Config& config) = nullptr;
 };
 
 enum class Backend { kAuto, kNvml, kDcgm, kSim };

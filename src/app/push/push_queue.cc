@@ -117,6 +117,7 @@ std::optional<PushQueue::Waiting> PushQueue::parse_name(std::string_view name) {
 
 void PushQueue::add(Waiting waiting) {
   samples_ += waiting.samples;
+  if (!waiting.on_disk) memory_samples_ += waiting.samples;
   (waiting.on_disk ? disk_bytes_ : memory_bytes_) += waiting.bytes;
   waiting_.push_back(std::move(waiting));
 }
@@ -154,6 +155,7 @@ void PushQueue::keep_limits() {
 
 void PushQueue::drop(const std::deque<Waiting>::iterator& which) {
   samples_ -= which->samples;
+  if (!which->on_disk) memory_samples_ -= which->samples;
   (which->on_disk ? disk_bytes_ : memory_bytes_) -= which->bytes;
   // A file that stays is sent once more after a restart, and the receiver knows its samples.
   if (which->on_disk) ::unlink(path_of(*which).c_str());

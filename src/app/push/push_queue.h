@@ -46,6 +46,8 @@ class PushQueue {
 
   size_t blocks() const { return waiting_.size(); }
   uint64_t samples() const { return samples_; }
+  // Of these, what goes with the program.
+  uint64_t samples_in_memory() const { return memory_samples_; }
   uint64_t bytes() const { return disk_bytes_ + memory_bytes_; }
   std::optional<int64_t> oldest_ms() const;
   // Samples since the start.
@@ -79,6 +81,7 @@ class PushQueue {
   std::deque<Waiting> waiting_;
   uint64_t next_ = 1;
   uint64_t samples_ = 0;
+  uint64_t memory_samples_ = 0;
   uint64_t disk_bytes_ = 0;
   uint64_t memory_bytes_ = 0;
   uint64_t over_limit_ = 0;

@@ -63,6 +63,7 @@ struct Pusher::Shared {
   std::condition_variable_any changed;
   PushStats stats GL_GUARDED_BY(mutex);
   size_t blocks GL_GUARDED_BY(mutex) = 0;
+  uint64_t samples_in_memory GL_GUARDED_BY(mutex) = 0;
   size_t unwritten GL_GUARDED_BY(mutex) = 0;  // snapshots
   bool closed GL_GUARDED_BY(mutex) = false;   // for snapshots
   bool ending GL_GUARDED_BY(mutex) = false;   // no more blocks come; send them until `latest`
@@ -73,6 +74,7 @@ struct Pusher::Shared {
 void Pusher::Shared::publish() {
   const MutexLock lock(mutex);
   blocks = queue->blocks();
+  samples_in_memory = queue->samples_in_memory();
   stats.waiting = queue->samples();
   stats.waiting_bytes = queue->bytes();
   stats.over_limit = queue->over_limit();
@@ -234,11 +236,14 @@ void Pusher::finish(std::shared_ptr<const Cycle> last, ShownOptions shown, Nanos
   lock.unlock();
   shared_->interrupt.raise();
   (void)sender_.end(kShortPatience);
-  const uint64_t waiting = stats().waiting;
-  if (patience.count() == 0 || (written && waiting == 0)) return;
-  log_warn(shared_->options.queue_folder.empty() ? "ending with samples that no receiver has; they are lost"
-                                                 : "ending with samples that no receiver has; they stay in the queue",
-           {{"samples", waiting}});
+  if (patience.count() == 0) return;
+  lock.lock();
+  const uint64_t lost = shared_->samples_in_memory;
+  const uint64_t kept = shared_->stats.waiting - lost;
+  lock.unlock();
+  if (!written) log_warn("ending while the disk of the push queue does not answer; the last samples may be lost");
+  if (lost > 0) log_warn("ending with samples that no receiver has; they are lost", {{"samples", lost}});
+  if (kept > 0) log_warn("ending with samples that no receiver has; they stay in the queue", {{"samples", kept}});
 }
 
 }  // namespace gpuledger::app

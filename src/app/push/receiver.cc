@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/file.h"
+#include "base/quote.h"
 #include "identity/sources/service_account.h"
 #include "net/backoff.h"
 #include "net/basic_auth.h"
@@ -41,7 +42,7 @@ Result<std::string> authorization(const ReceiverOptions& receiver) {
 }
 
 std::string first_line(std::string_view text) {
-  return std::string(text.substr(0, std::min(text.find_first_of("\r\n"), kShownOfAnswer)));
+  return clean_text(text.substr(0, text.find_first_of("\r\n")), kShownOfAnswer);
 }
 
 PushOutcome judge(const ReceiverOptions& receiver, const net::HttpReply& reply) {

@@ -14,6 +14,20 @@ std::optional<double> number(const Json& object, const char* name) {
   return found != object.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
 }
 
+// What becomes a whole number later: outside of what such a number holds exactly, the server is wrong.
+std::optional<double> whole_number(const Json& object, const char* name) {
+  constexpr double kFirstInexact = 9007199254740992;  // 2^53
+  const auto found = number(object, name);
+  return found && *found >= 0 && *found < kFirstInexact ? found : std::nullopt;
+}
+
+// As microjoules it must fit into 64 bits. 10 kW for three years.
+double joules(const Json& object, const char* name) {
+  constexpr double kMost = 1e12;
+  const double found = number(object, name).value_or(0);
+  return found >= 0 && found < kMost ? found : 0;
+}
+
 template <typename Number>
 Number count(const Json& object, const char* name) {
   const auto found = object.find(name);
@@ -78,11 +92,11 @@ Books::OwnerSum owner_of(const Json& json) {
   Books::OwnerSum owner;
   fill_account(json, owner);
   if (const auto energy = json.find("energy_joules"); energy != json.end() && energy->is_object()) {
-    owner.alone_joules = number(*energy, "alone").value_or(0);
-    owner.shared_joules = number(*energy, "shared").value_or(0);
+    owner.alone_joules = joules(*energy, "alone");
+    owner.shared_joules = joules(*energy, "shared");
   }
   owner.gpu_seconds = number(json, "gpu_seconds");
-  owner.memory_peak = number(json, "memory_peak_bytes");
+  owner.memory_peak = whole_number(json, "memory_peak_bytes");
   owner.gone_seconds = number(json, "gone_seconds");
   owner.job = text(json, "slurm_job_id");
   owner.step = text(json, "step");
@@ -90,7 +104,7 @@ Books::OwnerSum owner_of(const Json& json) {
   owner.partition = text(json, "partition");
   owner.uid = text(json, "uid");
   owner.user_name = text(json, "user_name");
-  owner.job_gpus = number(json, "job_gpus");
+  owner.job_gpus = whole_number(json, "job_gpus");
   owner.job_started = number(json, "job_start_time_seconds");
   owner.job_restarted = truth(json, "job_restarted");
   return owner;

@@ -27,10 +27,13 @@ class AllocationApi : public testing::Test {
   void start() {
     auto server = AllocationServer::start(
         options_,
-        [state = state_](const BillSpan& span, const std::string& by, Spread spread) -> Result<Statement> {
+        [state = state_](const BillSpan& span, const std::string& by, Spread spread,
+                         const std::function<bool()>& given_up) -> Result<Statement> {
           ++state->computed;
           if (state->slow) state->gate.wait();
-          if (by == "user") return Error{Code::kMalformed, "nothing has user"};
+          if (by == "slurm_account") return many_queries(given_up);
+          if (by == "user") return Error{Code::kNotFound, "nothing has user"};
+          if (by == "cluster") return Error{Code::kMalformed, "http://prometheus: the answer has no time"};
           if (by == "node") return Error{Code::kUnavailable, "http://prometheus: no answer"};
           Statement statement = spread == Spread::kKeep ? sample_statement() : spread_statement();
           statement.span = span;
@@ -50,6 +53,15 @@ class AllocationApi : public testing::Test {
     while (state_->computed != number && std::chrono::steady_clock::now() < end)
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     return state_->computed == number;
+  }
+  // As a long span: it ends early only if it sees that nobody waits.
+  static Result<Statement> many_queries(const std::function<bool()>& given_up) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (std::chrono::steady_clock::now() < end) {
+      if (given_up()) return Error{Code::kTimeout, "given up"};
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return sample_statement();
   }
   static std::string request(const std::string& target) {
     return "GET " + target + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -99,6 +111,7 @@ TEST_F(AllocationApi, ErrorsHaveACodeAndAMessage) {
   EXPECT_EQ(status("/allocation?window=soon"), 400);
   EXPECT_EQ(status("/allocation?window=7d&aggregate=user"), 400);
   EXPECT_EQ(status("/allocation?window=7d&aggregate=node"), 502);
+  EXPECT_EQ(status("/allocation?window=7d&aggregate=cluster"), 502) << "who asks cannot mend it";
   EXPECT_EQ(status("/assets?window=7d"), 404);
   EXPECT_THAT(fetch(address_, "/allocation?window=7d&aggregate=user").body, HasSubstr("nothing has user"));
   http::TestClient client(address_);
@@ -139,6 +152,33 @@ TEST_F(AllocationApi, TooManyQuestionsAndTooSlowOnesAreRefused) {
   go_on();
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_EQ(state_->computed, 1) << "nobody waits for the other days, nor for the second question";
+}
+
+TEST_F(AllocationApi, ALongSpanIsGivenUpToo) {
+  limits_.workers = 1;
+  options_.limits.answer_timeout = std::chrono::milliseconds(300);
+  start();
+  EXPECT_EQ(fetch(address_, "/allocation?window=3650d&aggregate=slurm_account").status, 504);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  unsigned status = 0;
+  while (status != 200 && std::chrono::steady_clock::now() < end)
+    status = fetch(address_, "/allocation?window=lastmonth").status;
+  EXPECT_EQ(status, 200) << "the only worker is free again";
+}
+
+TEST_F(AllocationApi, NotEverybodyCanWaitForOneAnswer) {
+  state_->slow = true;
+  limits_.waiting_for_one = 1;
+  options_.limits.answer_timeout = std::chrono::seconds(5);
+  start();
+  http::TestClient first(address_);
+  ASSERT_TRUE(first.send(request("/allocation?window=lastmonth")));
+  ASSERT_TRUE(computed(1));
+  const auto busy = fetch(address_, "/allocation?window=lastmonth");
+  EXPECT_EQ(busy.status, 503);
+  EXPECT_EQ(busy.headers.count("retry-after"), 1u);
+  go_on();
+  EXPECT_EQ(first.read().status, 200);
 }
 
 TEST_F(AllocationApi, AnAnswerHasALimit) {

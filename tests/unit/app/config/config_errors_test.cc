@@ -42,6 +42,10 @@ TEST(WrongUse, UnknownNames) {
       {{"replay", "a.jsonl", "--for=10s"}, "--for: needs the command record"},
       {{"record", "a.jsonl", "--series"}, "--series: needs the command replay"},
       {{"--batch"}, "--batch: needs the command top"},
+      {{"job", "abc"}, "job: \"abc\" is no job's number; squeue -o '%A %i' shows that of an array's task"},
+      {{"job", "5", "--url=none"}, "--url=none: job needs an exporter that runs"},
+      {{"job", "5", "--listen-address=127.0.0.1:0"},
+       "job: the exporter's address does not follow from --listen-address; give it: --url"},
       {{"record", "a.jsonl", "--for=10ms"}, "--for: \"10ms\" is not between 1s and 7d"},
   });
 }
@@ -202,8 +206,10 @@ TEST(WrongUse, Push) {
   for (const std::string wrong : {"a", "=b", "1a=b", "a-b=c", "__a=b"}) {
     EXPECT_EQ(error_of({url, "--push-labels=" + wrong}), "--push-labels: \"" + wrong + "\"" + label);
   }
-  for (const std::string wrong : {"a", "=b", "a b=c"}) {
-    EXPECT_EQ(error_of({url, "--push-headers=" + wrong}), "--push-headers: \"" + wrong + "\"" + header);
+  for (const auto& [wrong, shown] : std::map<std::string, std::string>{
+           {"a", "a"}, {"=b", ""}, {"a b=c", "a b"}, {"X-Api-Key:SECRET", "X-Api-Key"}, {"a:SEC=RET", "a"}}) {
+    EXPECT_EQ(error_of({url, "--push-headers=" + wrong}), "--push-headers: \"" + shown + "\"" + header)
+        << "no value is shown";
   }
   for (const std::string wrong : {"", "100", "1KiB", "2TiB", "256MB", "-1MiB", "99999999999999999999GiB", "1.5GiB"}) {
     EXPECT_EQ(error_of({url, "--push-queue-size=" + wrong}), "--push-queue-size: \"" + wrong + "\"" + size);

@@ -47,6 +47,26 @@ TEST(ExporterUrl, UserAndPasswordAreNotShown) {
   }
 }
 
+// It would be the path or the port of another host.
+TEST(ExporterUrl, APasswordMustBeEscaped) {
+  for (const std::string flag : {"--url=", "--prometheus-url=", "--push-url="}) {
+    const std::string command = flag == "--url=" ? "top" : flag == "--push-url=" ? "serve" : "bill";
+    for (const std::string wrong :
+         {"https://ann:pa/ss@node7/api", "https://ann:12/ss@node7/api", "https://ann:pa#ss@node7/api",
+          "https://ann:pa?ss@node7/api", "https://ann:p@pa/ss@node7/api", "https://node7/p@pass"}) {
+      EXPECT_THAT(error_of({command, flag + wrong}),
+                  testing::AllOf(HasSubstr("%2F for /"), HasSubstr("%40 for @"), Not(HasSubstr("pa/")),
+                                 Not(HasSubstr("ss@")), Not(HasSubstr("ann"))))
+          << wrong;
+    }
+    EXPECT_THAT(error_of({command, flag + "ann:pa//ss@node7/api"}), Not(HasSubstr("pa/")));
+  }
+  for (const char* wrong : {"ann:pass@node7", "http://ann:pa/ss@node7", "http://ann:12/ss@node7"}) {
+    EXPECT_THAT(error_of({std::string("--dcgm-exporter-url=") + wrong}), Not(HasSubstr("ann"))) << wrong;
+  }
+  EXPECT_EQ(parse_exporter_url("https://ann:pa%2Fss@node7")->user_password, "ann:pa/ss");
+}
+
 TEST(ExporterUrl, WrongOnes) {
   for (const char* wrong : {"", "node7", "node7:9400", ":9400", "http://", "http://x y", "http://x:0",
                             "unix:", "unix:relative", "http://x/?a=1", "http://x#y", "none/", "file:///etc/passwd"}) {

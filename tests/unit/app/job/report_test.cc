@@ -143,6 +143,20 @@ TEST(JobReport, Forms) {
   EXPECT_THAT(line, HasSubstr("\"total\":3150.3")) << "no rounding errors";
 }
 
+// As an exporter that is another program, or broken, may say.
+TEST(JobReport, NumbersThatCannotBe) {
+  for (const std::string wrong : {"-1", "1e300", "-1e300", "9007199254740992", "18446744073709551616"}) {
+    const auto books = top::parse_books(R"({"at":1000,"gpus":[],"processes":[],"owners":[{"slurm_job_id":"7","gpu":0,
+        "memory_peak_bytes":)" + wrong + R"(,"job_gpus":)" +
+                                        wrong + R"(,"energy_joules":{"alone":)" + wrong + R"(,"shared":2}}]})");
+    ASSERT_TRUE(books.ok()) << wrong;
+    const auto json = nlohmann::json::parse(write_job_json(*report_job(*books, "7"), 0));
+    EXPECT_FALSE(json.contains("memory_peak_bytes")) << json;
+    EXPECT_FALSE(json.contains("gpus_given")) << json;
+    EXPECT_EQ(json["energy_joules"]["total"], 2) << wrong;
+  }
+}
+
 TEST(JobReport, NamesCannotChangeTheScreen) {
   top::Books books = example();
   for (auto& owner : books.owners) owner.account = "a\x1b[2J\nb";

@@ -192,7 +192,9 @@ TEST_F(PushQueueTest, AFullDiskIsBridgedInMemory) {
   EXPECT_THAT(full.error().message, HasSubstr(path_));
   EXPECT_EQ(files().size(), 2u) << "nothing half-written stays";
   ASSERT_TRUE(queue->append(block(3)).ok());
+  EXPECT_EQ(queue->samples_in_memory(), 10u);
   EXPECT_THAT(drain(*queue), ElementsAre("1", "2", "3"));
+  EXPECT_EQ(queue->samples_in_memory(), 0u);
 }
 
 }  // namespace

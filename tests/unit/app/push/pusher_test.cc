@@ -3,8 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
+#include <csignal>
 #include <mutex>
 
 #include "received.h"
@@ -230,6 +232,43 @@ TEST_F(PusherTest, TheEndIsSentToo) {
   EXPECT_EQ(pusher_->stats().waiting, 0u);
   post(kAt + 20);
   EXPECT_EQ(receiver_.times().size(), 4u);
+}
+
+// A block that the disk did not take is lost at the end. The limit on files stands for a full disk.
+TEST_F(PusherTest, TheEndSaysWhatIsLost) {
+  std::signal(SIGXFSZ, SIG_IGN);
+  listen([&](const Request&, Connection& connection) { connection.send(http_answer(503, "")); });
+  options_.queue_folder = folder_ / "queue";
+  open();
+  const size_t series = expose::remote_write_series(*cycle(kAt), *shown_, {}).size();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{64, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  post(kAt);
+  const bool queued = eventually([&] { return pusher_->stats().waiting == series; });
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  ASSERT_TRUE(queued);
+  post(kAt + 1);
+  ASSERT_TRUE(eventually([&] { return pusher_->stats().waiting == 2 * series; }));
+  testing::internal::CaptureStderr();
+  pusher_->finish(nullptr, nullptr, 300ms);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, HasSubstr("they are lost\" samples=" + std::to_string(series) + "\n"));
+  const size_t kept = pusher_->stats().waiting - series;
+  EXPECT_GE(kept, series);
+  EXPECT_THAT(said, HasSubstr("they stay in the queue\" samples=" + std::to_string(kept) + "\n"));
+}
+
+TEST_F(PusherTest, WhatTheReceiverSaysCannotChangeTheScreen) {
+  listen([&](const Request&, Connection& connection) {
+    connection.send(http_answer(503, "bad\x1b[2J \xff\xfe" + std::string(300, 'w') + "\nmore"));
+  });
+  open();
+  post(kAt);
+  fails_with("http_503");
+  EXPECT_THAT(health().reason, HasSubstr("answers 503: bad[2J \xef\xbf\xbdwww"));
+  EXPECT_LT(health().reason.size(), 300u);
 }
 
 TEST_F(PusherTest, TheEndDoesNotWaitForever) {
