@@ -139,7 +139,7 @@ class BillPrintTest(harness.Case):
         taken = socket.create_server(("127.0.0.1", 0))
         self.addCleanup(taken.close)
         for code, arguments, words in (
-                (1, ["--serve", "--last=1h"], ["--serve", "--last"]),
+                (2, ["--serve", "--last=1h"], ["--serve", "--last"]),
                 (2, ["--serve", "--serve-address=nowhere"], ["serve-address", "nowhere"]),
                 (1, ["--serve", "--serve-address=127.0.0.1:0", "--web-config-file=/nonexistent"], ["/nonexistent"]),
                 (1, ["--serve", f"--serve-address=127.0.0.1:{taken.getsockname()[1]}"], ["serve-address", "in use"]),

@@ -116,7 +116,12 @@ http::ServerOptions server_options(const Config& config) {
   return options;
 }
 
-Status serve_bills(const Config& config) {
+std::chrono::sys_seconds now() {
+  return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+}
+
+// A question brings its own span and groups.
+Status check_serve(const Config& config) {
   if (config.bill_month || config.bill_from || config.bill_last) {
     return Error{Code::kMalformed, "--serve: every question has its own span; leave out --month, --from and --last"};
   }
@@ -128,6 +133,10 @@ Status serve_bills(const Config& config) {
         "--serve: not together with --by, --spread, --format, --output, --site or --allow-gaps; a question asks "
         "for its own groups, and answers are JSON"};
   }
+  return ok_status();
+}
+
+Status serve_bills(const Config& config) {
   const sigset_t signals = block_signals({SIGTERM, SIGINT, SIGHUP});
   const SystemClock clock;
   // By value: an answer that hangs outlives this function.
@@ -150,16 +159,22 @@ Status serve_bills(const Config& config) {
 
 }  // namespace
 
-Status bill_command(const Config& config, const ConfigSources& /*sources*/) {
+Status check_bill_command(const Config& config) {
   if (!config.prometheus_url) {
     return Error{Code::kMalformed, "write whom to ask: --prometheus-url=http://HOST:9090"};
   }
   if (config.co2e_grams_per_kwh && !config.co2e_series.empty()) {
     return Error{Code::kMalformed, "--co2e-series: not together with --co2e-grams-per-kwh"};
   }
+  if (config.bill_serve) return check_serve(config);
+  GL_TRY(span, bill_span(config, now()));
+  GL_TRY_STATUS(bill_step(config, span));
+  return ok_status();
+}
+
+Status bill_command(const Config& config, const ConfigSources& /*sources*/) {
   if (config.bill_serve) return serve_bills(config);
-  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-  GL_TRY(span, bill_span(config, now));
+  GL_TRY(span, bill_span(config, now()));
   GL_TRY(step, bill_step(config, span));
   GL_TRY(statement,
          make_statement(ask_server(server_of(config)), query_of(config, span, step), view_of(config), show_progress));

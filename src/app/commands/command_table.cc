@@ -13,6 +13,7 @@ Status doctor_command(const Config& config, const ConfigSources& sources);
 Status record_command(const Config& config, const ConfigSources& sources);
 Status replay_command(const Config& config, const ConfigSources& sources);
 Status bill_command(const Config& config, const ConfigSources& sources);
+Status check_bill_command(const Config& config);
 Status accounting_command(const Config& config, const ConfigSources& sources);
 std::string completion_command(const ConfigSources& sources, const std::string& shell);
 std::string help_command(const ConfigSources& sources, const std::string& about);
@@ -68,7 +69,7 @@ constexpr Command kCommands[] = {
      "have are named, and the exit code is then 1. Needs no GPU. docs/bill.md explains it.",
      "gpu-ledger bill --prometheus-url=http://prometheus:9090 --month=2026-10 --price-per-kwh=0.25",
      "the server does not answer or lacks hours of a node, or nothing has what --by asks for", bill_command,
-     "bill program web-config-file allowed-hosts"},
+     "bill program web-config-file allowed-hosts", nullptr, check_bill_command},
     {"accounting", "status|on|off",
      "shows or sets the accounting mode of every GPU, in which the driver keeps statistics of exited processes; on and "
      "off need root",
