@@ -159,7 +159,7 @@ Status serve_bills(const Config& config) {
 
 }  // namespace
 
-Status check_bill_command(const Config& config) {
+Status check_bill(const Config& config) {
   if (!config.prometheus_url) {
     return Error{Code::kMalformed, "write whom to ask: --prometheus-url=http://HOST:9090"};
   }

@@ -8,12 +8,12 @@ Status serve_command(const Config& config, const ConfigSources& sources);
 Status once_command(const Config& config, const ConfigSources& sources);
 Status top_command(const Config& config, const ConfigSources& sources);
 Status job_command(const Config& config, const ConfigSources& sources);
-Status check_job_command(const Config& config);
+Status check_job(const Config& config);
 Status doctor_command(const Config& config, const ConfigSources& sources);
 Status record_command(const Config& config, const ConfigSources& sources);
 Status replay_command(const Config& config, const ConfigSources& sources);
 Status bill_command(const Config& config, const ConfigSources& sources);
-Status check_bill_command(const Config& config);
+Status check_bill(const Config& config);
 Status accounting_command(const Config& config, const ConfigSources& sources);
 std::string completion_command(const ConfigSources& sources, const std::string& shell);
 std::string help_command(const ConfigSources& sources, const std::string& about);
@@ -45,7 +45,7 @@ constexpr Command kCommands[] = {
      "is json or line, what is not known is left out.",
      "gpu-ledger job 70411 --url=http://node7:9400 --price-per-kwh=0.25",
      "no exporter answers, or the one that does knows no such job", job_command, "program listen-address", nullptr,
-     check_job_command},
+     check_job},
     {"doctor", "",
      "checks the driver, /proc, all sockets and the API server; prints ok or the problem and its remedy for each",
      "Run it as the user and with the settings of the program that serves. It changes nothing, except that it writes "
@@ -69,7 +69,7 @@ constexpr Command kCommands[] = {
      "have are named, and the exit code is then 1. Needs no GPU. docs/bill.md explains it.",
      "gpu-ledger bill --prometheus-url=http://prometheus:9090 --month=2026-10 --price-per-kwh=0.25",
      "the server does not answer or lacks hours of a node, or nothing has what --by asks for", bill_command,
-     "bill program web-config-file allowed-hosts", nullptr, check_bill_command},
+     "bill program web-config-file allowed-hosts", nullptr, check_bill},
     {"accounting", "status|on|off",
      "shows or sets the accounting mode of every GPU, in which the driver keeps statistics of exited processes; on and "
      "off need root",

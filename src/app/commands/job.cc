@@ -55,7 +55,7 @@ Result<std::optional<JobReport>> read_job(const top::Exporter& exporter, const s
 
 }  // namespace
 
-Status check_job_command(const Config& config) {
+Status check_job(const Config& config) {
   GL_TRY_STATUS(check_number(config.argument));
   GL_TRY_STATUS(find_exporter(config));
   return ok_status();
