@@ -10,8 +10,8 @@ seconds=${1:-60}
 out=build/fuzz
 mkdir -p $out/found
 
-names=(cgroup_path device_id proc_stat upstream pod_list watch docker pod_proto cri state trace config_yaml web_config
-       switch_records)
+names=(cgroup_path device_id proc_stat upstream pod_list watch docker bill_answer pod_proto cri state trace config_yaml
+       web_config switch_records)
 pids=()
 for name in "${names[@]}"; do
   dictionary=()
