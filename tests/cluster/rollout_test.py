@@ -236,7 +236,7 @@ class Accepted(unittest.TestCase):
     @unittest.skipUnless(HELM, "no Helm")
     def test_rules_and_dashboards(self):
         self.check(deploy_parts.render(HELM, None, "--set", "prometheusRule.enabled=true", "--set",
-                                       "prometheusRule.rules={alerts,recording,parameters,compat}", "--set",
+                                       "prometheusRule.rules={alerts,node,fleet,parameters,compat}", "--set",
                                        "dashboards.enabled=true"))
 
     def test_plain_manifests(self):

@@ -19,6 +19,7 @@ FOLDERS = {"/usr/share/doc/gpu-ledger", "/usr/share/gpu-ledger", "/usr/share/gpu
            "/usr/share/gpu-ledger/slurm",
            "/usr/share/licenses/gpu-ledger"}
 DOCS = {"README.md", "exact-time.conf", "root.conf", "textfile.conf"}
+EXECUTABLE = {"/usr/bin/gpu-ledger", "/usr/share/gpu-ledger/slurm/prolog.sh", "/usr/share/gpu-ledger/slurm/epilog.sh"}
 FILES = {"/etc/sysconfig/gpu-ledger", "/usr/bin/gpu-ledger", "/usr/lib/systemd/system/gpu-ledger.service",
          "/usr/share/man/man1/gpu-ledger.1.gz", "/usr/share/licenses/gpu-ledger/LICENSE",
          "/usr/share/bash-completion/completions/gpu-ledger", "/usr/share/fish/vendor_completions.d/gpu-ledger.fish",
@@ -116,8 +117,8 @@ class Rpm(unittest.TestCase):
                    "/usr/share/fish", "/usr/share/fish/vendor_completions.d", "/usr/share/zsh",
                    "/usr/share/zsh/site-functions", "/usr/share/zsh/vendor-completions"}  # of the system; this root may lack some of them
         self.assertEqual(set(new) - parents, FILES | FOLDERS)
-        self.assertEqual({name for name in FILES if new[name] != "0o100644"}, {"/usr/bin/gpu-ledger"})
-        self.assertEqual(new["/usr/bin/gpu-ledger"], "0o100755")
+        self.assertEqual({name for name in FILES if new[name] != "0o100644"}, EXECUTABLE)
+        self.assertEqual({new[name] for name in EXECUTABLE}, {"0o100755"})
         owned = set(self.rpm("-ql", "gpu-ledger").split())
         self.assertEqual(owned, FILES | FOLDERS, "no folder of the system is the package's")
         self.assertEqual(self.rpm("-q", "--configfiles", "gpu-ledger").split(), ["/etc/sysconfig/gpu-ledger"])
