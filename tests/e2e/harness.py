@@ -10,6 +10,7 @@ import contextlib
 import http.client
 import os
 import pathlib
+import random
 import re
 import signal
 import socket
@@ -22,6 +23,7 @@ BINARY = pathlib.Path(os.environ["GPU_LEDGER_BINARY"])
 SIM = pathlib.Path(os.environ["GPU_LEDGER_SIM"])
 SOURCE = pathlib.Path(os.environ["GPU_LEDGER_SOURCE"])
 SLOW = float(os.environ.get("GPU_LEDGER_SLOW", "1"))
+GIVEN_PORTS = set()  # by free_port(): none is given twice
 FAST = ("--sample-interval=200ms", "--process-scan-interval=200ms", "--idle-interval=200ms")
 
 
@@ -32,10 +34,25 @@ def clean_environment(extra=None):
     return {**kept, **(extra or {})}
 
 
+def first_ephemeral_port():
+    with contextlib.suppress(OSError):
+        return int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    return 32768
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that nobody listens on. It lies below those that the kernel gives to outgoing connections: one of these could
+    take the port before the program under test does."""
+    end = first_ephemeral_port()
+    for _ in range(1000):
+        port = random.randrange(10000, min(end, 25000)) if end > 11000 else 0
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            found = probe.getsockname()[1]
+            if found not in GIVEN_PORTS:
+                GIVEN_PORTS.add(found)
+                return found
+    raise AssertionError("no free port")
 
 
 def wait_until(condition, seconds, what):
