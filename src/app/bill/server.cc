@@ -4,11 +4,10 @@
 #include <cctype>
 #include <thread>
 
-#include "base/file.h"
 #include "base/quote.h"
 #include "identity/sources/service_account.h"
 #include "net/backoff.h"
-#include "net/basic_auth.h"
+#include "net/credentials.h"
 #include "net/http_client.h"
 #include "net/tls_client.h"
 
@@ -16,7 +15,6 @@ namespace gpuledger::app {
 namespace {
 
 constexpr int kTries = 4;
-constexpr size_t kLargestPassword = 4096;
 
 // A failure, and whether the same question may be answered a little later.
 struct Failure {
@@ -45,25 +43,11 @@ std::string target_of(const BillServer& server, const std::string& query, std::c
          "&deny_partial_response=1&partial_response=false&nocache=1" + (server.deduplicate ? "" : "&dedup=false");
 }
 
-// Empty: none. Read for every request, because tokens are replaced.
 Result<std::string> authorization(const BillServer& server) {
-  if (!server.token_file.empty()) {
-    const auto token = identity::read_token(server.token_file);
-    if (!token.ok()) return Error{token.error().code, "--prometheus-token-file: " + token.error().message};
-    return "Bearer " + *token;
-  }
-  std::string user_password = server.url.user_password;
-  if (!server.password_file.empty()) {
-    auto password = read_file(server.password_file, kLargestPassword);
-    if (!password.ok()) return Error{password.error().code, "--prometheus-password-file: " + password.error().message};
-    while (password->ends_with('\n') || password->ends_with('\r')) password->pop_back();
-    const std::string user = user_password.substr(0, user_password.find(':'));
-    if (user.empty()) {
-      return Error{Code::kMalformed, "--prometheus-password-file: needs a user in the URL: https://USER@HOST"};
-    }
-    user_password = user + ":" + *password;
-  }
-  return user_password.empty() ? std::string() : net::basic_auth(user_password);
+  auto header = net::authorization({server.url.user_password, server.password_file, server.token_file});
+  if (header.ok()) return header;
+  const char* const flag = server.token_file.empty() ? "--prometheus-password-file: " : "--prometheus-token-file: ";
+  return Error{header.error().code, flag + header.error().message};
 }
 
 net::Peer peer_of(const BillServer& server) {

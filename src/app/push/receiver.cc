@@ -4,42 +4,19 @@
 #include <algorithm>
 #include <array>
 
-#include "base/file.h"
 #include "base/quote.h"
 #include "identity/sources/service_account.h"
 #include "net/backoff.h"
-#include "net/basic_auth.h"
 #include "net/http_client.h"
 #include "net/tls_client.h"
 
 namespace gpuledger::app {
 namespace {
 
-constexpr size_t kLargestSecret = 64 << 10;
 constexpr size_t kShownOfAnswer = 200;
 
 // They are about the address, the credentials or the load, not about the samples: those wait until somebody mends it.
 constexpr std::array<unsigned, 9> kNotAboutTheSamples = {401, 402, 403, 404, 405, 407, 408, 425, 429};
-
-Result<std::string> read_secret(const std::string& path) {
-  GL_TRY(text, read_file(path, kLargestSecret));
-  while (text.ends_with('\n') || text.ends_with('\r')) text.pop_back();
-  if (text.empty()) return Error{Code::kMalformed, path + ": empty"};
-  if (text.find_first_of("\r\n") != text.npos) return Error{Code::kMalformed, path + ": more than one line"};
-  return text;
-}
-
-// Empty: without.
-Result<std::string> authorization(const ReceiverOptions& receiver) {
-  if (!receiver.bearer_token_file.empty()) {
-    GL_TRY(token, read_secret(receiver.bearer_token_file));
-    return "Bearer " + token;
-  }
-  if (receiver.user_password.empty()) return std::string();
-  if (receiver.password_file.empty()) return net::basic_auth(receiver.user_password);
-  GL_TRY(password, read_secret(receiver.password_file));
-  return net::basic_auth(receiver.user_password.substr(0, receiver.user_password.find(':') + 1) + password);
-}
 
 std::string first_line(std::string_view text) {
   return clean_text(text.substr(0, text.find_first_of("\r\n")), kShownOfAnswer);
@@ -77,7 +54,7 @@ PushOutcome post_block(const ReceiverOptions& receiver, std::string_view body, c
                      {"Content-Type", "application/x-protobuf"},
                      {"X-Prometheus-Remote-Write-Version", "0.1.0"}};
   request.headers.insert(request.headers.end(), receiver.headers.begin(), receiver.headers.end());
-  auto who = authorization(receiver);
+  auto who = net::authorization(receiver.credentials);
   if (!who.ok()) return later(who.error());
   if (!who->empty()) request.headers.emplace_back("Authorization", *std::move(who));
   request.head_within = request.longest_silence = request.whole_within = receiver.answer_within;

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/http_url.h"
+#include "net/credentials.h"
 #include "net/interrupt.h"
 
 namespace gpuledger::app {
@@ -15,10 +16,8 @@ namespace gpuledger::app {
 // Where blocks go, and as whom.
 struct ReceiverOptions {
   HttpUrl url;
-  std::string user_password;      // "user:password"; empty: none
-  std::string password_file;      // in place of that password
-  std::string bearer_token_file;  // these two are read for every request, so that they may change
-  std::string ca_file;            // empty: the distribution's
+  net::Credentials credentials;
+  std::string ca_file;  // empty: the distribution's
   std::vector<std::pair<std::string, std::string>> headers;
   Nanoseconds answer_within = std::chrono::seconds(30);
 };

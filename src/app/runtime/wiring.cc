@@ -205,9 +205,8 @@ std::optional<PushOptions> push_options(const Config& config) {
   if (!config.push_url) return std::nullopt;
   PushOptions options;
   options.receiver.url = config.push_url->http;
-  options.receiver.user_password = config.push_url->user_password;
-  options.receiver.password_file = config.push_password_file;
-  options.receiver.bearer_token_file = config.push_bearer_token_file;
+  options.receiver.credentials = {config.push_url->user_password, config.push_password_file,
+                                  config.push_bearer_token_file};
   options.receiver.ca_file = config.push_ca_file;
   options.receiver.headers = config.push_headers;
   options.interval = config.push_interval;

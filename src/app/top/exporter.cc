@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "identity/sources/service_account.h"
-#include "net/basic_auth.h"
+#include "net/credentials.h"
 #include "net/http_client.h"
 #include "net/tls_client.h"
 

@@ -10,6 +10,7 @@
 
 #include "identity/sources/pod_list_stream.h"
 #include "identity/sources/watch_event.h"
+#include "net/credentials.h"
 #include "net/http_client.h"
 
 namespace gpuledger::identity {
@@ -82,7 +83,7 @@ class ApiServerPods::Session {
   Duration not_yet();
 
   Result<net::HttpReply> ask(net::HttpRequest& request, const net::BodySink& sink) {
-    GL_TRY(token, read_token(options_.account.token_file));
+    GL_TRY(token, net::read_token(options_.account.token_file));
     token_ = token;
     request.headers = {{"Authorization", "Bearer " + token}, {"Accept", "application/json"}};
     request.target.insert(0, "/api/v1/pods?fieldSelector=spec.nodeName%3D" + options_.node_name);
@@ -263,7 +264,7 @@ Duration ApiServerPods::Session::refused(const ApiStatus& status, const net::Htt
 
 // The file may have been replaced since the request was made.
 Duration ApiServerPods::Session::rejected_token() {
-  const auto token = read_token(options_.account.token_file);
+  const auto token = net::read_token(options_.account.token_file);
   if (token && *token != token_) {
     owner_.health_.counts("http_401");
     return kAtOnce;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "identity/sources/pod_list_stream.h"
+#include "net/credentials.h"
 #include "net/http_client.h"
 
 namespace gpuledger::identity {
@@ -36,7 +37,7 @@ task::PollThread::Next KubeletPods::look(const std::stop_token& stop) {
     health_.fails(code_name(error.code), "kubelet " + peer_.text() + ": " + error.message + advice);
     return task::PollThread::Next{options_.period};
   };
-  auto token = read_token(options_.account.token_file);
+  auto token = net::read_token(options_.account.token_file);
   if (!token) return failed(token.error(), "; mount the service account's token");
   net::HttpRequest request;
   request.target = "/pods";

@@ -3,18 +3,13 @@
 
 #include <string>
 
-#include "base/result.h"
-
 namespace gpuledger::identity {
 
-// The credentials that Kubernetes mounts into a pod. Both files change while the program runs.
+// The credentials that Kubernetes mounts into a pod. Both files change while the program runs: the token hourly.
 struct ServiceAccount {
   std::string token_file = "/var/run/secrets/kubernetes.io/serviceaccount/token";
   std::string ca_file = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
 };
-
-// The token without surrounding white space. Read for every request, because it is replaced hourly.
-Result<std::string> read_token(const std::string& path);
 
 // "gpu-ledger/0.2.0 (linux/amd64)": identifies us in audit logs.
 std::string user_agent();

@@ -92,8 +92,8 @@ TEST_F(PusherTest, SendsSnapshotsInOrder) {
     receiver_.take(request);
     connection.send("HTTP/1.1 204 No Content\r\n\r\n");
   });
-  options_.receiver.user_password = "ann:";
-  options_.receiver.password_file = folder_.write("password", "secret\n");
+  options_.receiver.credentials.user_password = "ann:";
+  options_.receiver.credentials.password_file = folder_.write("password", "secret\n");
   options_.receiver.headers = {{"X-Scope-OrgID", "east"}};
   open();
   for (int i = 0; i < 3; ++i) post(kAt + i);
@@ -125,7 +125,7 @@ TEST_F(PusherTest, OverTlsWithAToken) {
         connection.send(http_answer(request.headers.at("authorization") == "Bearer new" ? 200 : 401, "who?"));
       },
       identity);
-  options_.receiver.bearer_token_file = folder_.write("token", "old");
+  options_.receiver.credentials.token_file = folder_.write("token", "old");
   options_.receiver.ca_file = folder_.write("ca.pem", authority.cert);
   open();
   post(kAt);
