@@ -96,7 +96,7 @@ void GpuBooks::book_ended(const GpuReading& reading, std::map<BillGroup, std::ma
       rise += past;
     }
     remainder_[group] = value;
-    if (rise != 0) spend({group, ended_owner(group, facts)}, rise, grams);
+    if (rise != 0) spend({group, ended_owner(group.kind, group.name_space, facts)}, rise, grams);
   }
 }
 

@@ -5,94 +5,17 @@
 #include <cmath>
 #include <set>
 #include <tuple>
-#include <unordered_map>
 
 #include "base/quote.h"
 
 namespace gpuledger::app {
 namespace {
 
+using What = SeriesMeaning::What;
+
 constexpr char kBetween = '\x1f';
 constexpr double kLargestCounter = 9e12;  // joules; in microjoules it still fits
 constexpr int64_t kMillijoule = 1000;
-
-enum class What {
-  kMeter,
-  kUnattributed,
-  kEnergy,
-  kGpuTime,
-  kError,
-  kClosedEnergy,
-  kClosedGpuTime,
-  kDeviceInfo,
-  kPodInfo,
-  kJobInfo,
-  kSnapshotTime,
-  kStartTime,
-};
-
-struct Meaning {
-  What what;
-  const OwnerKindRow* kind = nullptr;
-};
-
-constexpr std::pair<std::string_view, What> kOwnerSuffixes[] = {{"_energy_joules_total", What::kEnergy},
-                                                                {"_gpu_seconds_total", What::kGpuTime},
-                                                                {"_energy_standard_error_joules", What::kError}};
-constexpr std::pair<std::string_view, What> kOthers[] = {
-    {"gpu_ledger_device_energy_joules_total", What::kMeter},
-    {"gpu_ledger_device_unattributed_joules_total", What::kUnattributed},
-    {"gpu_ledger_closed_energy_joules", What::kClosedEnergy},
-    {"gpu_ledger_closed_gpu_seconds", What::kClosedGpuTime},
-    {"gpu_ledger_device_info", What::kDeviceInfo},
-    {"gpu_ledger_pod_info", What::kPodInfo},
-    {"gpu_ledger_snapshot_timestamp_seconds", What::kSnapshotTime},
-};
-constexpr std::string_view kStartTime = "process_start_time_seconds";
-
-const std::unordered_map<std::string, Meaning>& meanings() {
-  static const auto all = [] {
-    std::unordered_map<std::string, Meaning> table;
-    for (const auto& [name, what] : kOthers) table.emplace(name, Meaning{what});
-    table.emplace(kStartTime, Meaning{What::kStartTime});
-    for (const OwnerKindRow& row : kOwnerKinds) {
-      const std::string start = "gpu_ledger_" + std::string(row.metric);
-      for (const auto& [suffix, what] : kOwnerSuffixes) table.emplace(start + std::string(suffix), Meaning{what, &row});
-      if (row.of_user) table.emplace(start + "_info", Meaning{What::kJobInfo, &row});
-    }
-    return table;
-  }();
-  return all;
-}
-
-// Fields once: of two names of one field the first.
-std::vector<OwnerField> fields_of(const OwnerKindRow& row) {
-  std::vector<OwnerField> fields;
-  for (const OwnerField& field : row.fields) {
-    const bool known =
-        std::any_of(fields.begin(), fields.end(), [&](const OwnerField& other) { return other.value == field.value; });
-    if (!known) fields.push_back(field);
-  }
-  return fields;
-}
-
-std::string add_owner(BillFacts::Owner&& owner, BillFacts& facts) {
-  std::string key = owner.kind;
-  key += owner.form == BillFacts::Owner::Form::kEnded ? "-" : "";
-  for (const auto& [name, value] : owner.labels) key.append(1, kBetween).append(name).append("=").append(value);
-  facts.owners.try_emplace(key, std::move(owner));
-  return key;
-}
-
-std::string owner_of(const OwnerKindRow& row, const BillSeries& series, BillFacts& facts) {
-  BillFacts::Owner owner{BillFacts::Owner::Form::kOwner, std::string(row.word), {}};
-  for (const OwnerField& field : fields_of(row)) {
-    if (const std::string_view value = series.own_label(field.name); !value.empty()) {
-      owner.labels.emplace(field.name, value);
-    }
-  }
-  return add_owner(std::move(owner), facts);
-}
 
 Error wrong(const BillSeries& series, const std::string& why) {
   constexpr size_t kLongest = 400;
@@ -139,8 +62,8 @@ bool is_of_series(std::string_view name) {
 }
 
 bool is_meter(const BillSeries& series) {
-  const auto meaning = meanings().find(std::string(series.label("__name__")));
-  return meaning != meanings().end() && meaning->second.what == What::kMeter;
+  const SeriesMeaning* meaning = meaning_of(series.label("__name__"));
+  return meaning != nullptr && meaning->what == What::kMeter;
 }
 
 // The meters say which scrapes and GPUs there are.
@@ -185,7 +108,7 @@ BillQuantity energy_quantity(const BillSeries& series) {
   return series.own_label("energy_estimated") == "true" ? BillQuantity::kShared : BillQuantity::kAlone;
 }
 
-Status read_sample(const BillSeries& series, const Meaning& meaning, const std::string& owner, double value,
+Status read_sample(const BillSeries& series, const SeriesMeaning& meaning, const std::string& owner, double value,
                    GpuReading& gpu) {
   const OwnerKindRow* kind = meaning.kind;
   const auto group_of = [&](BillQuantity quantity) {
@@ -218,53 +141,14 @@ Status read_sample(const BillSeries& series, const Meaning& meaning, const std::
   }
 }
 
-void read_facts(const BillSeries& series, const Meaning& meaning, BillFacts& facts) {
-  const std::string cluster(series.label("cluster"));
-  BillFacts::Labels labels;
-  switch (meaning.what) {
-    case What::kDeviceInfo: facts.models[std::string(series.own_label("uuid"))] = series.own_label("model"); break;
-    case What::kPodInfo: {
-      for (const auto& [name, value] : series.labels) {
-        if (name.starts_with("label_")) labels[name] = value;
-      }
-      const auto name_space = series.own_label(kNamespaceField.name);
-      const auto pod = series.own_label(kPodField.name);
-      const auto uid = series.own_label(kPodUidField.name);
-      // One that is missing now may have been there before: somebody changed --pod-labels.
-      for (const auto& known :
-           {BillFacts::pod_key(cluster, name_space, pod, uid), BillFacts::pod_key(cluster, name_space, pod, "")}) {
-        for (const auto& [name, value] : labels) facts.pods[known][name] = value;
-      }
-      break;
-    }
-    case What::kJobInfo:
-      for (const std::string_view name : {"uid", "user_name", "account", "partition"}) {
-        if (const auto value = series.own_label(name); !value.empty()) labels.emplace(name, value);
-      }
-      facts.jobs[BillFacts::job_key(cluster, series.own_label(kSlurmJobIdField.name))].merge(labels);
-      break;
-    default: break;
-  }
-}
-
-std::string owner_in(const BillSeries& series, const Meaning& meaning, BillFacts& facts) {
-  if (meaning.what == What::kUnattributed) {
-    return add_owner({BillFacts::Owner::Form::kNobody,
-                      std::string(kNobodyKind),
-                      {{"reason", std::string(series.own_label("reason"))}}},
-                     facts);
-  }
-  return meaning.kind == nullptr ? std::string() : owner_of(*meaning.kind, series, facts);
-}
-
-Status read_series(const BillSeries& series, const Meaning& meaning, Targets& targets, BillFacts& facts) {
+Status read_series(const BillSeries& series, const SeriesMeaning& meaning, Targets& targets, BillFacts& facts) {
   if (meaning.what == What::kMeter) return ok_status();
   read_facts(series, meaning, facts);
   const bool of_target = meaning.what == What::kSnapshotTime || meaning.what == What::kStartTime;
   const bool of_gpu = !of_target && meaning.what != What::kDeviceInfo && meaning.what != What::kPodInfo &&
                       meaning.what != What::kJobInfo;
   if (!of_target && !of_gpu) return ok_status();
-  const std::string owner = owner_in(series, meaning, facts);
+  const std::string owner = owner_of_series(series, meaning, facts);
   for (const BillSeries::Sample& sample : series.samples) {
     const auto target = targets.all.find(targets.key_of(series, sample.at_ms));
     if (target == targets.all.end()) {
@@ -300,26 +184,6 @@ int64_t GpuReading::rounding() const {
   return kMillijoule + series * (1 + energy / kStep);
 }
 
-std::string BillFacts::pod_key(const std::string& cluster, std::string_view name_space, std::string_view pod,
-                               std::string_view uid) {
-  std::string key = cluster;
-  for (const std::string_view part : {name_space, pod, uid}) key.append(1, kBetween).append(part);
-  return key;
-}
-
-std::string BillFacts::job_key(const std::string& cluster, std::string_view id) {
-  return std::string(cluster).append(1, kBetween).append(id);
-}
-
-std::string reading_selector(const std::string& matchers, bool one_node) {
-  std::string names;
-  for (const auto& [name, meaning] : std::map<std::string, Meaning>(meanings().begin(), meanings().end())) {
-    if (meaning.what == What::kStartTime && !one_node) continue;
-    names += (names.empty() ? "" : "|") + name;
-  }
-  return "{__name__=~\"" + names + "\"" + (matchers.empty() ? "" : "," + matchers) + "}";
-}
-
 BillNode node_of(const BillSeries& series) {
   const std::string_view node = series.own_label("node");
   return {std::string(series.label("cluster")), std::string(node.empty() ? series.label("instance") : node)};
@@ -344,27 +208,13 @@ Result<std::vector<NodeReading>> read_nodes(const std::vector<BillSeries>& answe
   GL_TRY_STATUS(read_meters(answer, targets));
   facts.target_labels.insert(targets.names.begin(), targets.names.end());
   for (const BillSeries& series : answer) {
-    const auto meaning = meanings().find(std::string(series.label("__name__")));
-    if (meaning == meanings().end()) return wrong(series, "was not asked for");
-    GL_TRY_STATUS(read_series(series, meaning->second, targets, facts));
+    const SeriesMeaning* meaning = meaning_of(series.label("__name__"));
+    if (meaning == nullptr) return wrong(series, "was not asked for");
+    GL_TRY_STATUS(read_series(series, *meaning, targets, facts));
   }
   std::vector<NodeReading> readings;
   for (auto& [key, target] : targets.all) readings.push_back(std::move(target.reading));
   return readings;
-}
-
-std::string ended_owner(const BillGroup& group, BillFacts& facts) {
-  BillFacts::Owner owner{BillFacts::Owner::Form::kEnded, group.kind, {}};
-  if (!group.name_space.empty()) owner.labels.emplace(kNamespaceField.name, group.name_space);
-  return add_owner(std::move(owner), facts);
-}
-
-std::string allocated_pod(const BillSeries& series, BillFacts& facts) {
-  BillFacts::Owner owner{BillFacts::Owner::Form::kOwner, std::string(owner_kind(OwnerKind::kPod).word), {}};
-  for (const OwnerField& field : {kNamespaceField, kPodField}) {
-    if (const auto value = series.own_label(field.name); !value.empty()) owner.labels.emplace(field.name, value);
-  }
-  return add_owner(std::move(owner), facts);
 }
 
 }  // namespace gpuledger::app

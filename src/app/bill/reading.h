@@ -5,15 +5,13 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "app/bill/answer.h"
+#include "app/bill/facts.h"
 #include "app/bill/sharing.h"
 #include "base/result.h"
-#include "model/owner.h"
 
 namespace gpuledger::app {
 
@@ -27,7 +25,6 @@ struct BillGroup {
   BillQuantity quantity = BillQuantity::kAlone;
   friend auto operator<=>(const BillGroup&, const BillGroup&) = default;
 };
-inline constexpr std::string_view kNobodyKind = "nobody";
 
 struct BillAccount {
   BillGroup group;
@@ -66,40 +63,11 @@ struct NodeReading {
   std::map<std::string, GpuReading> gpus;  // by UUID
 };
 
-// Who the owners are. Gathered over all readings: a fact may be missing in some.
-struct BillFacts {
-  using Labels = std::map<std::string, std::string>;
-  struct Owner {
-    enum class Form { kOwner, kEnded, kNobody };
-    Form form = Form::kOwner;
-    std::string kind;
-    Labels labels;
-  };
-  std::map<std::string, Owner> owners;
-  std::map<std::string, Labels> pods;         // their labels, by pod_key
-  std::map<std::string, Labels> jobs;         // user, account and partition, by job_key
-  std::map<std::string, std::string> models;  // of GPUs, by UUID
-
-  std::set<std::string> target_labels;  // names of labels that servers add to all series of a target
-
-  static std::string pod_key(const std::string& cluster, std::string_view name_space, std::string_view pod,
-                             std::string_view uid);
-  static std::string job_key(const std::string& cluster, std::string_view id);
-};
-
-// The selector of all series that a reading is made of. With a start time if `one_node`: other programs have one too.
-std::string reading_selector(const std::string& matchers, bool one_node);
-
 BillNode node_of(const BillSeries& series);
 std::string matchers_of(const BillSeries& series);
 
 // Every scrape in the answer, by node and time. Adds what it finds to the facts. Several exporters or copies of one
 // node at one time are kept apart by instance; a series that is there twice is an error.
 Result<std::vector<NodeReading>> read_nodes(const std::vector<BillSeries>& answer, BillFacts& facts);
-
-// An owner that has no series of its own any more, of one kind and namespace.
-std::string ended_owner(const BillGroup& group, BillFacts& facts);
-// The pod of an allocation, which knows no uid.
-std::string allocated_pod(const BillSeries& series, BillFacts& facts);
 
 }  // namespace gpuledger::app

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "app/bill/gpu_books.h"
+#include "app/bill/statement.h"
+
+namespace gpuledger::app {
+
+// Everything of a span that a server has: statements by any group are made of it without asking again.
+struct BillBooks {
+  struct Node {
+    std::string matchers;
+    int64_t last_ms = 0;
+    int64_t present_ms = 0;                // the end of the last step in which it was scraped and then gone
+    std::map<std::string, GpuBooks> gpus;  // by UUID
+  };
+  struct Allocation {
+    double hours = 0;
+    double unused_hours = 0;
+    bool idleness_known = false;
+  };
+  struct AllocationKey {
+    BillNode node;
+    std::string owner;
+    std::string gpu;
+    friend auto operator<=>(const AllocationKey&, const AllocationKey&) = default;
+  };
+  BillSpan span;
+  std::map<BillNode, Node> nodes;
+  std::map<AllocationKey, Allocation> allocations;
+  BillFacts facts;
+  std::vector<BillGap> gaps;
+  std::vector<std::string> remarks;
+  bool has_co2e = false;
+};
+
+}  // namespace gpuledger::app

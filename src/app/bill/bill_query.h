@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "app/bill/server.h"
+#include "app/bill/statement.h"
+
+namespace gpuledger::app {
+
+struct BillQuery {
+  BillSpan span;
+  std::chrono::seconds step{3600};
+  std::string match;                         // matchers for all series; empty: all
+  std::optional<double> co2e_grams_per_kwh;  // at most one of the two
+  std::string co2e_series;
+  BillAsk ask_co2e = {};  // for the series, whose replicas the server must deduplicate; empty: as all else
+};
+
+// The query's matchers and more.
+inline std::string match_with(const BillQuery& query, const std::string& matchers) {
+  return query.match + (query.match.empty() || matchers.empty() ? "" : ",") + matchers;
+}
+inline std::string select_series(const BillQuery& query, const std::string& name, const std::string& matchers = "") {
+  return name + "{" + match_with(query, matchers) + "}";
+}
+
+// Servers count milliseconds.
+inline int64_t to_ms(std::chrono::sys_seconds time) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
+}
+inline std::chrono::sys_seconds from_ms(int64_t time) {
+  return std::chrono::sys_seconds(std::chrono::seconds(time / 1000));
+}
+
+}  // namespace gpuledger::app

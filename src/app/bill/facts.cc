@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/bill/facts.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace gpuledger::app {
+namespace {
+
+using What = SeriesMeaning::What;
+
+constexpr char kBetween = '\x1f';
+
+// Fields once: of two names of one field the first.
+std::vector<OwnerField> fields_of(const OwnerKindRow& row) {
+  std::vector<OwnerField> fields;
+  for (const OwnerField& field : row.fields) {
+    const bool known =
+        std::any_of(fields.begin(), fields.end(), [&](const OwnerField& other) { return other.value == field.value; });
+    if (!known) fields.push_back(field);
+  }
+  return fields;
+}
+
+std::string add_owner(BillFacts::Owner&& owner, BillFacts& facts) {
+  std::string key = owner.kind;
+  key += owner.form == BillFacts::Owner::Form::kEnded ? "-" : "";
+  for (const auto& [name, value] : owner.labels) key.append(1, kBetween).append(name).append("=").append(value);
+  facts.owners.try_emplace(key, std::move(owner));
+  return key;
+}
+
+std::string owner_of(const OwnerKindRow& row, const BillSeries& series, BillFacts& facts) {
+  BillFacts::Owner owner{BillFacts::Owner::Form::kOwner, std::string(row.word), {}};
+  for (const OwnerField& field : fields_of(row)) {
+    if (const std::string_view value = series.own_label(field.name); !value.empty()) {
+      owner.labels.emplace(field.name, value);
+    }
+  }
+  return add_owner(std::move(owner), facts);
+}
+
+}  // namespace
+
+std::string BillFacts::pod_key(const std::string& cluster, std::string_view name_space, std::string_view pod,
+                               std::string_view uid) {
+  std::string key = cluster;
+  for (const std::string_view part : {name_space, pod, uid}) key.append(1, kBetween).append(part);
+  return key;
+}
+
+std::string BillFacts::job_key(const std::string& cluster, std::string_view id) {
+  return std::string(cluster).append(1, kBetween).append(id);
+}
+
+void read_facts(const BillSeries& series, const SeriesMeaning& meaning, BillFacts& facts) {
+  const std::string cluster(series.label("cluster"));
+  BillFacts::Labels labels;
+  switch (meaning.what) {
+    case What::kDeviceInfo: facts.models[std::string(series.own_label("uuid"))] = series.own_label("model"); break;
+    case What::kPodInfo: {
+      for (const auto& [name, value] : series.labels) {
+        if (name.starts_with("label_")) labels[name] = value;
+      }
+      const auto name_space = series.own_label(kNamespaceField.name);
+      const auto pod = series.own_label(kPodField.name);
+      const auto uid = series.own_label(kPodUidField.name);
+      // One that is missing now may have been there before: somebody changed --pod-labels.
+      for (const auto& known :
+           {BillFacts::pod_key(cluster, name_space, pod, uid), BillFacts::pod_key(cluster, name_space, pod, "")}) {
+        for (const auto& [name, value] : labels) facts.pods[known][name] = value;
+      }
+      break;
+    }
+    case What::kJobInfo:
+      for (const std::string_view name : {"uid", "user_name", "account", "partition"}) {
+        if (const auto value = series.own_label(name); !value.empty()) labels.emplace(name, value);
+      }
+      facts.jobs[BillFacts::job_key(cluster, series.own_label(kSlurmJobIdField.name))].merge(labels);
+      break;
+    default: break;
+  }
+}
+
+std::string owner_of_series(const BillSeries& series, const SeriesMeaning& meaning, BillFacts& facts) {
+  if (meaning.what == What::kUnattributed) {
+    return add_owner({BillFacts::Owner::Form::kNobody,
+                      std::string(kNobodyKind),
+                      {{"reason", std::string(series.own_label("reason"))}}},
+                     facts);
+  }
+  return meaning.kind == nullptr ? std::string() : owner_of(*meaning.kind, series, facts);
+}
+
+std::string ended_owner(const std::string& kind, const std::string& name_space, BillFacts& facts) {
+  BillFacts::Owner owner{BillFacts::Owner::Form::kEnded, kind, {}};
+  if (!name_space.empty()) owner.labels.emplace(kNamespaceField.name, name_space);
+  return add_owner(std::move(owner), facts);
+}
+
+std::string allocated_pod(const BillSeries& series, BillFacts& facts) {
+  BillFacts::Owner owner{BillFacts::Owner::Form::kOwner, std::string(owner_kind(OwnerKind::kPod).word), {}};
+  for (const OwnerField& field : {kNamespaceField, kPodField}) {
+    if (const auto value = series.own_label(field.name); !value.empty()) owner.labels.emplace(field.name, value);
+  }
+  return add_owner(std::move(owner), facts);
+}
+
+}  // namespace gpuledger::app

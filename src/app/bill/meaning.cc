@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/bill/meaning.h"
+
+#include <map>
+
+namespace gpuledger::app {
+namespace {
+
+using What = SeriesMeaning::What;
+
+constexpr std::pair<std::string_view, What> kOwnerSuffixes[] = {{"_energy_joules_total", What::kEnergy},
+                                                                {"_gpu_seconds_total", What::kGpuTime},
+                                                                {"_energy_standard_error_joules", What::kError}};
+constexpr std::pair<std::string_view, What> kOthers[] = {
+    {"gpu_ledger_device_energy_joules_total", What::kMeter},
+    {"gpu_ledger_device_unattributed_joules_total", What::kUnattributed},
+    {"gpu_ledger_closed_energy_joules", What::kClosedEnergy},
+    {"gpu_ledger_closed_gpu_seconds", What::kClosedGpuTime},
+    {"gpu_ledger_device_info", What::kDeviceInfo},
+    {"gpu_ledger_pod_info", What::kPodInfo},
+    {"gpu_ledger_snapshot_timestamp_seconds", What::kSnapshotTime},
+};
+constexpr std::string_view kStartTime = "process_start_time_seconds";
+
+const std::map<std::string, SeriesMeaning, std::less<>>& meanings() {
+  static const auto all = [] {
+    std::map<std::string, SeriesMeaning, std::less<>> table;
+    for (const auto& [name, what] : kOthers) table.emplace(name, SeriesMeaning{what});
+    table.emplace(kStartTime, SeriesMeaning{What::kStartTime});
+    for (const OwnerKindRow& row : kOwnerKinds) {
+      const std::string start = "gpu_ledger_" + std::string(row.metric);
+      for (const auto& [suffix, what] : kOwnerSuffixes)
+        table.emplace(start + std::string(suffix), SeriesMeaning{what, &row});
+      if (row.of_user) table.emplace(start + "_info", SeriesMeaning{What::kJobInfo, &row});
+    }
+    return table;
+  }();
+  return all;
+}
+
+}  // namespace
+
+const SeriesMeaning* meaning_of(std::string_view name) {
+  const auto found = meanings().find(name);
+  return found == meanings().end() ? nullptr : &found->second;
+}
+
+std::string reading_selector(const std::string& matchers, bool one_node) {
+  std::string names;
+  for (const auto& [name, meaning] : meanings()) {
+    if (meaning.what == What::kStartTime && !one_node) continue;
+    names += (names.empty() ? "" : "|") + name;
+  }
+  return "{__name__=~\"" + names + "\"" + (matchers.empty() ? "" : "," + matchers) + "}";
+}
+
+}  // namespace gpuledger::app

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "model/owner.h"
+
+namespace gpuledger::app {
+
+// What a bill takes from the series of a name.
+struct SeriesMeaning {
+  enum class What {
+    kMeter,
+    kUnattributed,
+    kEnergy,
+    kGpuTime,
+    kError,
+    kClosedEnergy,
+    kClosedGpuTime,
+    kDeviceInfo,
+    kPodInfo,
+    kJobInfo,
+    kSnapshotTime,
+    kStartTime,
+  };
+  What what;
+  const OwnerKindRow* kind = nullptr;
+};
+
+inline constexpr std::string_view kNobodyKind = "nobody";
+
+// Null: a bill does not ask for it.
+const SeriesMeaning* meaning_of(std::string_view name);
+
+// The selector of all series that a reading is made of. With a start time if `one_node`: other programs have one too.
+std::string reading_selector(const std::string& matchers, bool one_node);
+
+}  // namespace gpuledger::app
