@@ -114,7 +114,7 @@ class JobTest(harness.Case):
             (self.folder / "jobs" / "12").touch()
             self.script("epilog.sh", **slurm)
             line = json.loads(log.read_text())
-            self.assertEqual((line["slurm_cluster"], line["slurm_node"], line["job"], line["running"]),
+            self.assertEqual((line["slurm_cluster"], line["slurm_node"], line["slurm_job_id"], line["running"]),
                              ("loop", "node1", "12", False))
             self.assertEqual(line["energy_joules"]["total"],
                              ledger.metrics().total("gpu_ledger_slurm_job_energy_joules_total"))

@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import time
 import unittest
@@ -162,6 +163,13 @@ class PushTest(harness.Case):
                      "gpu_ledger_closed_energy_joules|gpu_ledger_device_unattributed_joules_total\"}"
             for one in receiver.query(f"sum by (gpu) ({DEVICE}) - sum by (gpu) ({owners})", at / 1000):
                 self.assertLess(abs(float(one["value"][1])), 0.001, (at, one))
+
+    def test_a_silent_receiver_does_not_delay_the_end(self):
+        with socket.create_server(("127.0.0.1", self.port)), self.push() as ledger:
+            harness.wait_until(lambda: ledger.metrics().value("gpu_ledger_push_queue_samples"), 15, "a queue")
+            begin = time.monotonic()
+            self.assertEqual(ledger.stop()[0], 0)
+            self.assertLess(time.monotonic() - begin, 2 * harness.SLOW)
 
     def test_wrong_settings(self):
         url = "--push-url=http://127.0.0.1:1/api/v1/write"

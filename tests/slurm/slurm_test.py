@@ -121,14 +121,14 @@ class SlurmTest(harness.Case):
         told = json.loads(report(b, "--format=json").stdout)
         self.assertEqual({step["step"] for step in told["steps"]}, {"batch", "0"})
         self.assertGreater(told["energy_standard_error_joules"], 0, "two processes share the GPU")
-        self.assertEqual(told["gpus_given"], 1)
+        self.assertEqual(told["job_gpus"], 1)
         self.assertTrue(0 <= told["idle_ratio"] < 1, told)
         nobody = report("999999")
         self.assertEqual(nobody.returncode, 1)
         self.assertRegex(nobody.stderr, r"no process of job 999999 was seen .*--owner-retention")
 
     def check_epilog(self, ledger, a, b):
-        lines = {line["job"]: line for line in map(json.loads, FILE.read_text().splitlines())}
+        lines = {line["slurm_job_id"]: line for line in map(json.loads, FILE.read_text().splitlines())}
         self.assertEqual(set(lines), {a, b})
         print(FILE.read_text(), file=sys.stderr)
         metrics = ledger.metrics()

@@ -180,7 +180,9 @@ class Collector {
 
   // True: it is long enough to be one.
   bool add_gap(const std::string& node, int64_t from, int64_t to, const std::string& why) {
-    if (to - from <= std::min(query_.step, kLookback).count() * 1000) return false;
+    constexpr int kPartsOfSpan = 20;
+    const seconds whole = query_.span.end - query_.span.begin;
+    if (to - from <= std::min({query_.step, kLookback, whole / kPartsOfSpan}).count() * 1000) return false;
     books_.gaps.push_back({node, {from_ms(from), from_ms(to)}, why});
     return true;
   }
@@ -220,7 +222,9 @@ class Collector {
                                               : "not seen at the begin, although it was seen the day before";
       const int64_t until = begins_here ? *started : first.at_ms;
       if (!add_gap(first.node.text(), to_ms(query_.span.begin), until, why)) {
-        books_.remarks.push_back(first.node.text() + ": first seen at " + time_text(from_ms(until)));
+        books_.remarks.push_back(
+            fmt::format("{}: first seen at {}; what it used in the {} s before is not on this bill", first.node.text(),
+                        time_text(from_ms(until)), (until - to_ms(query_.span.begin)) / 1000));
       }
     }
     for (size_t i = 1; i < all.size(); ++i) take(all[i]);
@@ -236,7 +240,9 @@ class Collector {
         const int64_t until = std::max(node.present_ms, node.last_ms + query_.step.count() * 1000);
         GL_TRY_STATUS(follow(name, node.last_ms, std::min(end, until)));
         if (!add_gap(name.text(), node.last_ms, end, "not seen any more")) {
-          books_.remarks.push_back(name.text() + ": last seen at " + time_text(from_ms(node.last_ms)));
+          books_.remarks.push_back(
+              fmt::format("{}: last seen at {}; what it used in the {} s after is not on this bill", name.text(),
+                          time_text(from_ms(node.last_ms)), (end - node.last_ms) / 1000));
         }
         continue;
       }

@@ -30,7 +30,8 @@ std::string bill_csv(const Statement& statement) {
   std::string out =
       "begin,end,by,kind,name,alone_joules,shared_joules,standard_error_joules,spread_joules,charged_joules,charged_"
       "kwh,"
-      "gpu_hours,allocated_gpu_hours,unused_gpu_hours,energy_cost,gpu_hour_cost,cost,currency,co2e_grams,complete\n";
+      "gpu_hours,allocated_gpu_hours,unused_gpu_hours,energy_cost,gpu_hour_cost,cost,currency,co2e_grams,complete,"
+      "metered_gpu_hours\n";
   const std::string start =
       utc_text(statement.span.begin) + "," + utc_text(statement.span.end) + "," + csv_text(statement.by);
   const char* const complete = statement.complete() ? "true" : "false";
@@ -38,7 +39,7 @@ std::string bill_csv(const Statement& statement) {
   const auto co2e = [&](double value) { return statement.has_co2e ? fmt::format("{:.3f}", value) : std::string(); };
   for (const BillLine& line : statement.lines) {
     out += fmt::format(
-        "{},{},{},{},{},{},{},{},{},{},{},{},{:.6f},{:.6f},{:.6f},{},{},{}\n", start, kind_name(line.kind),
+        "{},{},{},{},{},{},{},{},{},{},{},{},{:.6f},{:.6f},{:.6f},{},{},{},\n", start, kind_name(line.kind),
         csv_text(line.name), joules(line.alone_millijoules), joules(line.shared_millijoules),
         optional_number(line.standard_error_joules), joules(line.spread_millijoules),
         joules(line.charged_millijoules()), kwh(line.charged_millijoules()), optional_number(line.gpu_hours),
@@ -48,10 +49,10 @@ std::string bill_csv(const Statement& statement) {
     hour_cost += line.gpu_hour_cost;
     grams += line.co2e_grams;
   }
-  return out + fmt::format("{},meter,\"\",,,,,{},{},{:.6f},,,{:.6f},{:.6f},{:.6f},{},{},{}\n", start,
+  return out + fmt::format("{},meter,\"\",,,,,{},{},{},,,{:.6f},{:.6f},{:.6f},{},{},{},{:.6f}\n", start,
                            joules(statement.meter_millijoules), kwh(statement.meter_millijoules),
-                           statement.meter_gpu_hours, energy_cost, hour_cost, energy_cost + hour_cost,
-                           statement.prices.currency, co2e(grams), complete);
+                           optional_number(statement.work_gpu_hours()), energy_cost, hour_cost, energy_cost + hour_cost,
+                           statement.prices.currency, co2e(grams), complete, statement.meter_gpu_hours);
 }
 
 }  // namespace gpuledger::app

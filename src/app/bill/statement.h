@@ -90,6 +90,14 @@ struct Statement {
     for (const BillLine& line : lines) sum += line.charged_millijoules();
     return sum;
   }
+  // Of work, by owners whose time is known. Empty: by nobody.
+  std::optional<double> work_gpu_hours() const {
+    std::optional<double> sum;
+    for (const BillLine& line : lines) {
+      if (line.gpu_hours) sum = sum.value_or(0) + *line.gpu_hours;
+    }
+    return sum;
+  }
   bool complete() const { return gaps.empty() && sum_millijoules() == meter_millijoules; }
 };
 

@@ -137,7 +137,7 @@ std::vector<Column> columns_of(const Statement& statement, const Unit& unit) {
   add(columns, "", statement, "the meter",
       [](const BillLine& line) { return clean_text(line_name(line), kLongestName); });
   add_energy(columns, statement, unit);
-  add(columns, "GPU h", statement, hours(statement.meter_gpu_hours, unit),
+  add(columns, "GPU h", statement, hours(statement.work_gpu_hours(), unit),
       [&](const BillLine& line) { return hours(line.gpu_hours, unit); });
   if (any([](const BillLine& line) { return line.allocated_gpu_hours.has_value(); })) {
     add(columns, "allocated h", statement, "",
@@ -182,8 +182,8 @@ std::string grid(const std::vector<Column>& columns) {
   return out;
 }
 
-std::string notes(const Statement& statement) {
-  std::string out;
+std::string notes(const Statement& statement, const Unit& unit) {
+  std::string out = "The GPUs were metered for " + hours(statement.meter_gpu_hours, unit) + " GPU hours.\n";
   const BillPrices& prices = statement.prices;
   if (prices.per_kwh > 0 || !prices.per_gpu_hour.empty()) {
     out += "Cost: ";
@@ -221,7 +221,7 @@ std::string bill_table(const Statement& statement) {
       "GPU bill{}, {} to {}, by {}\nfrom {}, made {} by {}\n\n", statement.complete() ? "" : " (INCOMPLETE)",
       time_text(statement.span.begin), time_text(statement.span.end), clean_text(statement.by, kLongestText),
       clean_text(statement.server, kLongestText), time_text(statement.generated_at), statement.generated_by);
-  return head + grid(columns_of(statement, unit)) + "\n" + notes(statement);
+  return head + grid(columns_of(statement, unit)) + "\n" + notes(statement, unit);
 }
 
 }  // namespace gpuledger::app

@@ -20,8 +20,8 @@ namespace {
 // SIGTERM must take at most 2 s; the HTTP server takes up to 0.5 s.
 constexpr Nanoseconds kPatienceWithDriver = std::chrono::milliseconds(1000);
 constexpr Nanoseconds kPatienceWithDisk = std::chrono::milliseconds(300);
-// With --push-url it takes so much longer: the node may go for good, and its last joules with it.
-constexpr Nanoseconds kPatienceWithReceiver = std::chrono::seconds(3);
+// As long as the 2 s allow: the node may go for good, and its last joules with it.
+constexpr Nanoseconds kPatienceWithReceiver = std::chrono::milliseconds(1500);
 constexpr Nanoseconds kPatienceWithUpstream = std::chrono::milliseconds(500);
 
 // A driver call that hangs cannot be cancelled; the exit must not wait for it.

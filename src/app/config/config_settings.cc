@@ -225,7 +225,8 @@ const Setting kSettings[] = {
      kParsed<&Config::gpu_idle_power, parse_idle_power>, kLive},
     {"exact-time", G::kLedger, F::kValue, "MODE", "off",
      "read the driver's trace, which process is on the GPU to the microsecond: off, auto (where possible) or on; costs "
-     "shared work up to 0.8 %; see docs/exact-time.md. With the command replay: off ignores the recorded trace",
+     "shared work a few tenths of a percent, 1.2 % at 2,500 switches a second; see docs/exact-time.md. With the "
+     "command replay: off ignores the recorded trace",
      exact_time_mode()},
     {"exact-time-duty", G::kLedger, F::kValue, "SHARE", "100%",
      "share of every minute that is traced: 10% or 6s; less costs less",

@@ -107,7 +107,7 @@ std::string write_job_json(const JobReport& report, double price_per_kwh) {
   expose::JsonText json(1024 + 256 * report.steps.size());
   json.open('{');
   json.field("schema_version", kSchemaVersion);
-  json.field("job", std::string_view(report.job));
+  json.field("slurm_job_id", std::string_view(report.job));
   json.field_if_any("node", report.node);
   json.field_if_any("account", report.account);
   json.field_if_any("partition", report.partition);
@@ -117,7 +117,7 @@ std::string write_job_json(const JobReport& report, double price_per_kwh) {
   json.field("running", report.running);
   json.field("simulated", report.simulated);
   json.field("gpus_used", report.gpus_used);
-  if (report.gpus_given) json.field("gpus_given", static_cast<uint64_t>(*report.gpus_given));
+  if (report.gpus_given) json.field("job_gpus", static_cast<uint64_t>(*report.gpus_given));
   add_use(json, report.whole);
   add_field(json, "held_seconds", report.held_seconds);
   add_field(json, "idle_ratio", report.idle_ratio());

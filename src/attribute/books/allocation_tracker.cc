@@ -46,19 +46,20 @@ struct Work {
 struct WorkOfPart {
   bool shared = false;  // allocated to two or more containers
   Holder first;         // of these containers
-  Work no_pods;         // host, Slurm, containers
+  Work host;            // or of no owner that is known
   Work nameless_pods;
   std::unordered_map<Holder, Work, HolderHash> pods;
 
   void add(const ProcessAccount& process) {
     const Owner& owner = process.identity.owner;
-    if (owner.kind != OwnerKind::kPod) return no_pods.add(process);
+    if (owner.kind == OwnerKind::kSlurmJob || owner.kind == OwnerKind::kContainer) return;  // surely not the holder's
+    if (owner.kind != OwnerKind::kPod) return host.add(process);
     if (owner.pod.empty()) return nameless_pods.add(process);
     pods[{owner.name_space, owner.pod, owner.container}].add(process);
   }
   Work of(const Holder& holder) const {
     Work work = nameless_pods;
-    if (!shared) work.add(no_pods);
+    if (!shared) work.add(host);
     for (const std::string_view container : {holder.container, std::string_view()}) {
       const auto found = pods.find({holder.name_space, holder.pod, container});
       if (found != pods.end()) work.add(found->second);

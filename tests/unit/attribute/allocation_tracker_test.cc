@@ -74,6 +74,15 @@ TEST(AllocationTracker, WhoCannotBeToldFromTheHolderCountsAsTheHolder) {
   EXPECT_EQ(tracker.advance(batch_at(seconds(18)), {given_to("a")}, {host})[0].idle_for, seconds(0));
 }
 
+TEST(AllocationTracker, AJobOrAContainerIsNotTheHolder) {
+  for (const OwnerKind kind : {OwnerKind::kSlurmJob, OwnerKind::kContainer}) {
+    AllocationTracker tracker;
+    (void)tracker.advance(batch_at(seconds(0)), {given_to("a")}, {});
+    const auto other = process_of("", 0.5, kind);
+    EXPECT_EQ(tracker.advance(batch_at(seconds(9)), {given_to("a")}, {other})[0].idle_for, seconds(9));
+  }
+}
+
 TEST(AllocationTracker, AGpuThatCannotSayIsNotCalledIdle) {
   AllocationTracker tracker;
   (void)tracker.advance(batch_at(seconds(0)), {given_to("a")}, {});

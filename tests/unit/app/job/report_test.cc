@@ -136,7 +136,7 @@ TEST(JobReport, Forms) {
   EXPECT_EQ(line.find('\n'), line.size() - 1) << "one line";
   const auto json = nlohmann::json::parse(line);
   EXPECT_EQ(json["schema_version"], 1);
-  EXPECT_EQ(json["job"], "7");
+  EXPECT_EQ(json["slurm_job_id"], "7");
   EXPECT_EQ(json["energy_joules"]["total"], 3150.3);
   EXPECT_EQ(json["account"], "physics");
   EXPECT_EQ(json["steps"].size(), 3u);
@@ -152,7 +152,7 @@ TEST(JobReport, NumbersThatCannotBe) {
     ASSERT_TRUE(books.ok()) << wrong;
     const auto json = nlohmann::json::parse(write_job_json(*report_job(*books, "7"), 0));
     EXPECT_FALSE(json.contains("memory_peak_bytes")) << json;
-    EXPECT_FALSE(json.contains("gpus_given")) << json;
+    EXPECT_FALSE(json.contains("job_gpus")) << json;
     EXPECT_EQ(json["energy_joules"]["total"], 2) << wrong;
   }
 }
