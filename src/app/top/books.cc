@@ -107,6 +107,7 @@ Books::OwnerSum owner_of(const Json& json) {
   owner.job_gpus = whole_number(json, "job_gpus");
   owner.job_started = number(json, "job_start_time_seconds");
   owner.job_restarted = truth(json, "job_restarted");
+  owner.job_steps_closed = truth(json, "job_steps_closed");
   return owner;
 }
 

@@ -56,6 +56,7 @@ struct Books {
     std::optional<double> job_gpus;
     std::optional<double> job_started;  // seconds since 1970
     bool job_restarted = false;
+    bool job_steps_closed = false;
   };
   struct Process : Account {
     std::string mig_uuid;
