@@ -71,8 +71,8 @@ def sets_table(results, plain):
     inside, of = within(results)
     count = sum(len(results[name]) for name in SHARED)
     summary = (f"All sets except turning, MPS and never alone: **{mean_of(results, SHARED):.1f} %** over {count} "
-               f"recordings, by utilisation {mean_of(plain, SHARED):.1f} %. In all sets {inside} of {of} process totals "
-               f"({100 * inside / of:.0f} %) are within two standard errors.")
+               f"recordings, by utilisation {mean_of(plain, SHARED):.1f} %. In all sets {inside} of {of} process "
+               f"totals ({100 * inside / of:.0f} %) are within two standard errors.")
     return "\n".join([*lines, "", textwrap.fill(summary, 120)])
 
 
