@@ -16,15 +16,27 @@ namespace {
 constexpr size_t kRoomForBlankLines = 16;
 constexpr size_t kKeyColumns = 22;
 
-Line write_title(const Books& books) {
+// ", 1214 W", of those that say it; empty: none does.
+std::string power_words(const Books& books) {
   double watts = 0;
-  for (const Books::Gpu& gpu : books.gpus) watts += gpu.watts.value_or(0);
+  size_t known = 0;
+  for (const Books::Gpu& gpu : books.gpus) {
+    if (!gpu.up || !gpu.watts) continue;
+    watts += *gpu.watts;
+    ++known;
+  }
+  if (known == 0) return "";
+  const std::string of = known == books.gpus.size() ? "" : fmt::format(" of {} GPU{}", known, known == 1 ? "" : "s");
+  return fmt::format(", {:.0f} W{}", watts, of);
+}
+
+Line write_title(const Books& books) {
   const auto active = std::count_if(books.processes.begin(), books.processes.end(),
                                     [](const Books::Process& process) { return process.active; });
   constexpr size_t kLongestNode = 64;
-  return {{fmt::format("gpu-ledger{}{}: {} GPU{}, {:.0f} W, {} process{}{}", books.node.empty() ? "" : " ",
-                       cut(books.node, kLongestNode), books.gpus.size(), books.gpus.size() == 1 ? "" : "s", watts,
-                       active, active == 1 ? "" : "es", books.simulated ? ", SIMULATED" : ""),
+  return {{fmt::format("gpu-ledger{}{}: {} GPU{}{}, {} process{}{}", books.node.empty() ? "" : " ",
+                       cut(books.node, kLongestNode), books.gpus.size(), books.gpus.size() == 1 ? "" : "s",
+                       power_words(books), active, active == 1 ? "" : "es", books.simulated ? ", SIMULATED" : ""),
            Style::kBold}};
 }
 

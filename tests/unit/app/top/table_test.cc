@@ -233,6 +233,19 @@ TEST(TopTable, GpuThatDoesNotAnswer) {
   EXPECT_THAT(shown(books, &kBefore), HasSubstr("does not answer"));
 }
 
+TEST(TopTable, TheTitleAddsUpWhatIsKnown) {
+  const auto title = [](const Books& books) { return lines_of(write_screen(books, nullptr, {}, {}, {})).front(); };
+  Books books = kNow;
+  for (const uint32_t index : {1u, 2u}) books.gpus.push_back(gpu(index));
+  EXPECT_EQ(title(books), "gpu-ledger: 3 GPUs, 1238 W, 3 processes");
+  books.gpus[2].watts.reset();
+  EXPECT_EQ(title(books), "gpu-ledger: 3 GPUs, 825 W of 2 GPUs, 3 processes");
+  books.gpus[1].up = false;
+  EXPECT_EQ(title(books), "gpu-ledger: 3 GPUs, 412 W of 1 GPU, 3 processes");
+  books.gpus[0].up = false;
+  EXPECT_EQ(title(books), "gpu-ledger: 3 GPUs, 3 processes");
+}
+
 TEST(TopTable, NothingToShow) {
   EXPECT_THAT(shown(Books{}, nullptr, {}, {80, 24}), HasSubstr("no process"));
   View view;
