@@ -75,9 +75,10 @@ std::vector<Line> write_help_lines() {
     lines.push_back({{left(entry.keys, kKeyColumns), Style::kBold}, {std::string(entry.meaning)}});
   }
   lines.emplace_back();
-  lines.push_back({{"Watts are the mean since the last look; +/- is one standard error of the estimated part."}});
-  lines.push_back({{"uncertain: the error is as large as the watts."}});
-  lines.push_back({{"SHARE is the share of the GPU's time, ENERGY all that was booked."}});
+  lines.push_back({{"Watts are the mean since the last look. SHARE is the share of the GPU's time,"}});
+  lines.push_back({{"ENERGY all that was booked. +/- is one standard error of the estimated part;"}});
+  lines.push_back({{"a narrow screen has ~ before an energy with such an error instead."}});
+  lines.push_back({{"uncertain: the error is as large as the watts. -: not known."}});
   lines.push_back({{"Any key goes back."}});
   return lines;
 }
