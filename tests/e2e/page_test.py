@@ -406,7 +406,7 @@ def make_screenshot(path):
     with harness.Ledger("--node-name=gpu-node-7") as ledger:
         window.resize(1280, 1620)
         window.prefer("light")
-        time.sleep(330)  # the server keeps the past for whoever comes later
+        time.sleep(600)  # the server keeps the past for whoever comes later
         window.open(f"http://127.0.0.1:{ledger.port}/")
         time.sleep(8)
         window.point(".gpu:nth-child(2) .plot", 0.35)
