@@ -61,6 +61,7 @@ Books::Gpu gpu_of(const Json& json) {
   gpu.model = text(json, "model");
   gpu.up = truth(json, "up");
   gpu.joules = number(json, "energy_joules").value_or(0);
+  gpu.integrates = text(json, "energy_source") == "power_integral";
   gpu.watts = number(json, "power_watts");
   gpu.limit_watts = number(json, "power_limit_watts");
   gpu.busy = number(json, "utilization_ratio");
