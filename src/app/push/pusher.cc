@@ -160,6 +160,7 @@ void Pusher::Shared::send_all() {
       receiver.fails(outcome.code, outcome.reason);
     } else {
       receiver.works();
+      backoff.succeeded();
     }
     if (!std::exchange(last_refused, refused) && refused) {
       log_warn("the receiver refuses samples, which are dropped",

@@ -178,6 +178,22 @@ TEST_F(PusherTest, RetryAfterIsKept) {
   EXPECT_EQ(receiver_.times().size(), 2u);
 }
 
+// Otherwise the pauses would grow to the longest, with one request between two of them, and the queue without end.
+TEST_F(PusherTest, AReceiverThatFailsEverySecondTimeGetsAll) {
+  std::atomic<int> turn{0};
+  listen([&](const Request& request, Connection& connection) {
+    const bool taken = turn++ % 2 != 0;
+    if (taken) receiver_.take(request);
+    connection.send(http_answer(taken ? 200 : 503, ""));
+  });
+  options_.pace = {10ms, 1min, 2min};
+  options_.most_series_of_block = expose::remote_write_series(*cycle(kAt), *shown_, {}).size() / 12;
+  open();
+  post(kAt);
+  EXPECT_TRUE(eventually([&] { return all_sent(); })) << "12 pauses that double are 40 s";
+  EXPECT_GE(receiver_.times().size(), 12u);
+}
+
 TEST_F(PusherTest, WhatIsRefusedIsDropped) {
   listen([&](const Request& request, Connection& connection) {
     receiver_.take(request);
