@@ -157,7 +157,7 @@ void Pusher::Shared::send_all() {
     }
     const bool refused = outcome.verdict == PushOutcome::Verdict::kRefused;
     if (refused) {
-      receiver.fails(outcome.code, outcome.reason);
+      receiver.fails(outcome.code, outcome.reason + "; these samples are dropped (docs/push.md says why)");
     } else {
       receiver.works();
       backoff.succeeded();
