@@ -193,10 +193,11 @@ class PushTest(harness.Case):
                                    f"--sim-scenario={self.scenario}", *arguments,
                                    f"--push-url={scheme}://127.0.0.1:{self.port}{path}"], capture_output=True, text=True,
                                   timeout=30 * harness.SLOW, env=harness.clean_environment())
+            self.assertNotIn("HUSH", done.stdout + done.stderr)
             return [line for line in done.stdout.splitlines() if " push" in line]
 
         with Receiver(self.folder, self.port):
-            good, queue = doctor("/api/v1/write", f"--push-queue-dir={self.queue}")
+            good, queue = doctor("/api/v1/write?token=HUSH", f"--push-queue-dir={self.queue}")
             self.assertRegex(good, "ok    push: .*takes remote write")
             self.assertRegex(queue, "ok    push queue: .* will be made")
             self.assertRegex(doctor("/api/v1/nothing")[0], "FAIL  push: .*answers 404.*check the path")

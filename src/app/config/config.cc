@@ -74,6 +74,10 @@ Status check_push(const GivenSettings& given, const Config& config) {
     return wrong(origin_of(setting.name, given) + ": needs --push-url");
   }
   if (!config.push_url) return ok_status();
+  if (const std::string origin = origin_of("push-queue-size", given);
+      !origin.empty() && config.push_queue_dir.empty() && config.push_queue_size > kLargestPushQueueInMemory) {
+    return wrong(origin + ": above 16MiB needs --push-queue-dir, because the queue is in memory without it");
+  }
   const std::string& user = config.push_url->user_password;
   if (!config.push_password_file.empty()) {
     const std::string origin = origin_of("push-password-file", given);

@@ -54,6 +54,9 @@ enum class ExactTimeMode { kOff, kAuto, kOn };
 enum class Preset { kCompatible, kLean };
 enum class PodSourceName { kAuto, kPodsApi, kApiServer, kKubelet, kCri, kNone };
 
+// What --push-queue-size can be without --push-queue-dir.
+inline constexpr uint64_t kLargestPushQueueInMemory = 16 << 20;
+
 // Every setting, with its default. Filled by read_config from flags, environment, config file.
 struct Config {
   const Command* command = nullptr;
