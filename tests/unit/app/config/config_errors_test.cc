@@ -242,6 +242,31 @@ TEST(Push, Settings) {
   EXPECT_EQ(config_of({url, file.flag()}).push_headers, headers) << "the elements of a list are not split";
 }
 
+// Whoever gives such a flag believes that it does something.
+TEST(WrongUse, FlagsThatACommandDoesNotUse) {
+  const std::string push = "--push-url=http://a/w";
+  expect_all({
+      {{"once", push}, "--push-url: not with the command once (gpu-ledger once --help lists its flags)"},
+      {{push, "once"}, "--push-url: not with the command once (gpu-ledger once --help lists its flags)"},
+      {{"once", "--push-interval=5s"},
+       "--push-interval: not with the command once (gpu-ledger once --help lists its flags)"},
+      {{"once", "--listen-address=:1"},
+       "--listen-address: not with the command once (gpu-ledger once --help lists its flags)"},
+      {{"once", "--web-config-file=/none"},
+       "--web-config-file: not with the command once (gpu-ledger once --help lists its flags)"},
+      {{"top", "--batch", push}, "--push-url: not with the command top (gpu-ledger top --help lists its flags)"},
+      {{"job", "5", "--backend=sim"}, "--backend: not with the command job (gpu-ledger job --help lists its flags)"},
+      {{"bill", "--state-file=/s"}, "--state-file: not with the command bill (gpu-ledger bill --help lists its flags)"},
+      {{"replay", "a.jsonl", "--no-collector.idle"},
+       "--no-collector.idle: not with the command replay (gpu-ledger replay --help lists its flags)"},
+  });
+  // The environment and the file are for all commands.
+  const ConfigFile file("push-url: http://a/w\nweb-config-file: /none\n");
+  EXPECT_EQ(error_of({"once", file.flag()}, {{"GPU_LEDGER_LISTEN_ADDRESS", ":1"}, {"HTTP_PORT", "2"}}), "(no error)");
+  EXPECT_EQ(error_of({"doctor", push, "--listen-address=:1", "--web-config-file=/none"}), "(no error)");
+  EXPECT_EQ(error_of({"once", "--listen-address=:9400"}), "(no error)") << "what is so anyway";
+}
+
 // The environment and the file are for all commands; a flag is for the one it stands with.
 TEST(WrongUse, SettingsOfOtherCommandsAreIgnoredUnlessTheyAreFlags) {
   const Environment shell = {{"GPU_LEDGER_URL", "http://node7:9400"}, {"GPU_LEDGER_BATCH", "true"}};
