@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <map>
+#include <string>
 
 #include "app/config/config_bill_values.h"
 #include "app/config/config_setting_members.h"
 #include "app/config/config_values.h"
 #include "base/quote.h"
+#include "expose/pod_label.h"
 
 namespace gpuledger::app {
 namespace {
@@ -61,6 +64,17 @@ Status set_kubernetes(const Values& values, Config& config) {
   }
   config.kubernetes = on.ok() ? std::optional(*on) : std::nullopt;
   return ok_status();
+}
+
+Status set_pod_labels(const Values& values, Config& config) {
+  std::map<std::string, std::string> taken;  // by the name of the label
+  for (const std::string& value : values) {
+    const auto [other, first] = taken.emplace(expose::pod_label_name(value), value);
+    if (first || other->second == value) continue;
+    return Error{Code::kMalformed,
+                 in_quotes(other->second) + " and " + in_quotes(value) + " would both be the label " + other->first};
+  }
+  return kNames<&Config::pod_labels>.apply(values, config);
 }
 
 Status set_bill_by(const Values& values, Config& config) {
@@ -291,7 +305,7 @@ const Setting kSettings[] = {
      "where pod names come from: auto (pods-api, else apiserver), pods-api, apiserver, kubelet, cri or none",
      kChoice<&Config::pod_source, kPodSources>},
     {"pod-labels", G::kKubernetes, F::kList, "LIST", "", "pod labels to put on gpu_ledger_pod_info",
-     kNames<&Config::pod_labels>},
+     kept_in<&Config::pod_labels>(set_pod_labels)},
     {"gpu-resources", G::kKubernetes, F::kList, "LIST", "",
      "more resources that are GPUs, beside nvidia.com/gpu and nvidia.com/mig-*", kNames<&Config::gpu_resources>},
     {"pod-resources-socket", G::kKubernetes, F::kValue, "FILE", "/var/lib/kubelet/pod-resources/kubelet.sock",

@@ -267,6 +267,12 @@ TEST(WrongUse, FlagsThatACommandDoesNotUse) {
   EXPECT_EQ(error_of({"once", "--listen-address=:9400"}), "(no error)") << "what is so anyway";
 }
 
+TEST(WrongUse, TwoPodLabelsOfOneName) {
+  EXPECT_EQ(error_of({"--pod-labels=team,a.b,a_b"}),
+            "--pod-labels: \"a.b\" and \"a_b\" would both be the label label_a_b");
+  EXPECT_EQ(config_of({"--pod-labels=a.b,a.c,a.b"}).pod_labels.size(), 3u);
+}
+
 // The environment and the file are for all commands; a flag is for the one it stands with.
 TEST(WrongUse, SettingsOfOtherCommandsAreIgnoredUnlessTheyAreFlags) {
   const Environment shell = {{"GPU_LEDGER_URL", "http://node7:9400"}, {"GPU_LEDGER_BATCH", "true"}};
