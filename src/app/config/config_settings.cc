@@ -143,8 +143,8 @@ const Setting kSettings[] = {
     {"metric-prefix", G::kServing, F::kValue, "PREFIX", "my_gpu_process", "prefix of the process metrics",
      kParsed<&Config::metric_prefix, parse_metric_prefix>},
     {"max-series", G::kServing, F::kValue, "COUNT", "15000",
-     "limit of series in one scrape: the largest consumers stay, gpu_ledger_series_left_out counts the rest; 0: no "
-     "limit",
+     "limit of series in one scrape: the largest consumers stay, and always the GPUs and the program itself; "
+     "gpu_ledger_series_left_out counts the rest; 0: no limit",
      kParsed<&Config::max_series, parse_count>, kLive},
     {"textfile", G::kServing, F::kValue, "FILE", "",
      "also write the metrics to this file, for node_exporter's textfile collector (name it *.prom)",
