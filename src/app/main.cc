@@ -8,6 +8,7 @@
 #include "app/config/config.h"
 #include "app/revision.h"
 #include "base/descriptors.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "expose/expose.h"
 
@@ -35,8 +36,8 @@ int run(int argc, char** argv) {
   auto outcome = app::read_config(sources);
   if (!outcome.ok()) return fail(outcome.error().message, kWrongUse);
   if (const auto* answer = std::get_if<app::PrintAndExit>(&*outcome)) {
-    std::fputs(answer->text.c_str(), stdout);
-    return 0;
+    const Status written = write_to_stdout(answer->text);
+    return written.ok() ? 0 : fail(written.error().message, kWorkFailed);
   }
   const auto& config = std::get<app::Config>(*outcome);
   if (const Status prefix = expose::check_process_prefix(config.metric_prefix); !prefix.ok()) {

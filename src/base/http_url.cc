@@ -9,19 +9,25 @@
 namespace gpuledger {
 namespace {
 
-// What stands before an @ may be a password.
 Error refuse(std::string_view text, std::string_view why) {
-  const size_t at = text.rfind('@');
-  const std::string shown = at == text.npos ? std::string(text) : "..." + std::string(text.substr(at));
-  return {Code::kMalformed, in_quotes(shown) + " " + std::string(why)};
+  return {Code::kMalformed, in_quotes(shown_url(text)) + " " + std::string(why)};
 }
 
 }  // namespace
 
+std::string shown_url(std::string_view text) {
+  const size_t query = std::min(text.find_first_of("?#"), text.size());
+  const size_t at = text.rfind('@');
+  if (at == text.npos) return std::string(text.substr(0, query));
+  // An @ in the query, or a password with a ? or #: both sides may be secret.
+  if (at > query) return "...";
+  return "..." + std::string(text.substr(at, query - at));
+}
+
 Result<HttpUrl> parse_http_url(std::string_view text) {
   constexpr std::string_view kForm = "is not a URL (write http://127.0.0.1:9400/metrics)";
   HttpUrl url;
-  url.text = text;
+  url.text = shown_url(text);
   url.tls = text.starts_with("https://");
   if (!url.tls && !text.starts_with("http://")) return refuse(text, kForm);
   // It would show in the log and in the process list.

@@ -10,7 +10,7 @@
 namespace gpuledger {
 
 struct HttpUrl {
-  std::string text;  // as given, for messages
+  std::string text;  // for messages: without the query
   bool tls = false;
   std::string host;  // IPv6 without brackets
   uint16_t port = 0;
@@ -20,5 +20,8 @@ struct HttpUrl {
 
 // "http://127.0.0.1:9400/metrics", "https://[::1]/metrics?x=1". The message follows the name of the setting.
 Result<HttpUrl> parse_http_url(std::string_view text);
+
+// A URL, right or wrong, without what may be a secret: what stands before an @ and what follows a ? or #.
+std::string shown_url(std::string_view text);
 
 }  // namespace gpuledger

@@ -33,6 +33,9 @@ class Backoff {
     return std::chrono::duration_cast<Duration>(base * (1 + std::uniform_real_distribution<>(0, 1)(random_)));
   }
 
+  // For callers with work that waits: a server that fails now and then must not be asked less and less.
+  void succeeded() { step_ = pace_.first; }
+
  private:
   const Pace pace_;
   std::minstd_rand random_;

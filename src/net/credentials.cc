@@ -13,7 +13,9 @@ namespace {
 constexpr size_t kLargestSecret = 64 << 10;
 
 Result<std::string> read_password(const std::string& path) {
-  GL_TRY(text, read_file(path, kLargestSecret));
+  auto read = read_file(path, kLargestSecret);
+  if (!read) return Error{read.error().code, "password: " + read.error().message};
+  std::string text = *std::move(read);
   while (text.ends_with('\n') || text.ends_with('\r')) text.pop_back();
   if (text.empty()) return Error{Code::kMalformed, "password: " + path + " is empty"};
   if (text.find_first_of("\r\n") != text.npos) {

@@ -41,7 +41,9 @@ class BadInputTest(harness.Case):
         self.refuse(2, "--backend=magic", says=["--backend", "magic", "nvml"])
         self.refuse(2, "--dcgm-address=localhost", says=["--dcgm-address", "--backend=dcgm"])
         self.refuse(2, "--dcgm-exporter-url=localhost:9400", says=["--dcgm-exporter-url", "http://"])
-        self.refuse(2, "--dcgm-exporter-url=http://a/", "--dcgm-exporter-file=/b", says=["not together"])
+        self.refuse(2, "--dcgm-exporter-url=http://a/", "--dcgm-exporter-file=/b", says=["not together"],
+                    commands=["serve"])
+        self.refuse(2, "--dcgm-exporter-file=/b", says=["--dcgm-exporter-file", "command once"], commands=["once"])
         self.refuse(2, "--metrics-path=metrics", says=["--metrics-path"])
         self.refuse(2, "--metric-prefix=1x", says=["--metric-prefix"])
         self.refuse(2, "--listen-address=nonsense", says=["--listen-address", "nonsense"], commands=["serve"])

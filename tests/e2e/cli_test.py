@@ -43,6 +43,13 @@ class MannersTest(harness.Case):
         wrong = gpu_ledger("help", "frobnicate", environment={"GPU_LEDGER_LOG_LEVEL": "loud"})
         self.assertEqual((wrong.returncode, wrong.stderr.count("\n")), (2, 1))
 
+    def test_output_that_cannot_be_written(self):
+        for arguments in (["--help"], ["help"], ["top", "--help"], ["version"], ["--version"], ["completion", "bash"]):
+            with self.subTest(arguments=arguments), open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run([harness.BINARY, *arguments], stdout=full, stderr=subprocess.PIPE, text=True,
+                                      timeout=20 * harness.SLOW, env=harness.clean_environment())
+                self.assertEqual((done.returncode, done.stderr), (1, "gpu-ledger: cannot write to standard output\n"))
+
     def test_the_nearest_name(self):
         done = gpu_ledger("recrod", "x")
         self.assertEqual((done.returncode, done.stderr),

@@ -184,7 +184,7 @@ class PushTest(harness.Case):
                 (2, [url, "--push-headers=Host=x"], ["--push-headers", "Host"]),
                 (2, [url, "--push-password-file=/x"], ["--push-password-file", "USER@"]),
                 (1, [url, f"--push-queue-dir={foreign}"], ["--push-queue-dir", foreign, "Not a directory"]),
-                (1, [url, f"--push-queue-dir={self.folder}/no/such"], ["--push-queue-dir", "no/such"])):
+                (1, [url, f"--push-queue-dir={self.folder}/no/such"], ["--push-queue-dir", "no/such", "create the folder"])):
             with self.subTest(arguments=arguments):
                 done = subprocess.run([harness.BINARY, "serve", "--backend=sim", "--listen-address=127.0.0.1:0",
                                        "--log-level=error", *arguments], capture_output=True, text=True,
@@ -196,18 +196,20 @@ class PushTest(harness.Case):
         self.assertEqual(foreign.read_text(encoding="utf-8"), "x")
 
     def test_doctor_asks_the_receiver(self):
-        def doctor(path, *arguments):
+        def doctor(path, *arguments, scheme="http"):
             done = subprocess.run([harness.BINARY, "doctor", "--backend=sim", "--listen-address=127.0.0.1:0",
                                    f"--sim-scenario={self.scenario}", *arguments,
-                                   f"--push-url=http://127.0.0.1:{self.port}{path}"], capture_output=True, text=True,
+                                   f"--push-url={scheme}://127.0.0.1:{self.port}{path}"], capture_output=True, text=True,
                                   timeout=30 * harness.SLOW, env=harness.clean_environment())
+            self.assertNotIn("HUSH", done.stdout + done.stderr)
             return [line for line in done.stdout.splitlines() if " push" in line]
 
         with Receiver(self.folder, self.port):
-            good, queue = doctor("/api/v1/write", f"--push-queue-dir={self.queue}")
+            good, queue = doctor("/api/v1/write?token=HUSH", f"--push-queue-dir={self.queue}")
             self.assertRegex(good, "ok    push: .*takes remote write")
             self.assertRegex(queue, "ok    push queue: .* will be made")
             self.assertRegex(doctor("/api/v1/nothing")[0], "FAIL  push: .*answers 404.*check the path")
+            self.assertRegex(doctor("/api/v1/write", scheme="https")[0], "FAIL  push: .*does not speak TLS; write http:")
         gone, queue = doctor("/api/v1/write")
         self.assertRegex(gone, "FAIL  push: .*efused.*check address")
         self.assertRegex(queue, "warn  push queue: in memory")

@@ -109,10 +109,10 @@ class TextfileTest(harness.Case):
             pass  # not root
         for name in names:
             kind = (self.folder / name).lstat()
-            for command in ("once", "serve"):
+            for command in (["once"], ["serve", f"--listen-address=127.0.0.1:{harness.free_port()}"]):
                 done = subprocess.run(
-                    [harness.BINARY, command, "--backend=sim", f"--listen-address=127.0.0.1:{harness.free_port()}",
-                     "--sample-interval=200ms", f"--textfile={self.folder / name}"], env=harness.clean_environment(),
+                    [harness.BINARY, *command, "--backend=sim", "--sample-interval=200ms",
+                     f"--textfile={self.folder / name}"], env=harness.clean_environment(),
                     timeout=20 * harness.SLOW, capture_output=True, text=True, check=False)
                 self.assertEqual(done.returncode, 1, name)
                 self.assertIn(f"cannot write {self.folder / name}: ", done.stderr)
@@ -152,7 +152,9 @@ class TextfileTest(harness.Case):
         return {labels["pid"]: labels["status"] for labels, _ in seen.find("gpu_process_info")}
 
     def test_one_short_look_calls_nobody_idle(self):
-        seen = self.once("--idle-interval=500ms", f"--sim-scenario={self.write('s.yaml', HOLDER_AND_WORKER)}")
+        # What is set for serve, in a file for both.
+        config = self.write("c.yaml", "idle-interval: 500ms\n")
+        seen = self.once(f"--config={config}", f"--sim-scenario={self.write('s.yaml', HOLDER_AND_WORKER)}")
         for name in ("gpu_idle_process_idle_seconds", "gpu_idle_process_idle_memory_bytes", "gpu_idle_memory_total_bytes",
                      "gpu_ledger_pod_idle_memory_bytes", "gpu_ledger_allocation_idle_seconds"):
             self.assertEqual(seen.find(name), [], name)

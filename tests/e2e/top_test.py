@@ -49,7 +49,8 @@ class TopTest(harness.Case):
     def test_batch_writes_no_books(self):
         state = self.folder / "state"
         prom = self.folder / "x.prom"
-        done = self.batch("--backend=sim", "--sample-interval=200ms", f"--state-file={state}", f"--textfile={prom}")
+        done = self.batch("--backend=sim", "--sample-interval=200ms",
+                          environment={"GPU_LEDGER_STATE_FILE": str(state), "GPU_LEDGER_TEXTFILE": str(prom)})
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(os.listdir(self.folder), [])
 

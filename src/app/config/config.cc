@@ -55,15 +55,13 @@ Status reconcile_intervals(const GivenSettings& given, Config& config) {
   return ok_status();
 }
 
-bool takes(const Command& command, const Setting& setting) {
-  return setting.command.empty() || is_of_command(setting, command.name);
-}
-
-// A flag for another command is a mistake.
+// A flag that the command does not use is a mistake.
 Status check_commands(const GivenSettings& flags, const Config& config) {
+  const std::string name(config.command->name);
   for (const auto& [setting, value] : flags) {
-    if (takes(*config.command, *setting) || setting->member.same(config, Config{})) continue;
-    return wrong(value.origin + ": needs the command " + commands_of(*setting));
+    if (takes_setting(*config.command, *setting) || setting->member.same(config, Config{})) continue;
+    if (!setting->command.empty()) return wrong(value.origin + ": needs the command " + commands_of(*setting));
+    return wrong(value.origin + ": not with the command " + name + " (gpu-ledger " + name + " --help lists its flags)");
   }
   return ok_status();
 }
@@ -74,6 +72,10 @@ Status check_push(const GivenSettings& given, const Config& config) {
     return wrong(origin_of(setting.name, given) + ": needs --push-url");
   }
   if (!config.push_url) return ok_status();
+  if (const std::string origin = origin_of("push-queue-size", given);
+      !origin.empty() && config.push_queue_dir.empty() && config.push_queue_size > kLargestPushQueueInMemory) {
+    return wrong(origin + ": above 16MiB needs --push-queue-dir, because the queue is in memory without it");
+  }
   const std::string& user = config.push_url->user_password;
   if (!config.push_password_file.empty()) {
     const std::string origin = origin_of("push-password-file", given);
@@ -156,7 +158,9 @@ Result<Config> resolve_config(Arguments arguments, const ConfigSources& sources)
   config.argument = std::move(arguments.argument);
   // The environment and the file are for all commands: what this one does not take is for others.
   std::erase_if(given, [&](const auto& each) {
-    return !arguments.given.contains(each.first) && !takes(*config.command, *each.first);
+    const Setting& setting = *each.first;
+    return !arguments.given.contains(&setting) && !setting.command.empty() &&
+           !is_of_command(setting, config.command->name);
   });
   for (const Setting& setting : settings()) {  // in the table's order, so that the first error reported is stable
     const auto found = given.find(&setting);

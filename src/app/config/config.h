@@ -37,8 +37,8 @@ struct Command {
   std::string_view failure;  // what exit code 1 means
   // Runs the command. An error is one line for stderr; the exit code is then 1.
   Status (*run)(const Config& config, const ConfigSources& sources);
-  // What of the table of settings it uses, for its --help and for completions: names of groups and of settings; !name
-  // leaves one out. Empty: all, but those of other commands.
+  // What of the table of settings it uses, for its flags, its --help and for completions: names of groups and of
+  // settings; !name leaves one out. Empty: all, but those of other commands.
   std::string_view takes = {};
   // In place of run: only prints. No setting is read, so that none can be wrong.
   std::string (*print)(const ConfigSources& sources, const std::string& argument) = nullptr;
@@ -53,6 +53,9 @@ enum class ExactTimeMode { kOff, kAuto, kOn };
 // Sets of collectors: every older exporter's names, or our own names only and few series.
 enum class Preset { kCompatible, kLean };
 enum class PodSourceName { kAuto, kPodsApi, kApiServer, kKubelet, kCri, kNone };
+
+// What --push-queue-size can be without --push-queue-dir.
+inline constexpr uint64_t kLargestPushQueueInMemory = 16 << 20;
 
 // Every setting, with its default. Filled by read_config from flags, environment, config file.
 struct Config {

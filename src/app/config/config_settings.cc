@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <map>
+#include <string>
 
 #include "app/config/config_bill_values.h"
 #include "app/config/config_setting_members.h"
 #include "app/config/config_values.h"
 #include "base/quote.h"
+#include "expose/pod_label.h"
 
 namespace gpuledger::app {
 namespace {
@@ -61,6 +64,17 @@ Status set_kubernetes(const Values& values, Config& config) {
   }
   config.kubernetes = on.ok() ? std::optional(*on) : std::nullopt;
   return ok_status();
+}
+
+Status set_pod_labels(const Values& values, Config& config) {
+  std::map<std::string, std::string> taken;  // by the name of the label
+  for (const std::string& value : values) {
+    const auto [other, first] = taken.emplace(expose::pod_label_name(value), value);
+    if (first || other->second == value) continue;
+    return Error{Code::kMalformed,
+                 in_quotes(other->second) + " and " + in_quotes(value) + " would both be the label " + other->first};
+  }
+  return kNames<&Config::pod_labels>.apply(values, config);
 }
 
 Status set_bill_by(const Values& values, Config& config) {
@@ -129,8 +143,8 @@ const Setting kSettings[] = {
     {"metric-prefix", G::kServing, F::kValue, "PREFIX", "my_gpu_process", "prefix of the process metrics",
      kParsed<&Config::metric_prefix, parse_metric_prefix>},
     {"max-series", G::kServing, F::kValue, "COUNT", "15000",
-     "limit of series in one scrape: the largest consumers stay, gpu_ledger_series_left_out counts the rest; 0: no "
-     "limit",
+     "limit of series in one scrape: the largest consumers stay, and always the GPUs and the program itself; "
+     "gpu_ledger_series_left_out counts the rest; 0: no limit",
      kParsed<&Config::max_series, parse_count>, kLive},
     {"textfile", G::kServing, F::kValue, "FILE", "",
      "also write the metrics to this file, for node_exporter's textfile collector (name it *.prom)",
@@ -166,13 +180,15 @@ const Setting kSettings[] = {
     {"push-queue-dir", G::kPush, F::kValue, "DIR", "",
      "keep what is not sent yet in this folder, across restarts; if not given, in memory, 16MiB at most",
      kText<&Config::push_queue_dir>},
-    {"push-queue-size", G::kPush, F::kValue, "SIZE", "256MiB", "limit of that queue; above it the oldest samples go",
+    {"push-queue-size", G::kPush, F::kValue, "SIZE", "256MiB",
+     "limit of that queue; above it the oldest samples go; more than 16MiB needs --push-queue-dir",
      kParsed<&Config::push_queue_size, parse_size>},
     {"push-labels", G::kPush, F::kList, "LIST", "",
      "NAME=VALUE: more labels of every series that is sent; job=gpu-ledger and instance=the node's name if not given",
      kPairs<&Config::push_labels, parse_label>},
     {"push-headers", G::kPush, F::kList, "LIST", "",
-     "NAME=VALUE: more headers of the requests: X-Scope-OrgID=TENANT for Mimir",
+     "NAME=VALUE: more headers of the requests: X-Scope-OrgID=TENANT for Mimir; a value with a comma needs a list in "
+     "the config file",
      kPairs<&Config::push_headers, parse_header>},
     {"push-password-file", G::kPush, F::kValue, "FILE", "",
      "the password of the user in --push-url; read for every request", kText<&Config::push_password_file>},
@@ -290,7 +306,7 @@ const Setting kSettings[] = {
      "where pod names come from: auto (pods-api, else apiserver), pods-api, apiserver, kubelet, cri or none",
      kChoice<&Config::pod_source, kPodSources>},
     {"pod-labels", G::kKubernetes, F::kList, "LIST", "", "pod labels to put on gpu_ledger_pod_info",
-     kNames<&Config::pod_labels>},
+     kept_in<&Config::pod_labels>(set_pod_labels)},
     {"gpu-resources", G::kKubernetes, F::kList, "LIST", "",
      "more resources that are GPUs, beside nvidia.com/gpu and nvidia.com/mig-*", kNames<&Config::gpu_resources>},
     {"pod-resources-socket", G::kKubernetes, F::kValue, "FILE", "/var/lib/kubelet/pod-resources/kubelet.sock",

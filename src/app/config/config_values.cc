@@ -100,9 +100,11 @@ Result<std::pair<std::string, std::string>> parse_header(std::string_view text) 
   const std::string_view name = text.substr(0, equals);
   const auto allowed = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_'; };
   if (equals == text.npos || name.empty() || !std::all_of(name.begin(), name.end(), allowed))
-    // Without the value, which may be a secret: NAME:VALUE is what people write who know headers.
-    return refuse(text.substr(0, text.find_first_of("=:")),
-                  "is not NAME=VALUE with the name of a header (write X-Scope-OrgID=TENANT)");
+    // It is not shown: it may be a secret, or the part of one that follows a comma.
+    return Error{
+        Code::kMalformed,
+        "has a part that is not NAME=VALUE with the name of a header (write X-Scope-OrgID=TENANT; a value with "
+        "a comma needs a list in the config file)"};
   const std::string_view value = text.substr(equals + 1);
   if (!std::all_of(value.begin(), value.end(), [](char c) { return c >= 0x20 && c < 0x7f; }))
     return refuse(name, "has a value that is not plain ASCII");

@@ -16,11 +16,8 @@ constexpr std::string_view kExporterForm =
 constexpr std::string_view kPrometheusForm =
     "is not a Prometheus server's address (write http://HOST:9090, https://HOST/PREFIX or unix:/PATH)";
 
-// What stands before an @ may be a password.
 Error refuse(std::string_view text, std::string_view form) {
-  const size_t at = text.rfind('@');
-  const std::string shown = at == text.npos ? std::string(text) : "..." + std::string(text.substr(at));
-  return {Code::kMalformed, in_quotes(shown) + " " + std::string(form)};
+  return {Code::kMalformed, in_quotes(shown_url(text)) + " " + std::string(form)};
 }
 
 // The path of the JSON below the one that was given.
@@ -44,7 +41,8 @@ Result<ExporterUrl> parse_server(std::string_view text, std::string_view form) {
   if (text.find("//") == text.npos) return refuse(text, form);
   GL_TRY(parts, split_user(text));
   auto http = parse_http_url(parts.plain);
-  if (!http.ok() || http->target.find('?') != std::string::npos) return refuse(parts.plain, form);
+  if (!http.ok()) return refuse(parts.plain, form);
+  if (http->target.find('?') != std::string::npos) return refuse(parts.plain, "with a query " + std::string(form));
   url.http = *std::move(http);
   url.user_password = std::move(parts.user_password);
   url.text = std::move(parts.plain);

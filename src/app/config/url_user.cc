@@ -51,7 +51,7 @@ Result<UrlParts> split_user(std::string_view text) {
   parts.plain = std::string(text.substr(0, host + 2)) + std::string(text.substr(at + 1));
   const auto user = unescape(text.substr(host + 2, at - host - 2));
   if (!user || user->empty() || user->front() == ':') {
-    return Error{Code::kMalformed, in_quotes(parts.plain) +
+    return Error{Code::kMalformed, in_quotes(shown_url(parts.plain)) +
                                        " with a user and a password that cannot be read (write "
                                        "USER:PASSWORD@, and %40 for @, %3A for :, %25 for %)"};
   }
@@ -62,9 +62,12 @@ Result<UrlParts> split_user(std::string_view text) {
 Result<PushUrl> parse_push_url(std::string_view text) {
   GL_TRY(parts, split_user(text));
   auto http = parse_http_url(parts.plain);
-  if (!http.ok()) return http.error();
-  if (http->target == "/") {
-    return Error{Code::kMalformed, in_quotes(parts.plain) +
+  if (!http.ok()) {
+    return Error{Code::kMalformed, in_quotes(shown_url(parts.plain)) +
+                                       " is not a receiver's address (write http://HOST:9090/api/v1/write)"};
+  }
+  if (http->target == "/" || http->target.starts_with("/?")) {
+    return Error{Code::kMalformed, in_quotes(http->text) +
                                        " has no path (write it whole: http://HOST:9090/api/v1/write for Prometheus, "
                                        "https://HOST/api/v1/push for Mimir)"};
   }

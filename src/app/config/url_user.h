@@ -19,7 +19,7 @@ Result<UrlParts> split_user(std::string_view text);
 
 // Where --push-url sends to.
 struct PushUrl {
-  HttpUrl http;               // its text is for messages: without the password
+  HttpUrl http;               // its text is for messages: without the password and the query
   std::string user_password;  // as above
   friend bool operator==(const PushUrl&, const PushUrl&) = default;
 };

@@ -27,11 +27,7 @@ Finding check_receiver(ReceiverOptions receiver) {
       return {Level::kWarn, "push", outcome.reason + " (to a request without samples, which some receivers refuse)"};
     case PushOutcome::Verdict::kLater: break;
   }
-  const char* remedy = "; check address, path, firewall and whether it runs";
-  if (outcome.code == "http_401" || outcome.code == "http_403") remedy = "; check user, password, token and tenant";
-  if (outcome.code == "http_404" || outcome.code == "http_405")
-    remedy = "; check the path, and that the receiver takes remote write (docs/push.md)";
-  return {Level::kFail, "push", outcome.reason + remedy};
+  return {Level::kFail, "push", outcome.reason};
 }
 
 Finding check_queue(const std::string& folder) {

@@ -45,11 +45,19 @@ bool take_number(std::string_view& text, char end, Number& number) {
 }
 
 Status prepare(const std::string& folder) {
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return errno_error("cannot make", folder, errno);
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    const int number = errno;
+    const Error error = errno_error("cannot make", folder, number);
+    return Error{error.code, error.message + (number == ENOENT ? "; create the folder that it is in"
+                                                               : "; create it, and let this user write to it")};
+  }
   struct stat entry {};
   if (::stat(folder.c_str(), &entry) != 0) return errno_error("cannot use", folder, errno);
   if (!S_ISDIR(entry.st_mode)) return errno_error("cannot use", folder, ENOTDIR);
-  if (::access(folder.c_str(), R_OK | W_OK | X_OK) != 0) return errno_error("cannot write in", folder, errno);
+  if (::access(folder.c_str(), R_OK | W_OK | X_OK) != 0) {
+    const Error error = errno_error("cannot write in", folder, errno);
+    return Error{error.code, error.message + "; let this user write to it"};
+  }
   return ok_status();
 }
 

@@ -157,9 +157,10 @@ void Pusher::Shared::send_all() {
     }
     const bool refused = outcome.verdict == PushOutcome::Verdict::kRefused;
     if (refused) {
-      receiver.fails(outcome.code, outcome.reason);
+      receiver.fails(outcome.code, outcome.reason + "; these samples are dropped (docs/push.md says why)");
     } else {
       receiver.works();
+      backoff.succeeded();
     }
     if (!std::exchange(last_refused, refused) && refused) {
       log_warn("the receiver refuses samples, which are dropped",

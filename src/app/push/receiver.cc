@@ -22,6 +22,45 @@ std::string first_line(std::string_view text) {
   return clean_text(text.substr(0, text.find_first_of("\r\n")), kShownOfAnswer);
 }
 
+const char* remedy_of(unsigned status) {
+  switch (status) {
+    case 401:
+    case 403: return "; check user, password, token and tenant";
+    case 404:
+    case 405: return "; check the path, and that the receiver takes remote write (docs/push.md)";
+    case 402:
+    case 407: return "; check the account, and any proxy before it";
+    case 429: return "; raise its limits, or --push-interval";
+    default: break;
+  }
+  if (status / 100 == 3) return "; write the address that it leads to in --push-url";
+  return "; its log says why; the samples wait";
+}
+
+// No answer at all: why, and what to do.
+std::string explain(const ReceiverOptions& receiver, std::string_view message) {
+  const auto about = [&](std::string_view start) { return message.starts_with(start); };
+  const auto rest = [&](std::string_view start) {
+    return std::string(message.substr(message.find_first_not_of(": ", start.size())));
+  };
+  if (about("password")) return "--push-password-file: " + rest("password");
+  if (about("token")) return "--push-bearer-token-file: " + rest("token");
+  if (about("CA file"))
+    return "--push-ca-file: " + rest("CA file") +
+           (receiver.ca_file.empty() ? "; give its CA or the certificate itself" : "");
+  if (message == "TLS: wrong version number") return "it does not speak TLS; write http: in --push-url";
+  if (about("its certificate is refused")) {
+    const std::string refused(message.substr(0, message.find(';')));
+    if (refused.find("mismatch") != refused.npos)
+      return refused + "; write a name or address that is in the certificate";
+    if (refused.find("expired") != refused.npos) return refused + "; renew it";
+    return refused + "; --push-ca-file=FILE names its CA or the certificate itself";
+  }
+  if (about("connection cut") && !receiver.url.tls)
+    return std::string(message) + "; check whether it runs; if it uses TLS, write https: in --push-url";
+  return std::string(message) + "; check address, path, firewall and whether it runs";
+}
+
 PushOutcome judge(const ReceiverOptions& receiver, const net::HttpReply& reply) {
   using Verdict = PushOutcome::Verdict;
   if (reply.status / 100 == 2) return {Verdict::kTaken, {}, {}, {}};
@@ -33,6 +72,7 @@ PushOutcome judge(const ReceiverOptions& receiver, const net::HttpReply& reply) 
   const bool about_samples =
       reply.status / 100 == 4 &&
       std::find(kNotAboutTheSamples.begin(), kNotAboutTheSamples.end(), reply.status) == kNotAboutTheSamples.end();
+  if (!about_samples) outcome.reason += remedy_of(reply.status);
   outcome.verdict = about_samples ? Verdict::kRefused : Verdict::kLater;
   return outcome;
 }
@@ -41,8 +81,10 @@ PushOutcome judge(const ReceiverOptions& receiver, const net::HttpReply& reply) 
 
 PushOutcome post_block(const ReceiverOptions& receiver, std::string_view body, const net::Interrupt& interrupt) {
   const auto later = [&](const Error& error) {
-    return PushOutcome{
-        PushOutcome::Verdict::kLater, code_name(error.code), receiver.url.text + ": " + error.message, {}};
+    return PushOutcome{PushOutcome::Verdict::kLater,
+                       code_name(error.code),
+                       receiver.url.text + ": " + explain(receiver, error.message),
+                       {}};
   };
   net::Peer peer{"", receiver.url.host, receiver.url.port, std::nullopt};
   if (receiver.url.tls) {

@@ -30,7 +30,7 @@ struct PushOutcome {
   };
   Verdict verdict = Verdict::kLater;
   std::string code;    // short, for a counter; empty: taken
-  std::string reason;  // one line
+  std::string reason;  // one line: the problem, and what to do
   std::optional<std::chrono::seconds> retry_after;
 };
 

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <map>
 
+#include "app/push/push_queue.h"
 #include "app/runtime/directory.h"
 #include "app/runtime/exact_time.h"
 #include "base/version.h"
@@ -200,6 +201,8 @@ std::optional<UpstreamOptions> upstream_options(const Config& config) {
   options.file = config.dcgm_exporter_file;
   return options.url || !options.file.empty() ? std::optional(std::move(options)) : std::nullopt;
 }
+
+static_assert(PushQueue::Limits{}.in_memory == kLargestPushQueueInMemory);
 
 std::optional<PushOptions> push_options(const Config& config) {
   if (!config.push_url) return std::nullopt;

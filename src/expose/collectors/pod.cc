@@ -4,6 +4,7 @@
 #include <string>
 
 #include "expose/collectors/collectors.h"
+#include "expose/pod_label.h"
 
 // The owners' accounts: for each kind of owner the same metrics under its own name and labels (model/owner.h).
 namespace gpuledger::expose {
@@ -58,17 +59,6 @@ constexpr Row<OwnerSeries> kPodOwnerRows[] = {
      [](const OwnerSeries& series) { return series.idle_memory; }},
 };
 
-// As kube-state-metrics writes them, so that the same joins work: "app.kubernetes.io/name" is
-// "label_app_kubernetes_io_name".
-std::string label_name(std::string_view kubernetes_name) {
-  std::string name = "label_";
-  for (const char c : kubernetes_name) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    name.push_back(plain ? c : '_');
-  }
-  return name;
-}
-
 void add_pod_info(const PodFacts& pod, Samples& samples) {
   LabelText labels = samples.view().labels();
   labels.add("namespace", pod.name_space)
@@ -78,7 +68,7 @@ void add_pod_info(const PodFacts& pod, Samples& samples) {
   std::set<std::string> used;
   for (const auto& [name, value] : pod.labels) {
     // Two names can become one ("a.b" and "a-b"); a duplicate label would make the whole scrape fail.
-    const std::string clean = label_name(name);
+    const std::string clean = pod_label_name(name);
     if (used.insert(clean).second) labels.add(clean, value);
   }
   samples.add_as(labels.take(), uint64_t{1});

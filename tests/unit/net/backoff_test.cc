@@ -40,5 +40,14 @@ TEST(Backoff, BeginsAnewAfterTwoMinutesOfHealth) {
   EXPECT_LT(backoff.next(now + seconds(119 + 121)), milliseconds(1600));
 }
 
+TEST(Backoff, BeginsAnewAfterASuccess) {
+  Backoff backoff({}, 1);
+  const Backoff::Time now{seconds(1000)};
+  for (int i = 0; i < 6; ++i) backoff.next(now);
+  backoff.succeeded();
+  EXPECT_LT(backoff.next(now), milliseconds(1600));
+  EXPECT_GE(backoff.next(now), milliseconds(1600));
+}
+
 }  // namespace
 }  // namespace gpuledger::net

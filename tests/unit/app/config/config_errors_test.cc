@@ -180,14 +180,23 @@ TEST(WrongUse, OtherValues) {
 TEST(WrongUse, Push) {
   const std::string url = "--push-url=http://a:9090/api/v1/write";
   const std::string label = " is not NAME=VALUE with the name of a label (write cluster=east)";
-  const std::string header = " is not NAME=VALUE with the name of a header (write X-Scope-OrgID=TENANT)";
+  const std::string header =
+      "has a part that is not NAME=VALUE with the name of a header (write X-Scope-OrgID=TENANT; a value with a comma "
+      "needs a list in the config file)";
   const std::string size = " is not a size between 1MiB and 1TiB (write 256MiB or 2GiB)";
   expect_all({
       {{"--push-url=ann:secret@a:9090"},
-       "--push-url: \"...@a:9090\" is not a URL (write http://127.0.0.1:9400/metrics)"},
+       "--push-url: \"...@a:9090\" is not a receiver's address (write http://HOST:9090/api/v1/write)"},
+      {{"--push-url=ftp://ann:secret@a/x?token=secret"},
+       "--push-url: \"ftp://a/x\" is not a receiver's address (write http://HOST:9090/api/v1/write)"},
       {{"--push-url=http://ann:secret@a:9090"},
        "--push-url: \"http://a:9090\" has no path (write it whole: http://HOST:9090/api/v1/write for Prometheus, "
        "https://HOST/api/v1/push for Mimir)"},
+      {{"--push-url=http://a:9090?token=secret"},
+       "--push-url: \"http://a:9090\" has no path (write it whole: http://HOST:9090/api/v1/write for Prometheus, "
+       "https://HOST/api/v1/push for Mimir)"},
+      {{url, "--push-queue-size=17MiB"},
+       "--push-queue-size: above 16MiB needs --push-queue-dir, because the queue is in memory without it"},
       {{"--push-interval=5s"}, "--push-interval: needs --push-url"},
       {{"--push-labels=a=b"}, "--push-labels: needs --push-url"},
       {{url, "--push-interval=999ms"}, "--push-interval: \"999ms\" is not between 1s and 1h"},
@@ -206,10 +215,8 @@ TEST(WrongUse, Push) {
   for (const std::string wrong : {"a", "=b", "1a=b", "a-b=c", "__a=b"}) {
     EXPECT_EQ(error_of({url, "--push-labels=" + wrong}), "--push-labels: \"" + wrong + "\"" + label);
   }
-  for (const auto& [wrong, shown] : std::map<std::string, std::string>{
-           {"a", "a"}, {"=b", ""}, {"a b=c", "a b"}, {"X-Api-Key:SECRET", "X-Api-Key"}, {"a:SEC=RET", "a"}}) {
-    EXPECT_EQ(error_of({url, "--push-headers=" + wrong}), "--push-headers: \"" + shown + "\"" + header)
-        << "no value is shown";
+  for (const std::string wrong : {"a", "=b", "a b=c", "X-Api-Key:SECRET", "a:SEC=RET", "Cookie=a;b,SECRET"}) {
+    EXPECT_EQ(error_of({url, "--push-headers=" + wrong}), "--push-headers: " + header) << "nothing secret is shown";
   }
   for (const std::string wrong : {"", "100", "1KiB", "2TiB", "256MB", "-1MiB", "99999999999999999999GiB", "1.5GiB"}) {
     EXPECT_EQ(error_of({url, "--push-queue-size=" + wrong}), "--push-queue-size: \"" + wrong + "\"" + size);
@@ -217,16 +224,53 @@ TEST(WrongUse, Push) {
 }
 
 TEST(Push, Settings) {
-  const Config config = config_of({"--push-url=https://ann@a/api/v1/push?x=1", "--push-password-file=/p",
-                                   "--push-labels=cluster=east,b=c=d", "--push-queue-size=2GiB"});
+  const Config config =
+      config_of({"--push-url=https://ann@a/api/v1/push?x=1", "--push-password-file=/p",
+                 "--push-labels=cluster=east,b=c=d", "--push-queue-size=2GiB", "--push-queue-dir=/q"});
   ASSERT_TRUE(config.push_url);
   EXPECT_TRUE(config.push_url->http.tls);
   EXPECT_EQ(config.push_url->http.target, "/api/v1/push?x=1");
-  EXPECT_EQ(config.push_url->http.text, "https://a/api/v1/push?x=1");
+  EXPECT_EQ(config.push_url->http.text, "https://a/api/v1/push") << "a query may hold a token";
   EXPECT_EQ(config.push_url->user_password, "ann:");
   EXPECT_EQ(config.push_queue_size, 2u << 30);
   const std::vector<std::pair<std::string, std::string>> labels = {{"cluster", "east"}, {"b", "c=d"}};
   EXPECT_EQ(config.push_labels, labels);
+  const std::string url = "--push-url=http://a/w";
+  EXPECT_EQ(config_of({url, "--push-queue-size=16MiB"}).push_queue_size, 16u << 20);
+  const ConfigFile file("push-headers: [\"Cookie=a;b,c\"]\n");
+  const std::vector<std::pair<std::string, std::string>> headers = {{"Cookie", "a;b,c"}};
+  EXPECT_EQ(config_of({url, file.flag()}).push_headers, headers) << "the elements of a list are not split";
+}
+
+// Whoever gives such a flag believes that it does something.
+TEST(WrongUse, FlagsThatACommandDoesNotUse) {
+  const std::string push = "--push-url=http://a/w";
+  expect_all({
+      {{"once", push}, "--push-url: not with the command once (gpu-ledger once --help lists its flags)"},
+      {{push, "once"}, "--push-url: not with the command once (gpu-ledger once --help lists its flags)"},
+      {{"once", "--push-interval=5s"},
+       "--push-interval: not with the command once (gpu-ledger once --help lists its flags)"},
+      {{"once", "--listen-address=:1"},
+       "--listen-address: not with the command once (gpu-ledger once --help lists its flags)"},
+      {{"once", "--web-config-file=/none"},
+       "--web-config-file: not with the command once (gpu-ledger once --help lists its flags)"},
+      {{"top", "--batch", push}, "--push-url: not with the command top (gpu-ledger top --help lists its flags)"},
+      {{"job", "5", "--backend=sim"}, "--backend: not with the command job (gpu-ledger job --help lists its flags)"},
+      {{"bill", "--state-file=/s"}, "--state-file: not with the command bill (gpu-ledger bill --help lists its flags)"},
+      {{"replay", "a.jsonl", "--no-collector.idle"},
+       "--no-collector.idle: not with the command replay (gpu-ledger replay --help lists its flags)"},
+  });
+  // The environment and the file are for all commands.
+  const ConfigFile file("push-url: http://a/w\nweb-config-file: /none\n");
+  EXPECT_EQ(error_of({"once", file.flag()}, {{"GPU_LEDGER_LISTEN_ADDRESS", ":1"}, {"HTTP_PORT", "2"}}), "(no error)");
+  EXPECT_EQ(error_of({"doctor", push, "--listen-address=:1", "--web-config-file=/none"}), "(no error)");
+  EXPECT_EQ(error_of({"once", "--listen-address=:9400"}), "(no error)") << "what is so anyway";
+}
+
+TEST(WrongUse, TwoPodLabelsOfOneName) {
+  EXPECT_EQ(error_of({"--pod-labels=team,a.b,a_b"}),
+            "--pod-labels: \"a.b\" and \"a_b\" would both be the label label_a_b");
+  EXPECT_EQ(config_of({"--pod-labels=a.b,a.c,a.b"}).pod_labels.size(), 3u);
 }
 
 // The environment and the file are for all commands; a flag is for the one it stands with.

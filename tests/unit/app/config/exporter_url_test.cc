@@ -67,6 +67,25 @@ TEST(ExporterUrl, APasswordMustBeEscaped) {
   EXPECT_EQ(parse_exporter_url("https://ann:pa%2Fss@node7")->user_password, "ann:pa/ss");
 }
 
+TEST(ExporterUrl, AQueryIsNotShown) {
+  for (const std::string flag : {"--url=", "--prometheus-url=", "--push-url=", "--dcgm-exporter-url="}) {
+    const std::string command = flag == "--url=" ? "top" : flag == "--prometheus-url=" ? "bill" : "serve";
+    for (const std::string wrong :
+         {"node7?token=SECRET", "ftp://node7/w?token=SECRET", "http://node7:x/w?token=SECRET", "http://node7/w#SECRET",
+          "http://node7/w?token=SECRET word", "ftp://node7/w?token=a@SECRET", "ftp://ann:SEC?RET@node7/w"}) {
+      const std::string said = error_of({command, flag + wrong});
+      EXPECT_THAT(said, testing::StartsWith(flag.substr(0, flag.size() - 1) + ": ")) << wrong;
+      EXPECT_THAT(said, testing::AllOf(Not(HasSubstr("SEC")), Not(HasSubstr("RET")))) << wrong;
+    }
+  }
+  EXPECT_EQ(error_of({"top", "--url=http://node7/x?token=SECRET"}),
+            "--url: \"http://node7/x\" with a query is not an exporter's address (write http://NODE:9400, "
+            "https://NODE:9400, unix:/PATH or none)");
+  const auto url = parse_http_url("http://node7/metrics?token=SECRET");
+  EXPECT_EQ(url->text, "http://node7/metrics");
+  EXPECT_EQ(url->target, "/metrics?token=SECRET");
+}
+
 TEST(ExporterUrl, WrongOnes) {
   for (const char* wrong : {"", "node7", "node7:9400", ":9400", "http://", "http://x y", "http://x:0",
                             "unix:", "unix:relative", "http://x/?a=1", "http://x#y", "none/", "file:///etc/passwd"}) {

@@ -130,7 +130,7 @@ TEST_F(PusherTest, OverTlsWithAToken) {
   open();
   post(kAt);
   fails_with("http_401");
-  EXPECT_THAT(health().reason, HasSubstr("answers 401: who?"));
+  EXPECT_THAT(health().reason, HasSubstr("/write: answers 401: who?; check user, password, token and tenant"));
   EXPECT_EQ(pusher_->stats().rejected, 0u) << "a wrong token says nothing of the samples";
   folder_.write("token", "new");
   EXPECT_TRUE(eventually([&] { return all_sent(); }));
@@ -176,6 +176,22 @@ TEST_F(PusherTest, RetryAfterIsKept) {
   ASSERT_TRUE(eventually([&] { return all_sent(); }));
   EXPECT_GE(std::chrono::steady_clock::now() - begin, 1s);
   EXPECT_EQ(receiver_.times().size(), 2u);
+}
+
+// Otherwise the pauses would grow to the longest, with one request between two of them, and the queue without end.
+TEST_F(PusherTest, AReceiverThatFailsEverySecondTimeGetsAll) {
+  std::atomic<int> turn{0};
+  listen([&](const Request& request, Connection& connection) {
+    const bool taken = turn++ % 2 != 0;
+    if (taken) receiver_.take(request);
+    connection.send(http_answer(taken ? 200 : 503, ""));
+  });
+  options_.pace = {10ms, 1min, 2min};
+  options_.most_series_of_block = expose::remote_write_series(*cycle(kAt), *shown_, {}).size() / 12;
+  open();
+  post(kAt);
+  EXPECT_TRUE(eventually([&] { return all_sent(); })) << "12 pauses that double are 40 s";
+  EXPECT_GE(receiver_.times().size(), 12u);
 }
 
 TEST_F(PusherTest, WhatIsRefusedIsDropped) {
@@ -269,6 +285,47 @@ TEST_F(PusherTest, WhatTheReceiverSaysCannotChangeTheScreen) {
   fails_with("http_503");
   EXPECT_THAT(health().reason, HasSubstr("answers 503: bad[2J \xef\xbf\xbdwww"));
   EXPECT_LT(health().reason.size(), 300u);
+}
+
+// As gpu_ledger_source_up falls, the JSON and the page say what to do.
+TEST_F(PusherTest, EveryReasonNamesARemedy) {
+  const auto reason_with = [&](auto change) {
+    ReceiverOptions receiver = options_.receiver;
+    change(receiver);
+    return post_block(receiver, "", net::Interrupt()).reason;
+  };
+  const auto status = [&](const char* target) {
+    return reason_with([&](ReceiverOptions& receiver) { receiver.url.target = target; });
+  };
+  listen([](const Request& request, Connection& connection) {
+    connection.send(http_answer(std::stoi(request.target.substr(1)), "no"));
+  });
+  EXPECT_THAT(status("/404"), HasSubstr("answers 404: no; check the path, and that the receiver takes remote write"));
+  EXPECT_THAT(status("/403"), HasSubstr("answers 403: no; check user, password, token and tenant"));
+  EXPECT_THAT(status("/429"), HasSubstr("answers 429: no; raise its limits"));
+  EXPECT_THAT(status("/302"), HasSubstr("answers 302: no; write the address that it leads to in --push-url"));
+  EXPECT_THAT(status("/500"), HasSubstr("answers 500: no; its log says why"));
+  const std::string none = folder_ / "none";
+  EXPECT_THAT(reason_with([&](ReceiverOptions& receiver) {
+                receiver.credentials = {"ann:", none, ""};
+              }),
+              HasSubstr(": --push-password-file: cannot read " + none));
+  EXPECT_THAT(reason_with([&](ReceiverOptions& receiver) { receiver.credentials.token_file = none; }),
+              HasSubstr(": --push-bearer-token-file: cannot read " + none));
+  const auto tls_with = [&](const std::string& authorities) {
+    return reason_with([&](ReceiverOptions& receiver) {
+      receiver.url.tls = true;
+      receiver.ca_file = authorities;
+    });
+  };
+  const std::string ca = folder_.write("ca.pem", http::make_authority("some").cert);
+  EXPECT_THAT(tls_with(none), HasSubstr(": --push-ca-file: cannot read " + none));
+  listen([](const Request&, Connection&) {}, http::make_certificate("other", http::make_authority("other"), "DNS:b"));
+  EXPECT_THAT(tls_with(ca), HasSubstr("--push-ca-file=FILE names its CA or the certificate itself"));
+  EXPECT_THAT(reason_with([](ReceiverOptions& receiver) { receiver.url.tls = false; }),
+              HasSubstr("if it uses TLS, write https: in --push-url"));
+  server_.reset();
+  EXPECT_THAT(status("/404"), HasSubstr("refused; check address, path, firewall and whether it runs"));
 }
 
 TEST_F(PusherTest, TheEndDoesNotWaitForever) {
