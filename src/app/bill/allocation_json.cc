@@ -24,7 +24,7 @@ constexpr double kJoulesPerKwh = 3.6e6;
 struct Allocation {
   std::optional<std::map<std::string, std::string>> properties;  // those that all lines have
   int64_t alone = 0, shared = 0, spread = 0;                     // millijoules
-  std::optional<double> squared_error, work_hours, allocated_hours, unused_hours, paid_hours;
+  std::optional<double> squared_error, work_hours, allocated_hours, unused_hours, held_hours;
   double energy_cost = 0, hour_cost = 0, co2e_grams = 0;
 
   void add(const BillLine& line);
@@ -51,7 +51,7 @@ void Allocation::add(const BillLine& line) {
   add_to(work_hours, line.gpu_hours);
   add_to(allocated_hours, line.allocated_gpu_hours);
   add_to(unused_hours, line.unused_gpu_hours);
-  add_to(paid_hours, paid_gpu_hours(line));
+  add_to(held_hours, held_gpu_hours(line));
   energy_cost += line.energy_cost;
   hour_cost += line.gpu_hour_cost;
   co2e_grams += line.co2e_grams;
@@ -104,8 +104,8 @@ Json allocation_object(const std::string& name, const Allocation& allocation, co
   one["minutes"] = hours * 60;
   // This bill has no other cost. Amounts of CPU, memory, disks and network are not known, so they are left out.
   one["cpuCost"] = 0;
-  one["gpuCount"] = allocation.paid_hours && hours > 0 ? Json(*allocation.paid_hours / hours) : Json(nullptr);
-  one["gpuHours"] = optional_json(allocation.paid_hours);
+  one["gpuCount"] = allocation.held_hours && hours > 0 ? Json(*allocation.held_hours / hours) : Json(nullptr);
+  one["gpuHours"] = optional_json(allocation.held_hours);
   const auto cost = [&](double value) { return has_cost(statement) ? Json(value) : Json(nullptr); };
   one["gpuCost"] = cost(allocation.energy_cost + allocation.hour_cost);
   one["gpuCostIdle"] = cost(kwh(allocation.spread) * statement.prices.pue * statement.prices.per_kwh);

@@ -29,7 +29,6 @@ struct Sum {
   double squared_errors = 0;
   bool has_error = false;
   double co2e_grams = 0;
-  std::map<std::string, double> paid_hours;  // by model
 };
 using Sums = std::map<std::pair<LineKind, std::string>, Sum>;
 
@@ -103,7 +102,7 @@ void add_gpu(const BillBooks& books, const BillNode& node, const std::string& uu
     if (spent.gpu_time) {
       const double hours = static_cast<double>(*spent.gpu_time) / kMicrosecondsPerHour;
       sum.line.gpu_hours = sum.line.gpu_hours.value_or(0) + hours;
-      if (!allocated.pays(node, uuid, owner)) sum.paid_hours[model] += hours;
+      if (!allocated.pays(node, uuid, owner)) sum.line.held_gpu_hours[model] += hours;
     }
     if (const auto error = gpu.standard_error(owner); error && spent.shared != 0) {
       sum.squared_errors += *error * *error;
@@ -119,13 +118,13 @@ void add_allocations(const BillBooks& books, const BillView& view, Sums& sums) {
     if (allocation.idleness_known) {
       sum.line.unused_gpu_hours = sum.line.unused_gpu_hours.value_or(0) + allocation.unused_hours;
     }
-    sum.paid_hours[model_of(books.facts, key.gpu)] += allocation.hours;
+    sum.line.held_gpu_hours[model_of(books.facts, key.gpu)] += allocation.hours;
   }
 }
 
-double price_hours(const Sum& sum, const BillPrices& prices) {
+double price_hours(const BillLine& line, const BillPrices& prices) {
   double cost = 0;
-  for (const auto& [model, hours] : sum.paid_hours) {
+  for (const auto& [model, hours] : line.held_gpu_hours) {
     const auto price = prices.per_gpu_hour.find(model);
     if (price != prices.per_gpu_hour.end()) cost += hours * price->second;
   }
@@ -276,9 +275,8 @@ Result<Statement> view_books(const BillBooks& books, const BillView& view) {
     if (sum->has_error) line.standard_error_joules = std::sqrt(sum->squared_errors);
     const double kwh = static_cast<double>(line.charged_millijoules()) / kMillijoulesPerKwh;
     line.energy_cost = kwh * view.prices.pue * view.prices.per_kwh;
-    line.gpu_hour_cost = price_hours(*sum, view.prices);
-    for (const auto& [model, hours] : sum->paid_hours) {
-      line.paid_gpu_hours = line.paid_gpu_hours.value_or(0) + hours;
+    line.gpu_hour_cost = price_hours(line, view.prices);
+    for (const auto& [model, hours] : line.held_gpu_hours) {
       if (!view.prices.per_gpu_hour.contains(model)) without_price.insert(model);
     }
     line.co2e_grams = sum->co2e_grams * view.prices.pue;

@@ -40,9 +40,9 @@ struct BillLine {
   // the column adds up to 0.
   int64_t spread_millijoules = 0;
   double energy_cost = 0;  // of alone + shared + spread
-  // Each pod pays for its allocated hours, who has no allocation for the hours of work.
-  double gpu_hour_cost = 0;
-  std::optional<double> paid_gpu_hours;  // of that cost; empty: all allocated hours, or if there are none all of work
+  // By model: each pod's allocated hours, and the hours of work of who has no allocation. No hour is in two lines.
+  std::map<std::string, double> held_gpu_hours;
+  double gpu_hour_cost = 0;  // of those of models with a price
   double co2e_grams = 0;
 
   int64_t own_millijoules() const { return alone_millijoules + shared_millijoules; }

@@ -131,6 +131,15 @@ TEST(AllocationJson, NamesSeveralGroupsAndOddOnes) {
   EXPECT_TRUE(set.contains("\ufffd\"\n</script>"));
 }
 
+TEST(AllocationJson, HoursOfWorkThatAreInAnotherLineCountOnce) {
+  Statement statement = sample_statement();
+  statement.lines[1].held_gpu_hours.clear();
+  const json speech = set_of(statement, {}).at("speech");
+  EXPECT_TRUE(speech.at("gpuHours").is_null());
+  EXPECT_TRUE(speech.at("gpuCount").is_null());
+  EXPECT_EQ(speech.at("gpuWorkHours"), 801.5);
+}
+
 TEST(AllocationJson, WithoutAPriceThereIsNoCost) {
   Statement statement = sample_statement();
   statement.prices.per_kwh = 0;
