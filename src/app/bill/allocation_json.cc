@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "app/bill/amounts.h"
 #include "app/bill/line_words.h"
@@ -157,6 +158,20 @@ std::string warning_of(const std::vector<Statement>& statements) {
   return {};
 }
 
+// Once each: those of a node may be in every step's statement.
+Json notes_of(const std::vector<Statement>& statements) {
+  constexpr size_t kMost = 100;
+  std::set<std::string_view> known;
+  Json notes = Json::array();
+  for (const Statement& statement : statements) {
+    for (const std::string& remark : statement.remarks) {
+      if (known.insert(remark).second && known.size() <= kMost) notes.push_back(remark);
+    }
+  }
+  if (known.size() > kMost) notes.push_back(fmt::format("and {} more", known.size() - kMost));
+  return notes;
+}
+
 // Names may be any bytes.
 std::string text_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -170,6 +185,7 @@ std::string allocation_json(const std::vector<Statement>& statements, const Allo
   answer["data"] = Json::array();
   for (const Statement& statement : statements) answer["data"].push_back(set_json(statement, shape));
   if (const std::string warning = warning_of(statements); !warning.empty()) answer["warning"] = warning;
+  if (Json notes = notes_of(statements); !notes.empty()) answer["notes"] = std::move(notes);
   return text_of(answer);
 }
 

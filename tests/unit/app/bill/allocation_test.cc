@@ -159,6 +159,18 @@ TEST(AllocationJson, WarnsOfWhatIsMissing) {
   EXPECT_EQ(allocation_error(400, "a \"b\""), R"({"code":400,"message":"a \"b\""})");
 }
 
+TEST(AllocationJson, HasTheNotesOfABillOnceEach) {
+  Statement statement = sample_statement();
+  EXPECT_FALSE(json::parse(allocation_json({statement}, {})).contains("notes"));
+  statement.remarks = {"n1: restarted", "hours of \"L4\" have no price"};
+  const json answer = json::parse(allocation_json({statement, statement}, {}));
+  EXPECT_EQ(answer.at("notes"), json(statement.remarks));
+  EXPECT_FALSE(answer.contains("warning")) << "the bill is complete";
+  for (int i = 0; i < 200; ++i) statement.remarks.push_back(std::to_string(i));
+  EXPECT_EQ(json::parse(allocation_json({statement}, {})).at("notes").size(), 101u);
+  EXPECT_EQ(json::parse(allocation_json({statement}, {})).at("notes").back(), "and 102 more");
+}
+
 // The page shows what the code writes.
 TEST(AllocationJson, ThePageOfTheApiHasARealExample) {
   std::ifstream file(GPU_LEDGER_SOURCE_DIR "/docs/allocation-api.md");
