@@ -65,7 +65,8 @@ class BillPrintTest(harness.Case):
             jobs = [{"job_name": "gpu-ledger", "honor_labels": True,
                      "static_configs": [{"targets": [f"127.0.0.1:{one.port}", f"127.0.0.1:{two.port}"]}]}]
             with prometheus_test.Prometheus(self.folder, jobs=jobs) as prometheus:
-                harness.wait_until(lambda: len(prometheus.query("gpu_ledger_device_info")) >= 2, 20, "two nodes")
+                harness.wait_until(lambda: len(prometheus.query("group by (node) (gpu_ledger_device_info)")) == 2, 20,
+                                   "two nodes")
                 begin, before = int(time.time()) + 1, self.meter((one.port, two.port))
                 time.sleep(5)
                 end, after = int(time.time()) - 1, self.meter((one.port, two.port))
@@ -126,6 +127,8 @@ class BillPrintTest(harness.Case):
                 self.assertEqual(status, 200, answer)
                 total = sum(one["totalCost"] for one in answer["data"][0].values())
                 self.assertAlmostEqual(total, joules / KWH * 1.5 * 0.25, 9, query)
+            status, answer = ask(f"{window}&aggregate=label:taem")
+            self.assertIn("aggregate=label:taem: nothing in this span has it", answer["warning"])
             status, answer = ask(f"window={begin - 7200},{begin - 3600}&aggregate=namespace")
             self.assertEqual((status, answer["data"]), (200, [{}]))
             self.assertIn("INCOMPLETE", answer["warning"])

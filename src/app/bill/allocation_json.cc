@@ -144,7 +144,7 @@ Json set_json(const Statement& statement, const AllocationShape& shape) {
 }
 
 // Of the first statement that is not complete.
-std::string warning_of(const std::vector<Statement>& statements) {
+std::string missing_in(const std::vector<Statement>& statements) {
   for (const Statement& statement : statements) {
     if (statement.complete()) continue;
     std::string text =
@@ -156,6 +156,23 @@ std::string warning_of(const std::vector<Statement>& statements) {
     return text;
   }
   return {};
+}
+
+// What is asked for and is in no set. One set may lack a model because its node was off.
+std::string unmet_in_all(const std::vector<Statement>& statements, const AllocationShape& shape) {
+  std::optional<std::map<std::string, std::string>> in_all;
+  for (const Statement& statement : statements) {
+    if (statement.lines.empty()) continue;
+    if (!in_all) in_all = statement.unmet;
+    std::erase_if(*in_all, [&](const auto& one) { return !statement.unmet.contains(one.first); });
+  }
+  std::string text;
+  if (!in_all) return text;
+  for (const auto& [asked, why] : *in_all) {
+    if (shape.in_one && asked.starts_with("aggregate=")) continue;  // nobody asked for the groups
+    text += (text.empty() ? "" : "; ") + why;
+  }
+  return text;
 }
 
 // Once each: those of a node may be in every step's statement.
@@ -184,7 +201,10 @@ std::string allocation_json(const std::vector<Statement>& statements, const Allo
   answer["code"] = 200;
   answer["data"] = Json::array();
   for (const Statement& statement : statements) answer["data"].push_back(set_json(statement, shape));
-  if (const std::string warning = warning_of(statements); !warning.empty()) answer["warning"] = warning;
+  std::string warning = missing_in(statements);
+  if (const std::string text = unmet_in_all(statements, shape); !text.empty())
+    warning += (warning.empty() ? "" : "; ") + text;
+  if (!warning.empty()) answer["warning"] = warning;
   if (Json notes = notes_of(statements); !notes.empty()) answer["notes"] = std::move(notes);
   return text_of(answer);
 }

@@ -8,6 +8,7 @@
 
 #include "app/bill/grouping.h"
 #include "app/bill/sharing.h"
+#include "app/bill/unmet.h"
 #include "base/quote.h"
 #include "base/version.h"
 
@@ -187,32 +188,6 @@ Status spread_rest(std::vector<Sum*>& sums, Spread spread) {
   return ok_status();
 }
 
-Status check_view(const BillBooks& books, const BillView& view) {
-  const bool owned = std::any_of(books.facts.owners.begin(), books.facts.owners.end(), [](const auto& each) {
-    return each.second.form == BillFacts::Owner::Form::kOwner &&
-           each.second.kind != owner_kind(OwnerKind::kUnknown).word;
-  });
-  for (const std::string& by : view.by) {
-    if (!owned || anybody_has(books.facts, by)) continue;
-    const std::string label = pod_label(by);
-    return Error{Code::kNotFound,
-                 "--by=" + by + ": nothing in this span has it" +
-                     (label.empty() ? ""
-                                    : "; gpu_ledger_pod_info has no label " + label +
-                                          ": start the exporters with --pod-labels, or check the spelling")};
-  }
-  std::set<std::string> models;
-  for (const auto& [uuid, model] : books.facts.models) models.insert(model);
-  for (const auto& [model, price] : view.prices.per_gpu_hour) {
-    if (models.contains(model)) continue;
-    std::string known;
-    for (const std::string& one : models) known += (known.empty() ? "" : ", ") + in_quotes(one);
-    return Error{Code::kNotFound, "--price-per-gpu-hour: no node has a GPU of the model " + in_quotes(model) +
-                                      (known.empty() ? "" : " (there is " + known + ")")};
-  }
-  return ok_status();
-}
-
 // The law of the bill. Rounding may differ by a little, a line that was lost by more.
 Status check_sum(const Sums& sums, Wide meter, size_t gpus) {
   Wide rest = meter;
@@ -231,8 +206,9 @@ std::string join(const std::vector<std::string>& words) {
 }  // namespace
 
 Result<Statement> view_books(const BillBooks& books, const BillView& view) {
-  if (view.must_exist) GL_TRY_STATUS(check_view(books, view));
   Statement statement;
+  statement.unmet = find_unmet(books, view);
+  if (view.must_exist && !statement.unmet.empty()) return Error{Code::kNotFound, statement.unmet.begin()->second};
   statement.span = books.span;
   statement.by = join(view.by);
   statement.server = view.server;

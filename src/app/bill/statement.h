@@ -84,6 +84,8 @@ struct Statement {
   double meter_gpu_hours = 0;  // GPUs times hours for which there are readings
   std::vector<BillGap> gaps;
   std::vector<std::string> remarks;  // what a reader should know and what makes no hour missing; a line each
+  // What was asked for and is not there, such as a model, and a line about it. Empty if that is an error.
+  std::map<std::string, std::string> unmet;
 
   int64_t sum_millijoules() const {
     int64_t sum = 0;

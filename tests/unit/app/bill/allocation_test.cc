@@ -159,6 +159,23 @@ TEST(AllocationJson, WarnsOfWhatIsMissing) {
   EXPECT_EQ(allocation_error(400, "a \"b\""), R"({"code":400,"message":"a \"b\""})");
 }
 
+TEST(AllocationJson, WarnsOfWhatNoSetHas) {
+  Statement statement = sample_statement();
+  statement.unmet = {{"aggregate=label:taem", "nothing has taem"}, {"--price-per-gpu-hour=L4", "no node has L4"}};
+  Statement other = statement, empty;
+  other.unmet.erase("--price-per-gpu-hour=L4");
+  const auto warning = [](const std::vector<Statement>& statements, const AllocationShape& shape) {
+    return json::parse(allocation_json(statements, shape)).value("warning", "");
+  };
+  EXPECT_EQ(warning({statement}, {}), "no node has L4; nothing has taem");
+  EXPECT_EQ(warning({statement, other, empty}, {}), "nothing has taem") << "one set has an L4";
+  EXPECT_EQ(warning({statement}, {.in_one = true}), "no node has L4") << "groups do not matter";
+  EXPECT_EQ(warning({statement, sample_statement()}, {}), "");
+  statement.gaps.push_back({"node7", {at(2026, 10, 2), at(2026, 10, 3)}, "no reading"});
+  EXPECT_THAT(warning({statement}, {}), testing::StartsWith("INCOMPLETE"));
+  EXPECT_THAT(warning({statement}, {}), testing::EndsWith("; no node has L4; nothing has taem"));
+}
+
 TEST(AllocationJson, HasTheNotesOfABillOnceEach) {
   Statement statement = sample_statement();
   EXPECT_FALSE(json::parse(allocation_json({statement}, {})).contains("notes"));

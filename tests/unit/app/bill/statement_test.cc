@@ -81,6 +81,21 @@ TEST_F(View, WhatNothingHasIsAnError) {
   EXPECT_THAT(names({"namespace"})[0], HasSubstr("no node has a GPU of the model \"H100\" (there is \"H200\")"));
 }
 
+TEST_F(View, AServerSaysWhatNothingHas) {
+  view_.must_exist = false;
+  view_.by = {"label:taem"};
+  view_.prices.per_gpu_hour = {{"H2O0", 2}};
+  const auto statement = view_books(books_, view_);
+  ASSERT_TRUE(statement.ok());
+  EXPECT_THAT(
+      statement->unmet,
+      ElementsAre(testing::Pair("--price-per-gpu-hour=H2O0", HasSubstr("(there is \"H200\")")),
+                  testing::Pair("aggregate=label:taem", HasSubstr("no label label_taem: start the exporters"))));
+  view_.by = {"label:team"};
+  view_.prices.per_gpu_hour = {{"H200", 2}};
+  EXPECT_TRUE(view_books(books_, view_)->unmet.empty());
+}
+
 TEST_F(View, SpreadsWhatBelongsToNobody) {
   view_.spread = Spread::kByUse;
   const auto statement = view_books(books_, view_);
