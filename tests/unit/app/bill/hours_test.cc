@@ -61,5 +61,31 @@ TEST_F(ReusedName, WithoutAUidTheLabelsOfTheTimeCount) {
   EXPECT_EQ(hours_by_team(false), (std::map<std::string, double>{{"red", 1}, {"blue", 0.5}}));
 }
 
+// An hour of work on MIG, which has no GPU time.
+TEST(UnknownHours, AreNamedWhereTheyWouldCost) {
+  FakePrometheus server;
+  for (const int hour : {0, 1}) {
+    FakeScrape& one = server.scrape("n", hour * kHour);
+    one.energy("gpu_ledger_container_energy_joules_total", {{"runtime", "docker"}, {"container", "triton"}}, "0",
+               100.0 * hour, false);
+    one.energy("gpu_ledger_unknown_owner_energy_joules_total", {}, "0", 5.0 * hour, false);
+    one.pod("team", "held", 100.0 * hour).nobody("idle", 100.0 * hour);
+  }
+  server.allocations = {{{{"node", "n"}, {"uuid", "GPU-n-0"}, {"namespace", "team"}, {"pod", "held"}}, 60}};
+  BillQuery query;
+  query.span = {std::chrono::sys_seconds(std::chrono::seconds(kBegin)),
+                std::chrono::sys_seconds(std::chrono::seconds(kBegin + kHour))};
+  BillView view;
+  view.prices.per_gpu_hour = {{"H200", 2}};
+  auto statement = make_statement(server.ask(), query, view);
+  ASSERT_TRUE(statement.ok()) << statement.error().message;
+  EXPECT_THAT(
+      statement->remarks,
+      testing::ElementsAre("--price-per-gpu-hour: hours of container: docker triton on \"H200\" are not known (no GPU "
+                           "time, as on MIG) and cost nothing here"));
+  view.prices = {};
+  EXPECT_TRUE(make_statement(server.ask(), query, view)->remarks.empty()) << "without a price nobody misses them";
+}
+
 }  // namespace
 }  // namespace gpuledger::app
