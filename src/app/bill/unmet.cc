@@ -16,11 +16,12 @@ std::map<std::string, std::string> find_unmet(const BillBooks& books, const Bill
            each.second.kind != owner_kind(OwnerKind::kUnknown).word;
   });
   for (const std::string& by : view.by) {
-    if (!owned || anybody_has(books.facts, by)) continue;
+    if (!owned || anybody_has(books, by)) continue;
     const std::string asked = (view.must_exist ? "--by=" : "aggregate=") + by;
     const std::string label = pod_label(by);
+    const char* const hint = by == "cluster" ? "; the meters of no node have a label cluster" : "";
     out[asked] = asked + ": nothing in this span has it" +
-                 (label.empty() ? ""
+                 (label.empty() ? hint
                                 : "; gpu_ledger_pod_info has no label " + label +
                                       ": start the exporters with --pod-labels, or check the spelling");
   }

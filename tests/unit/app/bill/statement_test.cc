@@ -78,8 +78,17 @@ TEST_F(View, GroupsByWhatIsAskedFor) {
 TEST_F(View, WhatNothingHasIsAnError) {
   EXPECT_THAT(names({"label:tem"})[0], HasSubstr("--by=label:tem: nothing in this span has it"));
   EXPECT_THAT(names({"container"})[0], HasSubstr("--by=container: nothing"));
+  EXPECT_THAT(names({"cluster"})[0],
+              HasSubstr("--by=cluster: nothing in this span has it; the meters of no node have a label cluster"));
   view_.prices.per_gpu_hour["H100"] = 1;
   EXPECT_THAT(names({"namespace"})[0], HasSubstr("no node has a GPU of the model \"H100\" (there is \"H200\")"));
+}
+
+TEST_F(View, GroupsByTheClustersThatNodesHave) {
+  auto node = books_.nodes.extract(books_.nodes.begin());
+  node.key().cluster = "east";
+  books_.nodes.insert(std::move(node));
+  EXPECT_THAT(names({"cluster"}), ElementsAre("east", "unknown", "nobody: idle"));
 }
 
 TEST_F(View, AServerSaysWhatNothingHas) {
