@@ -116,6 +116,7 @@ class Live(harness.Case):
                 (("--by=label:tem",), "--by=label:tem: nothing in this span has it"),
                 (("--price-per-gpu-hour=H999=1",), 'no node has a GPU of the model "H999" (there is '),
                 (("--match=node=\"n9\"",), "has no gpu_ledger_device_energy_joules_total between"),
+                (("--match=namespace=\"ml\"",), "; --match must fit the meters too"),
                 (("--match=nonsense!\"\"",), "answers 400: "),
                 (("--co2e-series=vector(1) or label_replace(vector(2), \"a\", \"b\", \"\", \"\")",), "--co2e-series: it has several series"),
                 (("--co2e-series=absent(up)",), "--co2e-series: it has no value at"),

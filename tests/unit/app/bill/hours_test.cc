@@ -61,6 +61,18 @@ TEST_F(ReusedName, WithoutAUidTheLabelsOfTheTimeCount) {
   EXPECT_EQ(hours_by_team(false), (std::map<std::string, double>{{"red", 1}, {"blue", 0.5}}));
 }
 
+TEST(NothingFound, SaysThatMatchMustFitTheMeters) {
+  FakePrometheus server;
+  BillQuery query;
+  query.span = {std::chrono::sys_seconds(std::chrono::seconds(kBegin)),
+                std::chrono::sys_seconds(std::chrono::seconds(kBegin + kHour))};
+  EXPECT_THAT(make_statement(server.ask(), query, {}).error().message, testing::EndsWith("does it scrape gpu-ledger?"));
+  query.match = "namespace=\"ml\"";
+  EXPECT_THAT(make_statement(server.ask(), query, {}).error().message,
+              testing::EndsWith(" with namespace=\"ml\"; --match must fit the meters too, which have no namespace or "
+                                "user; --by splits a bill by team"));
+}
+
 // An hour of work on MIG, which has no GPU time.
 TEST(UnknownHours, AreNamedWhereTheyWouldCost) {
   FakePrometheus server;
