@@ -186,6 +186,8 @@ const JsonFields<OwnerSeries>& owner_fields() {
           .add("job_restarted",
                [](const Series& series) { return series.account->job.restarted ? std::optional(true) : std::nullopt; })
           .add("job_start_time_seconds", [](const Series& series) { return series.account->job.started; })
+          .add("job_steps_closed",
+               [](const Series& series) { return series.account->steps_closed ? std::optional(true) : std::nullopt; })
           .add("partition", [](const Series& series) -> std::string_view { return series.account->job.partition; })
           .add("uid", [](const Series& series) -> std::string_view { return series.account->uid; })
           .add("user_name", [](const Series& series) -> std::string_view { return series.account->user_name; })

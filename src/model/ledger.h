@@ -105,6 +105,7 @@ struct OwnerAccount {
   Name uid = {};                          // of its processes; empty: not known, or different ones
   Name user_name = {};
   JobFacts job = {};                         // of a Slurm job; kept when its file is gone
+  bool steps_closed = false;                 // of a Slurm job: accounts of other steps of it are in the closed ones
   std::optional<Nanoseconds> gone_for = {};  // since its last process; empty: one runs
 };
 

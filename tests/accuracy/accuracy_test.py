@@ -12,6 +12,7 @@ import sys
 import unittest
 
 import constants_table
+import results_tables
 from recordings import THREADS, judge, mean, percents, recordings, within
 from scoring import run_series
 
@@ -119,6 +120,20 @@ class BySamples(unittest.TestCase):
             given = sum(p["given_joules"] for p in result["processes"])
             error = sum(p["standard_error_joules"] for p in result["processes"])
             self.assertLess(error, 0.5 * given, name)
+
+    def test_tables_of_the_page_are_up_to_date(self):
+        """Every recording is in them: a set that is not in the tables is a result that nobody reads."""
+        self.assertEqual(self.results.keys() - {"solo"}, results_tables.SETS.keys())
+        page = results_tables.PAGE.read_text(encoding="utf-8")
+        for name, wanted in {"sets": results_tables.sets_table(self.results, self.plain),
+                             "recordings": results_tables.recordings_table(self.results, self.plain)}.items():
+            found = results_tables.read_table(page, name)
+            self.assertTrue(results_tables.same_figures(found, wanted), f"run results_tables.py PROGRAM\n{wanted}")
+        intervals = results_tables.column(results_tables.read_table(page, "intervals"), results_tables.USUAL_INTERVAL)
+        wanted = results_tables.interval_cells(self.results)
+        self.assertEqual(len(wanted), len(intervals))
+        for cell, of_results in zip(intervals, wanted):
+            self.assertTrue(results_tables.same_figures(cell, of_results), f"run results_tables.py PROGRAM\n{wanted}")
 
     def test_no_joule_is_lost(self):
         every = {"adaptive": self.results, "utilization": self.plain,

@@ -5,6 +5,7 @@ Exits 77 without Chromium. `page_test.py --screenshot FILE` only makes the pictu
 """
 
 import json
+import signal
 import sys
 import time
 import unittest
@@ -208,6 +209,74 @@ class PageTest(PageCase):
             self.assertEqual(text, cell)
             self.assertEqual(legend.split(" · ")[0], cell.split(" ±")[0])
 
+    def test_sums_of_a_namespace_have_their_error(self):
+        self.show_watts()
+        self.browser.wait("document.querySelector('#namespaces tbody').innerText.includes('±')", "an error")
+        page = """(owners, closed) => {
+          const uuid = state.last.gpus[0].uuid;
+          const entry = state.look.gpus.get(uuid);
+          const account = ({alone = 0, shared, error, watts, off}, i) => ({owner: 'pod', namespace: 'n', owner_text: 'n/p' + i,
+            gpu: 0, gpu_uuid: uuid, energy_joules: {alone, shared, total: alone + shared},
+            ...(error && {energy_standard_error_joules: error})});
+          state.last = {...state.last, owners: owners.map(account), closed: closed.map(account), processes: []};
+          entry.owner = new Map();
+          entry.errors.owner = new Map();
+          owners.forEach((each, i) => {
+            const key = remember(state.last.owners[i]);
+            entry.owner.set(key, each.watts);
+            entry.errors.owner.set(key, each.off);
+          });
+          redraw();
+          const rows = [...document.querySelectorAll('#namespaces tbody tr')];
+          const cells = [...rows.find((row) => row.cells[0].innerText === 'n').cells];
+          return [cells[1].textContent, cells[2].textContent, cells[1].title, cells[2].title,
+                  rows.at(-1).cells[1].textContent + rows.at(-1).cells[2].textContent];
+        }"""
+        two = [{"shared": 14000, "error": 1000, "watts": 100, "off": 20}, {"shared": 200, "error": 200, "watts": 50, "off": 140}]
+        power, energy, *titles, total = self.browser.run(f"({page})({json.dumps(two)}, [])")
+        self.assertEqual((power, energy), ("150 W ± 160", "14.2 kJ ± 1.2"), "even if the sum is too large")
+        for title in titles:
+            self.assertIn("sum of its owners' standard errors", title)
+        self.assertNotIn("±", total, "the GPUs' own figures are measured")
+        power, energy, *titles, _ = self.browser.run(f"({page})({json.dumps(two)}, [{{shared: 800}}])")
+        self.assertEqual((power, energy), ("150 W ± 160", "~15.0 kJ"), "the error of what is closed is not known")
+        self.assertIn("not known any more", titles[1])
+        _, energy, *_ = self.browser.run(f"({page})({json.dumps([dict(two[1], alone=5000)])}, [{{shared: 0, alone: 800}}])")
+        self.assertEqual(energy, "6.0 kJ ± 0.2", "what is closed was measured")
+
+    def test_energy_of_a_process_has_its_error(self):
+        self.show_watts()
+        shown = """(energy, error) => {
+          const process = state.last.processes.find((each) => each.active);
+          process.energy_joules = energy;
+          delete process.energy_standard_error_joules;
+          if (error !== null) process.energy_standard_error_joules = error;
+          redraw();
+          return rows.get(processKey(process)).cells[7].textContent;
+        }"""
+        for alone, shared, error, text in ((0, 14200, 2600, "14.2 kJ ± 2.6"), (14200, 0, "null", "14.2 kJ"),
+                                           (0, 14200, 5, "14.2 kJ"), (0, 900, 1200, "900 J ± 1200"),
+                                           (0, 900, "null", "~900 J")):
+            energy = f"{{alone: {alone}, shared: {shared}, total: {alone + shared}}}"
+            self.assertEqual(self.browser.run(f"({shown})({energy}, {error})"), text)
+
+    def test_what_is_not_known_is_not_0_watts(self):
+        ledger = self.start()
+        self.show_watts(ledger)
+        ledger.send(signal.SIGUSR1)  # releases the GPUs
+        self.browser.wait("document.querySelector('#summary').innerText.includes('6 lost') && !!state.look", "the release")
+        self.assertRegex(self.text("#summary"), r"^6 GPUs, 6 lost · \d+ processes")
+        self.assertNotIn(" W", self.browser.run("document.title"))
+        self.assertEqual(set(self.column("watts")), {""})
+        powers = self.browser.run("[...document.querySelectorAll('#namespaces tbody tr')].map((row) => row.cells[1].textContent)")
+        self.assertGreater(len(powers), 5)
+        self.assertEqual(set(powers), {""})
+        self.assertIn("kJ", self.text("#namespaces tbody"), "the books stay")
+        gpu = "{up: true, energy_source: 'power_integral'%s}"
+        self.assertFalse(self.browser.run(f"isMeasured({gpu % ''})"), "neither a counter nor a reading")
+        self.assertTrue(self.browser.run(f"isMeasured({gpu % ', power_watts: 0'})"))
+        self.assert_clean()
+
     def test_live_update(self):
         ledger = self.start()
         self.show(ledger)
@@ -284,7 +353,7 @@ class PageTest(PageCase):
         self.assertIn("does not answer", self.text(".gpu.lost h3"))
         self.assertIn("does not answer", self.text(".gpu.lost .troubles"))
         self.assertRegex(self.text("#lost"), r"GPU 1 \(NVIDIA H200, GPU-.*\) does not answer")
-        self.assertIn("3 GPUs, 1 lost", self.text("#summary"))
+        self.assertRegex(self.text("#summary"), r"^3 GPUs, 1 lost · \d+ W of 2 GPUs · ")
         self.assertTrue(page.run("document.title").startswith("1 lost"))
         self.assertEqual(page.run("document.querySelector('#lost').getAttribute('role')"), "alert")
         self.assertEqual(self.count(".gpu.lost .legend [data-watts]"), 0, "nothing is known of now")
@@ -337,7 +406,7 @@ def make_screenshot(path):
     with harness.Ledger("--node-name=gpu-node-7") as ledger:
         window.resize(1280, 1620)
         window.prefer("light")
-        time.sleep(330)  # the server keeps the past for whoever comes later
+        time.sleep(600)  # the server keeps the past for whoever comes later
         window.open(f"http://127.0.0.1:{ledger.port}/")
         time.sleep(8)
         window.point(".gpu:nth-child(2) .plot", 0.35)

@@ -127,6 +127,7 @@ class PageViewTest(PageCase):
         for row in document["processes"]:
             self.assertLessEqual(row["energy_joules"], snapshot[row["pid"]]["energy_joules"]["total"])
             self.assertGreater(row["energy_joules"], -1)
+        self.assertTrue(any(row["energy_standard_error_joules"] for row in rows))
         formula = "=HYPERLINK(\"http://x\",1)"
         self.assertEqual(self.browser.run(f"cell({formula!r})"), '"\'=HYPERLINK(""http://x"",1)"')
         self.assertEqual(self.browser.run("cell(undefined)"), "")

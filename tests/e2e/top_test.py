@@ -53,6 +53,13 @@ class TopTest(harness.Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(os.listdir(self.folder), [])
 
+    def test_batch_without_a_gpu_that_answers(self):
+        """Books that begin now have nothing to show."""
+        scenario = self.write("lost.yaml", "gpus: [{model: T4}]\nevents: [{at: 1, do: gpu_lost, gpu: 0}]\n")
+        done = self.batch("--backend=sim", f"--sim-scenario={scenario}", "--sample-interval=3s")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("GPU is lost", done.stderr.splitlines()[-1])
+
     def test_hostile_names_do_not_reach_the_terminal(self):
         scenario = self.write("hostile.yaml", 'gpus: [{model: T4}]\nprocesses:\n  - {pid: 7, name: "a\\e[31mb\\rc", '
                               'gpus: 0, memory: 1GiB, load: gemm, '

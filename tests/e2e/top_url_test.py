@@ -107,6 +107,23 @@ class TopUrlTest(harness.Case):
                 screen.press("q")
                 self.assertEqual(screen.end(), 0)
 
+    def test_an_exporter_that_lost_its_gpus(self):
+        """Its books stay, and are shown; what is not known is not 0 W."""
+        with harness.Ledger(*harness.FAST) as ledger:
+            harness.wait_until(lambda: self.snapshot(ledger)["cycle"] > 5, 10, "some joules")
+            ledger.send(signal.SIGUSR1)
+            harness.wait_until(lambda: ledger.get("/readyz").status == 503, 5, "the release")
+            done = self.batch(f"--url=http://127.0.0.1:{ledger.port}", "--sample-interval=200ms")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        title, source, *lines = done.stdout.splitlines()
+        self.assertRegex(title, r"^gpu-ledger: 6 GPUs, \d+ processes, SIMULATED$")
+        self.assertIn("books of http", source)
+        self.assertEqual(sum(line.endswith("  does not answer") for line in lines), 6)
+        rows = [line.split() for line in lines[next(i for i, line in enumerate(lines) if "OWNER" in line) + 1:]]
+        self.assertGreater(len(rows), 8)
+        self.assertEqual({row[2] for row in rows}, {"-"})
+        self.assertIn("ml-team/llm-train-0", done.stdout)
+
     def test_an_exporter_that_goes_away_and_comes_back(self):
         with harness.Ledger(*harness.FAST) as ledger:
             port = ledger.port

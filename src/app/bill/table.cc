@@ -43,6 +43,16 @@ std::string amount(int64_t millijoules, const Unit& unit) {
   return millijoules == 0 ? "" : decimals(thousandths(millijoules, unit));
 }
 
+// Of the rounded hours: whoever reads it adds them up.
+std::optional<double> sum_of_hours(const Statement& statement, const Unit& unit) {
+  const double scale = std::pow(10.0, unit.hour_digits);
+  std::optional<double> sum;
+  for (const BillLine& line : statement.lines) {
+    if (line.gpu_hours) sum = sum.value_or(0) + std::round(*line.gpu_hours * scale) / scale;
+  }
+  return sum;
+}
+
 std::string hours(const std::optional<double>& value, const Unit& unit) {
   return value ? fmt::format("{:.{}f}", *value, unit.hour_digits) : std::string();
 }
@@ -137,7 +147,7 @@ std::vector<Column> columns_of(const Statement& statement, const Unit& unit) {
   add(columns, "", statement, "the meter",
       [](const BillLine& line) { return clean_text(line_name(line), kLongestName); });
   add_energy(columns, statement, unit);
-  add(columns, "GPU h", statement, hours(statement.work_gpu_hours(), unit),
+  add(columns, "GPU h", statement, hours(sum_of_hours(statement, unit), unit),
       [&](const BillLine& line) { return hours(line.gpu_hours, unit); });
   if (any([](const BillLine& line) { return line.allocated_gpu_hours.has_value(); })) {
     add(columns, "allocated h", statement, "",

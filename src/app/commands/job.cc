@@ -67,7 +67,7 @@ Status job_command(const Config& config, const ConfigSources& /*sources*/) {
   if (!report) {
     return Error{Code::kNotFound, exporter.url.text + ": no process of job " + config.argument +
                                       " was seen on a GPU there; an ended job is kept for --owner-retention (24h if "
-                                      "not set)"};
+                                      "not set), unless more than --max-ended-owners ended after it"};
   }
   const auto write = config.format == "json"   ? write_job_json
                      : config.format == "line" ? write_job_line

@@ -30,6 +30,7 @@ struct Source {
   std::string note;  // why not another's
   top::Feed::Read read;
   top::Books first;
+  bool own = false;  // nobody keeps them but us
 };
 
 Result<Source> open_exporter(const top::Exporter& exporter) {
@@ -102,7 +103,16 @@ Result<Source> open_own(const Config& config, const Clock& clock, const Found& f
   };
   auto first = read({});
   if (!first.ok()) return first.error();
-  return Source{"own books since " + top::clock_text(first->at), found.note, read, *std::move(first)};
+  return Source{"own books since " + top::clock_text(first->at), found.note, read, *std::move(first), true};
+}
+
+// Our own books begin now: without a GPU that answers nothing is in them.
+Status check_own(const top::Books& books) {
+  const auto& gpus = books.gpus;
+  const bool any_up = std::any_of(gpus.begin(), gpus.end(), [](const top::Books::Gpu& gpu) { return gpu.up; });
+  if (any_up || books.troubles.empty()) return ok_status();
+  const top::Books::Trouble& trouble = books.troubles.front();
+  return Error{Code::kUnavailable, clean_text(trouble.source + ": " + trouble.reason, kLongestReason)};
 }
 
 // The books twice, for the watts. An exporter's next step may be long in coming; then there are no watts.
@@ -116,11 +126,8 @@ Status print_once(Source source, const Config& config, const Clock& clock) {
     if (!books.ok()) return books.error();
     top::take_books(*std::move(books), clock.now().steady, reading);
   }
-  const auto& gpus = reading.now->gpus;
-  const bool any_up = std::any_of(gpus.begin(), gpus.end(), [](const top::Books::Gpu& gpu) { return gpu.up; });
-  if (!any_up && !reading.now->troubles.empty()) {
-    const top::Books::Trouble& trouble = reading.now->troubles.front();
-    return Error{Code::kUnavailable, clean_text(trouble.source + ": " + trouble.reason, kLongestReason)};
+  if (source.own) {
+    if (const Status able = check_own(*reading.now); !able.ok()) return able;
   }
   top::Size size{::isatty(STDOUT_FILENO) ? top::Terminal::size().columns : kBatchColumns, 0};
   const top::Situation situation{source.text + ", as of " + top::clock_text(reading.now->at), "", source.note};

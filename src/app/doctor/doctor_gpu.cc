@@ -76,7 +76,8 @@ Findings check_accounting(const SampleBatch& batch) {
                         [](const DeviceSample& device) {
                           return !has_mig(device) && !device.description->accounting_enabled.value_or(true);
                         }),
-             "accounting mode is off: processes that live for less than a sample leave no trace; as root: gpu-ledger "
+             "accounting mode is off: processes that end between two process lists (ten a second) may have no account "
+             "of their own; their energy is booked to the others on the GPU or as unattributed; as root: gpu-ledger "
              "accounting on (before the workloads start)");
   if (findings.empty()) findings.push_back({Level::kOk, "accounting", "on, or not available (MIG)"});
   return findings;

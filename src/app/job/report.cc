@@ -57,6 +57,7 @@ std::optional<JobReport> report_job(const top::Books& books, const std::string& 
     take_if_any(owner.partition, report.partition);
     take_if_any(owner.user_name, report.user_name);
     if (!owner.uid.empty()) users.insert(owner.uid);
+    report.steps_closed |= owner.job_steps_closed;
     if (owner.job_gpus) report.gpus_given = owner.job_gpus;
     if (owner.job_started) {
       restarted |= owner.job_restarted || (started && started != owner.job_started);
@@ -85,14 +86,14 @@ std::optional<JobReport> report_job(const top::Books& books, const std::string& 
 }
 
 std::optional<double> JobReport::idle_ratio() const {
-  if (!gpus_given || !held_seconds || !whole.gpu_seconds || *held_seconds <= 0) return std::nullopt;
+  if (!gpus_given || !held_seconds || !whole.gpu_seconds || *held_seconds <= 0 || steps_closed) return std::nullopt;
   // A requeue that was not noticed, or GPUs that the prolog did not name: no share is better than a wrong one.
   if (static_cast<double>(gpus_used) > *gpus_given) return std::nullopt;
   return std::clamp(1 - *whole.gpu_seconds / (*gpus_given * *held_seconds), 0.0, 1.0);
 }
 
 std::optional<double> JobReport::mean_watts() const {
-  if (!held_seconds || *held_seconds <= 0) return std::nullopt;
+  if (!held_seconds || *held_seconds <= 0 || steps_closed) return std::nullopt;
   return whole.total().joules() / *held_seconds;
 }
 

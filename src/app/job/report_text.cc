@@ -82,6 +82,9 @@ std::string write_job_text(const JobReport& report, double price_per_kwh) {
   if (const std::string user = user_of(report); !user.empty()) add_line(out, "User", user);
   add_line(out, "State",
            report.running ? "runs" : "no process on a GPU since " + top::clock_text(report.ended.value_or(report.at)));
+  if (report.steps_closed) {
+    add_line(out, "INCOMPLETE", "the exporter has closed the accounts of earlier steps; see --max-ended-owners");
+  }
   const JobReport::Use& use = report.whole;
   add_line(out, "Energy", fmt::format("{} ({:.4g} kWh)", energy_with_error(use), use.total().joules() / kJoulesPerKwh));
   add_line(out, "  measured", top::energy_text(use.alone.joules()) + " alone on a GPU");
@@ -115,6 +118,7 @@ std::string write_job_json(const JobReport& report, double price_per_kwh) {
   json.field_if_any("user_name", report.user_name);
   json.field("at", report.at);
   json.field("running", report.running);
+  if (report.steps_closed) json.field("job_steps_closed", true);
   json.field("simulated", report.simulated);
   json.field("gpus_used", report.gpus_used);
   if (report.gpus_given) json.field("job_gpus", static_cast<uint64_t>(*report.gpus_given));
@@ -146,6 +150,7 @@ std::string write_job_line(const JobReport& report, double price_per_kwh) {
   if (use.memory_peak) out += fmt::format(" gpu_memory_peak_bytes={:.0f}", *use.memory_peak);
   if (const auto idle = report.idle_ratio()) out += fmt::format(" idle_ratio={:.3f}", *idle);
   if (const auto cost = report.kwh_cost(price_per_kwh)) out += fmt::format(" gpu_energy_cost={:.6g}", *cost);
+  if (report.steps_closed) out += " steps_closed=1";
   return out + "\n";
 }
 

@@ -61,6 +61,7 @@ Books::Gpu gpu_of(const Json& json) {
   gpu.model = text(json, "model");
   gpu.up = truth(json, "up");
   gpu.joules = number(json, "energy_joules").value_or(0);
+  gpu.integrates = text(json, "energy_source") == "power_integral";
   gpu.watts = number(json, "power_watts");
   gpu.limit_watts = number(json, "power_limit_watts");
   gpu.busy = number(json, "utilization_ratio");
@@ -107,6 +108,7 @@ Books::OwnerSum owner_of(const Json& json) {
   owner.job_gpus = whole_number(json, "job_gpus");
   owner.job_started = number(json, "job_start_time_seconds");
   owner.job_restarted = truth(json, "job_restarted");
+  owner.job_steps_closed = truth(json, "job_steps_closed");
   return owner;
 }
 

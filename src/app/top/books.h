@@ -20,6 +20,7 @@ struct Books {
     std::string model;
     bool up = false;
     double joules = 0;
+    bool integrates = false;  // the joules are a sum of power readings: without a reading nothing is booked
     std::optional<double> watts;
     std::optional<double> limit_watts;
     std::optional<double> busy;  // ratio
@@ -56,6 +57,7 @@ struct Books {
     std::optional<double> job_gpus;
     std::optional<double> job_started;  // seconds since 1970
     bool job_restarted = false;
+    bool job_steps_closed = false;
   };
   struct Process : Account {
     std::string mig_uuid;

@@ -19,6 +19,8 @@ constexpr Column kNumbers[] = {
     {SortBy::kIdle, "IDLE", 6},
 };
 constexpr size_t kErrorWidth = 6;
+constexpr size_t kEnergyErrorWidth = 7;
+constexpr size_t kNamesBesideEnergyErrors = 40;
 constexpr size_t kLeastForNames = 16;
 constexpr size_t kLeastForBothNames = 20;
 constexpr size_t kLeastForProcess = 7;
@@ -46,6 +48,13 @@ Power power_of(const Row& row) {
   power.watts = power.known ? watts_text(*row.watts) : "?";
   if (power.known && error >= kLeastShown) power.error = fmt::format("±{:.{}f}", error, error >= 100 ? 0 : 1);
   return power;
+}
+
+// Empty: none, or less than the digits that the energy has.
+std::string energy_error(const Row& row) {
+  constexpr double kLeastJoules = 0.5, kLeastPart = 0.001;
+  const double error = row.error_part * row.joules;
+  return error >= kLeastJoules && row.error_part >= kLeastPart ? "±" + energy_text(error) : "";
 }
 
 std::string gpu_cell(const Row& row) {
@@ -91,6 +100,8 @@ RowLayout::RowLayout(size_t columns, const View& view) : view_(view) {
     if (by == view.sort || std::erase(numbers_, by) == 0) continue;
     taken -= column_of(by).width + 1;
   }
+  energy_errors_ = errors_ && taken + kEnergyErrorWidth + 1 + kNamesBesideEnergyErrors <= columns;
+  if (energy_errors_) taken += kEnergyErrorWidth + 1;
   const size_t rest = columns > taken ? columns - taken : 0;
   if (rest < (view.sort == SortBy::kProcess ? kLeastForNames : kLeastForBothNames)) {
     owner_ = rest;
@@ -110,6 +121,7 @@ Line RowLayout::write_head() const {
     if (!line.empty()) line.push_back({" "});
     add(right(column.title, column.width), by);
     if (by == SortBy::kWatts && errors_) line.push_back({" " + right("+/-", kErrorWidth), Style::kBold});
+    if (by == SortBy::kEnergy && energy_errors_) line.push_back({" " + right("+/-", kEnergyErrorWidth), Style::kBold});
   }
   line.push_back({"  "});
   add(left("OWNER", owner_), SortBy::kOwner);
@@ -129,7 +141,11 @@ Line RowLayout::write_row(const Row& row) const {
   for (const SortBy by : numbers_) {
     const std::string blank = line.empty() ? "" : " ";
     const size_t width = column_of(by).width;
-    if (by != SortBy::kWatts || !errors_) {
+    if (by == SortBy::kEnergy) {
+      const std::string error = energy_error(row);
+      add(blank + right((energy_errors_ || error.empty() ? "" : "~") + cell_of(row, by), width));
+      if (energy_errors_) add(" " + right(error, kEnergyErrorWidth));
+    } else if (by != SortBy::kWatts || !errors_) {
       add(blank + right(cell_of(row, by), width));
     } else if (!power.known) {
       add(blank + right("uncertain", width + 1 + kErrorWidth));

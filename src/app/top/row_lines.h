@@ -20,6 +20,7 @@ class RowLayout {
   const View& view_;
   std::vector<SortBy> numbers_;  // columns before the owner, in their order
   bool errors_ = true;           // the column +/- beside the watts
+  bool energy_errors_ = false;   // that beside the energy
   size_t owner_ = 0;
   size_t process_ = 0;  // 0: none
 };

@@ -34,6 +34,20 @@ std::optional<double> seconds_between(const Books& now, const Books* before) {
   return now.at - before->at;
 }
 
+// The GPUs whose joules since the books before are known. What a lost GPU uses is not, and it is not 0.
+std::set<std::string> measured_gpus(const Books& now, const Books* before) {
+  const auto known = [](const Books::Gpu& gpu) { return gpu.up && (gpu.watts || !gpu.integrates); };
+  std::set<std::string> then, both;
+  if (before == nullptr) return both;
+  for (const Books::Gpu& gpu : before->gpus) {
+    if (known(gpu)) then.insert(gpu.uuid);
+  }
+  for (const Books::Gpu& gpu : now.gpus) {
+    if (known(gpu) && then.contains(gpu.uuid)) both.insert(gpu.uuid);
+  }
+  return both;
+}
+
 // What fell was booked by another program.
 std::optional<double> power(double joules, double joules_before, std::optional<double> seconds) {
   return seconds && joules >= joules_before ? std::optional((joules - joules_before) / *seconds) : std::nullopt;
@@ -49,6 +63,7 @@ bool is_on(const View& view, const Books::Account& account) {
 
 std::vector<Row> process_rows(const Books& now, const Books* before, const View& view) {
   const auto seconds = seconds_between(now, before);
+  const std::set<std::string> measured = measured_gpus(now, before);
   std::map<decltype(process_key(Books::Process())), double> booked;
   if (seconds) {
     for (const Books::Process& process : before->processes) booked[process_key(process)] = process.joules;
@@ -61,7 +76,8 @@ std::vector<Row> process_rows(const Books& now, const Books* before, const View&
     row.pid = process.pid;
     row.active = process.active;
     if (process.active) {
-      row.watts = power(process.joules, booked[process_key(process)], seconds);  // a new process starts at 0
+      if (measured.contains(process.gpu_uuid))
+        row.watts = power(process.joules, booked[process_key(process)], seconds);  // a new process starts at 0
       row.share = process.share;
       row.memory = process.memory;
       row.idle_seconds = process.idle_seconds;
@@ -81,6 +97,8 @@ struct Sum {
   Row row;
   std::set<uint32_t> gpus;
   double error_joules = 0;
+  bool measured = false;  // on some GPU; what follows is of those
+  double measured_joules = 0;
   double joules_before = 0;
   size_t active = 0;
   size_t idle = 0;
@@ -111,13 +129,14 @@ Row finish(Sum& sum, std::optional<double> seconds) {
   if (row.gpus > 1) row.share.reset();                  // shares of different GPUs do not add up
   if (sum.idle < sum.active) row.idle_seconds.reset();  // somebody works
   row.error_part = error_part(row.joules, sum.error_joules);
-  if (row.active) row.watts = power(row.joules, sum.joules_before, seconds);
+  if (row.active && sum.measured) row.watts = power(sum.measured_joules, sum.joules_before, seconds);
   return std::move(row);
 }
 
 // The joules are the owners' own, which include those of processes that are gone.
 std::vector<Row> owner_rows(const Books& now, const Books* before, const View& view) {
   const auto seconds = seconds_between(now, before);
+  const std::set<std::string> measured = measured_gpus(now, before);
   std::map<decltype(owner_key(Books::Account())), Sum> sums;
   for (const Books::Account& account : now.owners) {
     if (!is_on(view, account)) continue;
@@ -127,11 +146,15 @@ std::vector<Row> owner_rows(const Books& now, const Books* before, const View& v
     sum.row.search += lower(account.owner + "\n" + account.container + "\n");
     sum.row.joules += account.joules;
     sum.error_joules += account.error_joules;  // an upper bound: how they hang together is not known here
+    if (!measured.contains(account.gpu_uuid)) continue;
+    sum.measured = true;
+    sum.measured_joules += account.joules;
   }
   if (seconds) {
     for (const Books::Account& account : before->owners) {
       const auto found = sums.find(owner_key(account));
-      if (found != sums.end() && is_on(view, account)) found->second.joules_before += account.joules;
+      if (found == sums.end() || !is_on(view, account) || !measured.contains(account.gpu_uuid)) continue;
+      found->second.joules_before += account.joules;
     }
   }
   for (const Books::Process& process : now.processes) {

@@ -17,7 +17,7 @@ struct Row {
   std::optional<int64_t> pid;  // empty: several processes, or none
   size_t processes = 1;
   bool active = false;
-  std::optional<double> watts;  // since the books before
+  std::optional<double> watts;  // since the books before, of the GPUs that were measured
   double error_part = 0;        // standard error over joules, of all that was booked
   std::optional<double> share;
   std::optional<double> memory;

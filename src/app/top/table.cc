@@ -16,15 +16,27 @@ namespace {
 constexpr size_t kRoomForBlankLines = 16;
 constexpr size_t kKeyColumns = 22;
 
-Line write_title(const Books& books) {
+// ", 1214 W", of those that say it; empty: none does.
+std::string power_words(const Books& books) {
   double watts = 0;
-  for (const Books::Gpu& gpu : books.gpus) watts += gpu.watts.value_or(0);
+  size_t known = 0;
+  for (const Books::Gpu& gpu : books.gpus) {
+    if (!gpu.up || !gpu.watts) continue;
+    watts += *gpu.watts;
+    ++known;
+  }
+  if (known == 0) return "";
+  const std::string of = known == books.gpus.size() ? "" : fmt::format(" of {} GPU{}", known, known == 1 ? "" : "s");
+  return fmt::format(", {:.0f} W{}", watts, of);
+}
+
+Line write_title(const Books& books) {
   const auto active = std::count_if(books.processes.begin(), books.processes.end(),
                                     [](const Books::Process& process) { return process.active; });
   constexpr size_t kLongestNode = 64;
-  return {{fmt::format("gpu-ledger{}{}: {} GPU{}, {:.0f} W, {} process{}{}", books.node.empty() ? "" : " ",
-                       cut(books.node, kLongestNode), books.gpus.size(), books.gpus.size() == 1 ? "" : "s", watts,
-                       active, active == 1 ? "" : "es", books.simulated ? ", SIMULATED" : ""),
+  return {{fmt::format("gpu-ledger{}{}: {} GPU{}{}, {} process{}{}", books.node.empty() ? "" : " ",
+                       cut(books.node, kLongestNode), books.gpus.size(), books.gpus.size() == 1 ? "" : "s",
+                       power_words(books), active, active == 1 ? "" : "es", books.simulated ? ", SIMULATED" : ""),
            Style::kBold}};
 }
 
@@ -63,9 +75,10 @@ std::vector<Line> write_help_lines() {
     lines.push_back({{left(entry.keys, kKeyColumns), Style::kBold}, {std::string(entry.meaning)}});
   }
   lines.emplace_back();
-  lines.push_back({{"Watts are the mean since the last look; +/- is one standard error of the estimated part."}});
-  lines.push_back({{"uncertain: the error is as large as the watts."}});
-  lines.push_back({{"SHARE is the share of the GPU's time, ENERGY all that was booked."}});
+  lines.push_back({{"Watts are the mean since the last look. SHARE is the share of the GPU's time,"}});
+  lines.push_back({{"ENERGY all that was booked. +/- is one standard error of the estimated part;"}});
+  lines.push_back({{"a narrow screen has ~ before an energy with such an error instead."}});
+  lines.push_back({{"uncertain: the error is as large as the watts. -: not known."}});
   lines.push_back({{"Any key goes back."}});
   return lines;
 }

@@ -160,6 +160,7 @@ void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rule
     account.uid = book.uid;
     account.user_name = book.user_name;
     account.job = book.job;
+    account.steps_closed = book.steps_closed;
     if (!sums.living) account.gone_for = std::max(at.steady - book.last_seen, Nanoseconds(0));
   }
   for (const auto& [of, booked] : closed_) {

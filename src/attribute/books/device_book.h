@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "attribute/books/energy_meter.h"
@@ -46,6 +47,9 @@ class DeviceBook {
   // Up to this one, the oldest first. Returns their number.
   size_t forget_accounts(const Ended& last);
   size_t close_owners(const Ended& last);
+  // Slurm jobs of whose steps some were closed since the last call; and what their other steps have to say of it.
+  std::set<Name> take_closed_jobs() { return std::exchange(closed_jobs_, {}); }
+  void mark_steps_closed(const std::set<Name>& jobs);
 
   uint32_t gpu_index() const { return description_->index; }
   size_t accounts() const { return accounts_.size(); }
@@ -71,8 +75,9 @@ class DeviceBook {
     Name user_name;
     bool users_differ = false;
     JobFacts job;
-    Nanoseconds last_seen{0};  // when one of them ran or was charged
-    mutable size_t place = 0;  // in the ledger that is being written
+    bool steps_closed = false;  // of its job: accounts of other steps are in the closed ones
+    Nanoseconds last_seen{0};   // when one of them ran or was charged
+    mutable size_t place = 0;   // in the ledger that is being written
   };
 
   struct Account {
@@ -160,6 +165,7 @@ class DeviceBook {
   size_t forget_if(Matches matches);
   void close_owner(const Owner& owner, const OwnerBook& book);
   bool has_ended(const OwnerBook& book) const;
+  std::map<Name, Nanoseconds> last_seen_of_jobs() const;
   void keep_closed_few();
   std::optional<Power> highest_power() const;
   bool wait_for_utilization(const DeviceSample& sample, const Present& present, Nanoseconds pending) const;
@@ -205,6 +211,7 @@ class DeviceBook {
   std::map<Owner, OwnerBook> owners_;
   std::map<std::pair<OwnerKind, Name>, Booked> closed_;  // by kind and namespace
   std::deque<Ended> closed_lately_;                      // owners still in the estimator
+  std::set<Name> closed_jobs_;                           // see take_closed_jobs()
   std::map<uint64_t, uint64_t> xids_;
   std::map<uint64_t, Nanoseconds> xid_seen_;
   Accounts accounts_;

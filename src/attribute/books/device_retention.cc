@@ -75,21 +75,38 @@ bool DeviceBook::has_ended(const OwnerBook& book) const {
   return book.accounts == 0 && book.last_seen < now_;
 }
 
+// The steps of a Slurm job end together: a report of the job is the sum of its steps.
+std::map<Name, Nanoseconds> DeviceBook::last_seen_of_jobs() const {
+  std::map<Name, Nanoseconds> latest;
+  for (const auto& [owner, book] : owners_) {
+    if (owner.kind != OwnerKind::kSlurmJob) continue;
+    Nanoseconds& at = latest[owner.job];
+    at = std::max(at, book.last_seen);
+  }
+  return latest;
+}
+
 std::vector<DeviceBook::Ended> DeviceBook::ended_owners() const {
   std::vector<Ended> ended;
   if (ended_owners_ == 0) return ended;
+  const auto jobs = last_seen_of_jobs();
   for (const auto& [owner, book] : owners_) {
-    if (has_ended(book)) ended.push_back({book.last_seen, book.id});
+    if (!has_ended(book)) continue;
+    ended.push_back({owner.kind == OwnerKind::kSlurmJob ? jobs.at(owner.job) : book.last_seen, book.id});
   }
   return ended;
 }
 
 size_t DeviceBook::close_owners(const Ended& last) {
-  if (ended_owners_ == 0) return 0;
+  std::vector<uint64_t> closing;  // in the order of ids, which is not that of owners_
+  for (const Ended& ended : ended_owners()) {
+    if (ended <= last) closing.push_back(ended.id);
+  }
+  if (closing.empty()) return 0;
+  std::sort(closing.begin(), closing.end());
   return std::erase_if(owners_, [&](const auto& entry) {
-    const OwnerBook& book = entry.second;
-    if (!has_ended(book) || Ended{book.last_seen, book.id} > last) return false;
-    close_owner(entry.first, book);
+    if (!std::binary_search(closing.begin(), closing.end(), entry.second.id)) return false;
+    close_owner(entry.first, entry.second);
     --ended_owners_;
     return true;
   });
@@ -99,7 +116,14 @@ size_t DeviceBook::close_owners(const Ended& last) {
 void DeviceBook::close_owner(const Owner& owner, const OwnerBook& book) {
   closed_[{owner.kind, owner.name_space}] += book.booked;
   closed_lately_.push_back({now_, book.id});
+  if (owner.kind == OwnerKind::kSlurmJob) closed_jobs_.insert(owner.job);
   keep_closed_few();
+}
+
+void DeviceBook::mark_steps_closed(const std::set<Name>& jobs) {
+  for (auto& [owner, book] : owners_) {
+    book.steps_closed |= owner.kind == OwnerKind::kSlurmJob && jobs.contains(owner.job);
+  }
 }
 
 // The smallest ones are added together.

@@ -47,6 +47,7 @@ DeviceState DeviceBook::state(const std::string& boot_id) const {
     saved.user_name = book.user_name;
     saved.users_differ = book.users_differ;
     saved.job = book.job;
+    saved.steps_closed = book.steps_closed;
     if (book.accounts == 0) saved.gone_for = std::max(now_ - book.last_seen, Nanoseconds(0));
   }
   for (const auto& [of, booked] : closed_) state.closed.push_back({of.first, of.second, booked});
@@ -101,6 +102,7 @@ void DeviceBook::restore(const DeviceState& state, const std::string& boot_id, N
     book.user_name = owner.user_name;
     book.users_differ = owner.users_differ;
     book.job = owner.job;
+    book.steps_closed = owner.steps_closed;
     book.last_seen = now - owner.gone_for.value_or(Nanoseconds(0));
     estimator_->settle_owner(book.id, owner.error);
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 namespace gpuledger::attribute {
 namespace {
@@ -45,6 +46,10 @@ void fold_accounts(const std::vector<DeviceBook*>& books, Nanoseconds now, const
   for (DeviceBook* book : books) folded.owners_over_time += book->close_owners({now - rules.owner_retention, 0});
   folded.owners_over_limit +=
       keep_newest(books, rules.most_ended_owners, &DeviceBook::ended_owners, &DeviceBook::close_owners);
+  std::set<Name> jobs;
+  for (DeviceBook* book : books) jobs.merge(book->take_closed_jobs());
+  if (jobs.empty()) return;
+  for (DeviceBook* book : books) book->mark_steps_closed(jobs);
 }
 
 }  // namespace gpuledger::attribute

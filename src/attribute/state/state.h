@@ -33,6 +33,7 @@ struct OwnerState {
   Name user_name = {};
   bool users_differ = false;
   JobFacts job = {};
+  bool steps_closed = false;
 };
 
 struct ClosedState {

@@ -231,6 +231,7 @@ DeviceState device_of(const Json& json) {
     saved.uid = bytes_or_none(entry, "uid");
     saved.user_name = bytes_or_none(entry, "user_name");
     saved.users_differ = entry.value("users_differ", false);
+    saved.steps_closed = entry.value("steps_closed", false);
     if (entry.contains("slurm")) saved.job = job_of(entry["slurm"]);
     if (entry.contains("gone_ns")) saved.gone_for = std::max(time(entry["gone_ns"]), Nanoseconds(0));
   }

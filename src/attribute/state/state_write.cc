@@ -224,6 +224,7 @@ void write_device(JsonText& json, const DeviceState& device) {
     json.field_if_any("user_name", owner.user_name);
     if (owner.users_differ) json.field("users_differ", true);
     write_job(json, owner.job);
+    if (owner.steps_closed) json.field("steps_closed", true);
     if (owner.gone_for) json.field("gone_ns", *owner.gone_for);
     json.close('}');
     json.line();

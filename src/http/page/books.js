@@ -47,6 +47,9 @@ function rate({item, total, shared}, seconds) {
   return {watts: total / seconds, error: part * shared / seconds};
 }
 
+// False: what it uses is not known, and its joules do not move. It is lost, or it says nothing that could be added up.
+const isMeasured = (gpu) => gpu.up && (gpu.energy_source !== 'power_integral' || gpu.power_watts !== undefined);
+
 // False: these are new books (the program was restarted), or the server's clock was set.
 function comparable(before, now, elapsed) {
   const energy = new Map(before.gpus.map((gpu) => [gpu.uuid, gpu.energy_joules]));
@@ -61,7 +64,7 @@ function lookAt(before, now) {
   const older = new Map(before.gpus.map((gpu) => [gpu.uuid, gpu]));
   for (const gpu of now.gpus) {
     const then = older.get(gpu.uuid);
-    if (!then || !then.up || !gpu.up) continue;  // what was used while it was lost is not of these seconds
+    if (!then || !isMeasured(then) || !isMeasured(gpu)) continue;  // what was used while it was lost is not of these seconds
     look.gpus.set(gpu.uuid, {
       from: before.at, to: now.at, total: (gpu.energy_joules - then.energy_joules) / seconds,
       nobody: Math.max(0, nobodysJoules(gpu) - nobodysJoules(then)) / seconds, limit: gpu.power_limit_watts,

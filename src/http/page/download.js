@@ -8,6 +8,7 @@ function recordOf(process, at) {
     name: process.name, owner: process.owner, owner_text: process.owner_text, namespace: process.namespace,
     pod: process.pod, container: process.container, user_name: process.user_name, active: process.active, power_watts: power,
     power_standard_error_watts: error, energy_joules: process.energy_joules.total,
+    energy_standard_error_joules: process.energy_standard_error_joules,
     sm_utilization_ratio: process.sm_utilization_ratio, memory_used_bytes: process.memory_used_bytes,
     memory_peak_bytes: process.memory_peak_bytes, idle_seconds: process.idle_seconds,
   };

@@ -38,13 +38,26 @@ function scaled(value, step, units) {
   return value.toFixed(i === 0 || Math.abs(value) >= 100 ? 0 : 1) + ' ' + units[i];
 }
 const bytes = (value) => value === undefined ? '' : scaled(value, 1024, ['B', 'KiB', 'MiB', 'GiB', 'TiB']);
-const joules = (value) => value === undefined ? '' : scaled(value, 1000, ['J', 'kJ', 'MJ', 'GJ', 'TJ']);
+const kJoules = ['J', 'kJ', 'MJ', 'GJ', 'TJ'];
+const joules = (value) => value === undefined ? '' : scaled(value, 1000, kJoules);
 const percent = (value) => value === undefined ? '' : (100 * value).toFixed(0) + ' %';
 const watts = (value) => value === undefined ? '' : value.toFixed(value < 9.95 ? 1 : 0) + ' W';
 
 // An error as large as the watts: they say nothing. One too small to show is left out.
 const kLeastError = 0.05;
 const isUncertain = (power, error) => error > kLeastError && error >= power;
+const wattsText = (power, error) => watts(power) + (error > kLeastError ? ' ± ' + watts(error).slice(0, -2) : '');
+
+// Joules with their standard error in the same unit. undefined: the error is not known any more.
+function energyText(value, error) {
+  const text = joules(value);
+  if (error === undefined) return '~' + text;
+  const [number, unit] = text.split(' ');
+  const shown = (error / 1000 ** kJoules.indexOf(unit)).toFixed(number.includes('.') ? 1 : 0);
+  return text + (Number(shown) > 0 ? ' ± ' + shown : '');
+}
+// One that was never shared has none.
+const energyError = (item) => item.energy_standard_error_joules ?? (item.energy_joules.shared > 0 ? undefined : 0);
 
 function duration(seconds) {
   if (seconds === undefined) return '';

@@ -99,14 +99,18 @@ function wordsOf(gpu, entries, entry) {
     (gpu.power_limit_watts ? `, limit ${watts(gpu.power_limit_watts)}` : '') + '. The list below has the numbers of now.';
 }
 
+// As the list of its owners: the mean between the same two looks. Before the second look only the driver's reading is there.
+function powerOf(gpu) {
+  const entry = state.look && state.look.gpus.get(gpu.uuid);
+  return !gpu.up ? undefined : entry ? entry.total : gpu.power_watts;
+}
+
 function drawGpu(gpu, entries, shown) {
   const parts = cards.get(gpu.uuid);
   const entry = state.look && state.look.gpus.get(gpu.uuid);
   parts.card.classList.toggle('lost', !gpu.up);
   setText(parts.name, 'GPU ' + gpu.index + ' · ' + gpu.model);
-  // As the list below it: the mean between the same two looks. Before the second look only the driver's reading is there.
-  const power = entry ? entry.total : gpu.power_watts;
-  setText(parts.power, gpu.up ? watts(power) : 'does not answer');
+  setText(parts.power, gpu.up ? watts(powerOf(gpu)) : 'does not answer');
   if (gpu.up && entry) parts.power.dataset.watts = entry.total;
   else delete parts.power.dataset.watts;
   const xids = Object.keys(gpu.xid_errors || {});

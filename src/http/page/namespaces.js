@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Totals per namespace over all GPUs. With what nobody used they add up to the GPUs' own figures.
+// Totals per namespace over all GPUs. With what nobody used they add up to the GPUs' own figures. The errors of owners may
+// cancel, or else add up: their plain sum is the most that the error can be. Even if it is as large as the watts, the sum may
+// be known well, so it is never called uncertain.
 
 const kNamespaceRows = 12;
 let allNamespaces = false;
@@ -7,12 +9,14 @@ let allNamespaces = false;
 function namespaceTotals() {
   const totals = new Map();
   const of = (name) => {
-    if (!totals.has(name)) totals.set(name, {name, energy: 0, power: undefined, memory: 0, idle: 0, processes: 0});
+    if (!totals.has(name)) totals.set(name, {name, energy: 0, energyError: 0, power: undefined, powerError: 0,
+                                               memory: 0, idle: 0, processes: 0});
     return totals.get(name);
   };
   for (const account of [...state.last.owners, ...state.last.closed]) {
     const total = of(namespaceOf(account));
     total.energy += account.energy_joules.total;
+    total.energyError += energyError(account) ?? NaN;  // closed accounts have none any more
     if (state.look && state.look.gpus.has(account.gpu_uuid)) total.power = total.power || 0;  // else it is not known
   }
   for (const process of state.last.processes) {
@@ -24,15 +28,20 @@ function namespaceTotals() {
   }
   for (const entry of state.look ? state.look.gpus.values() : []) {
     for (const [key, value] of entry.owner) of(state.owners.get(key).namespace).power += value;
+    for (const [key, value] of entry.errors.owner) of(state.owners.get(key).namespace).powerError += value;
   }
   return [...totals.values()].sort((a, b) => (b.power || 0) - (a.power || 0) || b.energy - a.energy || (a.name < b.name ? -1 : 1));
 }
 
 function summed(name, rows) {
-  const total = (field) => sum(rows.map((row) => row[field] || 0));
-  return {name, energy: total('energy'), power: total('power'), memory: total('memory'), idle: total('idle'),
-          processes: total('processes')};
+  const total = (field) => sum(rows.map((row) => row[field]).filter((value) => value !== undefined));
+  return {name, energy: total('energy'), energyError: total('energyError'), powerError: total('powerError'),
+          power: rows.some((row) => row.power !== undefined) ? total('power') : undefined, memory: total('memory'),
+          idle: total('idle'), processes: total('processes')};
 }
+
+const kErrorTitle = "At most: the sum of its owners' standard errors.";
+const kNoErrorTitle = 'An estimate. The error of owners that ended is not known any more.';
 
 function namespaceRow(row, className) {
   const line = make('tr', className);
@@ -47,13 +56,17 @@ function namespaceRow(row, className) {
     name.textContent = row.name;
   }
   line.append(name);
+  const {energyError: error} = row;
   for (const [label, value, text] of [
-    ['Power', state.look ? row.power : undefined, watts], ['Energy', row.energy, joules],
+    ['Power', row.power, (each) => wattsText(each, row.powerError)],
+    ['Energy', row.energy, (each) => energyText(each, Number.isNaN(error) ? undefined : error)],
     ['Memory', row.memory, (each) => each ? bytes(each) : ''], ['Idle memory', row.idle, (each) => each ? bytes(each) : ''],
     ['Processes', row.processes, (each) => each ? String(each) : '']]) {
     const cell = make('td', 'n', text(value));
     cell.dataset.label = label;
     if (value !== undefined) cell.dataset.value = value;
+    if (cell.textContent.includes('±')) cell.title = kErrorTitle;
+    else if (cell.textContent.includes('~')) cell.title = kNoErrorTitle;
     line.append(cell);
   }
   return line;
@@ -67,10 +80,11 @@ function drawNamespaces() {
   const rest = rows.slice(shown.length);
   const looks = state.look ? [...state.look.gpus.values()] : [];
   // Counted by themselves and not as what is left: a sum that does not add up would show.
-  const nobody = {name: 'nobody', energy: sum(state.last.gpus.map(nobodysJoules)), memory: 0, idle: 0, processes: 0,
-                  power: sum(looks.map((entry) => entry.nobody))};
-  const all = {...summed('all GPUs', rows), energy: sum(state.last.gpus.map((gpu) => gpu.energy_joules)),
-               power: sum(looks.map((entry) => entry.total))};
+  const power = (field) => looks.length ? sum(looks.map((entry) => entry[field])) : undefined;
+  const nobody = {name: 'nobody', energy: sum(state.last.gpus.map(nobodysJoules)), energyError: 0, memory: 0, idle: 0,
+                  processes: 0, power: power('nobody'), powerError: 0};
+  const all = {...summed('all GPUs', rows), energy: sum(state.last.gpus.map((gpu) => gpu.energy_joules)), energyError: 0,
+               power: power('total'), powerError: 0};
   body.replaceChildren(...shown.map((row) => namespaceRow({...row, choice: true})),
     ...(rest.length ? [namespaceRow(summed(`${rest.length} other namespaces`, rest))] : []),
     namespaceRow(nobody), namespaceRow(all, 'total'));

@@ -42,22 +42,21 @@ function drawSources() {
 
 function drawSummary() {
   const now = state.last;
-  // The sum of what the cards say.
-  const power = sum(now.gpus.filter((gpu) => gpu.up).map((gpu) => {
-    const entry = state.look && state.look.gpus.get(gpu.uuid);
-    return entry ? entry.total : gpu.power_watts || 0;
-  }));
+  // The sum of what the cards say. If none says anything, there is none.
+  const known = now.gpus.map(powerOf).filter((power) => power !== undefined);
+  const power = known.length ? watts(sum(known)) : '';
+  const of = known.length < now.gpus.length ? ` of ${known.length} ${known.length === 1 ? 'GPU' : 'GPUs'}` : '';
   const active = now.processes.filter((process) => process.active).length;
   const failing = now.sources.filter(fails).length;
   const lost = now.gpus.filter((gpu) => !gpu.up).length;
   setText(byId('node'), now.node || '');
   setText(byId('summary'), `${now.gpus.length} GPUs` + (lost ? `, ${lost} lost` : '') +
-    ` · ${watts(power)} · ${active} processes` +
+    (power && ` · ${power}${of}`) + ` · ${active} processes` +
     (now.processes_without_owner ? ` · ${now.processes_without_owner} without a name` : '') +
     (failing ? ` · ${failing} ${failing === 1 ? 'source fails' : 'sources fail'}` : ''));
   setText(byId('version'), now.version ? 'gpu-ledger ' + now.version : '');
   byId('simulated').hidden = !now.simulated;
-  document.title = (lost ? `${lost} lost · ` : '') + (now.node ? now.node + ' · ' : '') + watts(power) + ' · gpu-ledger';
+  document.title = (lost ? `${lost} lost · ` : '') + (now.node ? now.node + ' · ' : '') + (power && power + ' · ') + 'gpu-ledger';
 }
 
 function redraw() {

@@ -4,8 +4,7 @@
 const rateOf = (process) => state.rates.get(processKey(process)) || {};
 function powerText(process) {
   const {watts: power, error} = rateOf(process);
-  if (isUncertain(power, error)) return 'uncertain';
-  return watts(power) + (error > kLeastError ? ' ± ' + watts(error).slice(0, -2) : '');
+  return isUncertain(power, error) ? 'uncertain' : wattsText(power, error);
 }
 const columns = [
   {id: 'process', title: 'Process', value: (p) => p.name, wide: true},
@@ -17,7 +16,7 @@ const columns = [
   {id: 'container', title: 'Container', value: (p) => p.container},
   {id: 'watts', title: 'Power', value: (p) => rateOf(p).watts, number: true, text: powerText},
   {id: 'energy', title: 'Energy', value: (p) => p.energy_joules.total, number: true,
-   text: (p) => joules(p.energy_joules.total)},
+   text: (p) => energyText(p.energy_joules.total, energyError(p))},
   {id: 'share', title: 'GPU share', value: (p) => p.sm_utilization_ratio, number: true,
    text: (p) => percent(p.sm_utilization_ratio)},
   {id: 'memory', title: 'Memory', value: (p) => p.memory_used_bytes, number: true,

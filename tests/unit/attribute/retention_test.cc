@@ -118,6 +118,64 @@ TEST(OwnerRetention, GoesOnOverARestart) {
   EXPECT_EQ(closed_of(ledger, "ml"), spent);
 }
 
+Owner slurm_step(const std::string& job, int step) {
+  Owner owner;
+  owner.kind = OwnerKind::kSlurmJob;
+  owner.job = job;
+  owner.step = std::to_string(step);
+  return owner;
+}
+
+// The steps of job 7, one a second from second 1 on, in order.
+std::vector<const OwnerAccount*> steps_of_job(const Ledger& ledger, const std::string& job) {
+  std::vector<const OwnerAccount*> steps;
+  for (const OwnerAccount& account : ledger.owners) {
+    if (account.owner.job == job) steps.push_back(&account);
+  }
+  return steps;
+}
+
+Ledger run_steps(Engine& engine, int seconds) {
+  Ledger ledger = step(engine, BatchBuilder(0).gpu(0, 0));
+  for (int second = 1; second <= seconds; ++second) {
+    const auto number = static_cast<Pid>(second);
+    ledger =
+        step(engine, BatchBuilder(second).gpu(0, 300'000 * second).process(number, number, 0, slurm_step("7", second)));
+  }
+  return ledger;
+}
+
+TEST(OwnerRetention, TheStepsOfAJobStayTogether) {
+  Engine engine(short_rules());
+  Ledger ledger = run_steps(engine, 60);
+  EXPECT_EQ(steps_of_job(ledger, "7").size(), 60u) << "the first ended more than 30 s ago, but its job runs";
+  for (int second = 61; second <= 93; ++second) ledger = step(engine, BatchBuilder(second).gpu(0, 18'000'000));
+  EXPECT_TRUE(steps_of_job(ledger, "7").empty());
+}
+
+TEST(Limits, AJobSaysThatEarlierStepsAreClosed) {
+  BookingRules rules = short_rules();
+  rules.retention = std::chrono::seconds(1);
+  rules.most_ended_owners = 10;
+  Engine engine(rules);
+  step(engine, BatchBuilder(0).gpu(0, 0).process(9000, 1, 0, slurm_step("8", 0)));
+  Ledger ledger = run_steps(engine, 8);
+  for (const OwnerAccount* account : steps_of_job(ledger, "7")) EXPECT_FALSE(account->steps_closed);
+  ledger = run_steps(engine, 40);
+  const auto steps = steps_of_job(ledger, "7");
+  ASSERT_LT(steps.size(), 20u);
+  EXPECT_TRUE(std::any_of(steps.begin(), steps.end(), [](const OwnerAccount* one) { return one->steps_closed; }));
+  for (const OwnerAccount* account : steps_of_job(ledger, "8")) EXPECT_FALSE(account->steps_closed);
+
+  const auto state = parse_state(write_state(engine.state()));
+  ASSERT_TRUE(state.ok()) << state.error().message;
+  Engine second(rules);
+  second.restore(*state, "boot");
+  ledger = step(second, BatchBuilder(41).gpu(0, 12'000'000));
+  const auto kept = steps_of_job(ledger, "7");
+  EXPECT_TRUE(std::any_of(kept.begin(), kept.end(), [](const OwnerAccount* one) { return one->steps_closed; }));
+}
+
 TEST(Limits, TheNewestExitedProcessesStay) {
   BookingRules rules;
   rules.most_exited_processes = 10;

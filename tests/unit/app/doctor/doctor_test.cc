@@ -132,6 +132,7 @@ TEST(Doctor, AccountingOff) {
   const Finding finding = said_of(device, "accounting");
   EXPECT_EQ(finding.level, Level::kWarn);
   EXPECT_THAT(finding.text, HasSubstr("gpu-ledger accounting on"));
+  EXPECT_THAT(finding.text, HasSubstr("their energy is booked")) << "no joule depends on it";
   description_of(device).mig_enabled = true;
   EXPECT_EQ(said_of(device, "accounting").level, Level::kOk) << "with MIG there is none to be had";
 }

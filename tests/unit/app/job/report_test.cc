@@ -108,6 +108,18 @@ TEST(JobReport, ARequeuedJobHasNoShareOfIdleTime) {
   EXPECT_FALSE(report_job(books, "7")->idle_ratio());
 }
 
+TEST(JobReport, SaysThatEarlierStepsAreMissing) {
+  top::Books books = example();
+  EXPECT_THAT(write_job_text(*report_job(books, "7"), 0), Not(HasSubstr("INCOMPLETE")));
+  books.owners[1].job_steps_closed = true;
+  const auto report = report_job(books, "7");
+  EXPECT_THAT(write_job_text(*report, 0), HasSubstr("INCOMPLETE       the exporter has closed"));
+  EXPECT_THAT(write_job_line(*report, 0), HasSubstr(" steps_closed=1"));
+  EXPECT_EQ(nlohmann::json::parse(write_job_json(*report, 0))["job_steps_closed"], true);
+  EXPECT_FALSE(report->idle_ratio());
+  EXPECT_FALSE(report->mean_watts());
+}
+
 TEST(JobReport, UsedGpusThatThePrologDidNotName) {
   top::Books books = example();
   for (auto& owner : books.owners) owner.job_gpus = 1;

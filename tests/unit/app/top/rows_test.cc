@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "app/top/feed.h"
 #include "top_books.h"
 
@@ -107,6 +109,7 @@ TEST(TopRows, AddsUpByOwner) {
   Books books;
   books.at = 100, books.cycle = 5;
   for (uint32_t on : {0u, 1u}) {
+    books.gpus.push_back(gpu(on));
     Books::Process one = process(20 + on, 50, on);
     one.owner = "team/big";
     one.pod_uid = "u1";
@@ -147,6 +150,36 @@ TEST(TopRows, AddsUpByOwner) {
   books.processes[0].idle_seconds.reset();
   EXPECT_FALSE(make_rows(books, &before, by_owner())[0].idle_seconds) << "somebody works";
   EXPECT_EQ(make_rows(books, &before, by_owner(filtered_by("p21"))).size(), 1u);
+}
+
+// The joules of a lost GPU stay as they are. That is not 0 W.
+TEST(TopRows, WhatALostGpuUsesIsNotKnown) {
+  Books now = kNow, before = kBefore;
+  for (Books* books : {&now, &before}) {
+    books->gpus.push_back(gpu(1));
+    Books::Process other = process(11, books == &now ? 500 : 480, 1);
+    books->processes.push_back(other);
+    books->owners.push_back({other});
+  }
+  const auto watts = [&](const View& view) {
+    std::map<std::string, std::optional<double>> sums;
+    for (const Row& row : make_rows(now, &before, view)) sums[row.owner + (row.gpu == 1 ? " on 1" : "")] = row.watts;
+    return sums;
+  };
+  EXPECT_EQ(watts({})["team/job-11 on 1"], 20);
+  EXPECT_EQ(watts(by_owner())["team/job-11"], 31);
+  for (Books* lost : {&now, &before}) {  // found again since then: the joules between may be of any time
+    lost->gpus[1].up = false;
+    EXPECT_EQ(watts({})["team/job-11 on 1"], std::nullopt);
+    EXPECT_EQ(watts({})["team/job-11"], 11);
+    EXPECT_EQ(watts(by_owner())["team/job-11"], 11) << "of the GPU that answers";
+    EXPECT_EQ(watts(by_owner(on_gpu(1)))["team/job-11 on 1"], std::nullopt);
+    lost->gpus[1].up = true;
+  }
+  now.gpus[1].watts.reset();
+  EXPECT_EQ(watts({})["team/job-11 on 1"], 20) << "its counter goes on";
+  now.gpus[1].integrates = true;
+  EXPECT_EQ(watts({})["team/job-11 on 1"], std::nullopt);
 }
 
 TEST(TopRows, BooksThatBeganAnewHaveNoWatts) {

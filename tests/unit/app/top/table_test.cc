@@ -59,7 +59,7 @@ TEST(TopTable, AnErrorAsLargeAsTheWattsIsNoNumber) {
     const std::string line = last(books, &kBefore);
     EXPECT_THAT(line, HasSubstr(" uncertain "));
     EXPECT_THAT(line, Not(HasSubstr("11.0")));
-    EXPECT_EQ(line.size(), before.size()) << "the columns stay in line";
+    EXPECT_EQ(columns_of(line), columns_of(before)) << "the columns stay in line";
   }
   EXPECT_THAT(shown(books, nullptr), Not(HasSubstr("uncertain"))) << "no watts yet at all";
   Books same = books;
@@ -67,6 +67,24 @@ TEST(TopTable, AnErrorAsLargeAsTheWattsIsNoNumber) {
   EXPECT_THAT(shown(books, &same), Not(HasSubstr("uncertain"))) << "nothing drawn, that is known";
   process.active = false;
   EXPECT_THAT(shown(books, &kBefore), Not(HasSubstr("uncertain")));
+}
+
+TEST(TopTable, EnergyHasItsError) {
+  Books books = kNow;
+  Books::Process& process = books.processes[0];
+  process.joules = 14200;
+  EXPECT_THAT(last(books, &kBefore), Not(HasSubstr("±")));
+  process.error_joules = 2600;
+  View by_pid;
+  by_pid.sort = SortBy::kPid;
+  EXPECT_THAT(shown(books, nullptr, by_pid), HasSubstr(" 14.2kJ  ±2.6kJ "));
+  EXPECT_THAT(shown(books, nullptr, by_pid, {80, 24}), HasSubstr(" ~14.2kJ ")) << "no room, but it is an estimate";
+  EXPECT_THAT(shown(books, nullptr, by_pid, {80, 24}), HasSubstr("    988J ")) << "measured";
+  process.error_joules = 2e4;
+  EXPECT_THAT(shown(books, nullptr, by_pid), HasSubstr(" 14.2kJ ±20.0kJ ")) << "it is booked, whatever the error";
+  process.error_joules = 5;
+  EXPECT_THAT(shown(books, nullptr, by_pid), Not(HasSubstr("±")));
+  EXPECT_THAT(shown(books, nullptr, by_pid, {80, 24}), HasSubstr("  14.2kJ "));
 }
 
 TEST(TopTable, WhoEndedComesLastWithoutWatts) {
@@ -178,6 +196,9 @@ TEST(TopTable, HelpNamesTheKeys) {
   const std::string text = shown(kNow, &kBefore, view, {80, 24});
   for (const char* key : {"reverse", "filter", "add up", "quit", "sort by"}) EXPECT_THAT(text, HasSubstr(key));
   EXPECT_THAT(text, Not(HasSubstr(" p11")));
+  const std::vector<std::string> lines = lines_of(write_screen(kNow, &kBefore, view, {}, {200, 0}));
+  for (const std::string& line : lines) EXPECT_LE(columns_of(line), 80u) << line;
+  EXPECT_LE(lines.size(), 24u);
 }
 
 TEST(TopTable, NamesCannotMoveTheCursorOrTheColumns) {
@@ -231,6 +252,19 @@ TEST(TopTable, GpuThatDoesNotAnswer) {
   Books books = kNow;
   books.gpus.front().up = false;
   EXPECT_THAT(shown(books, &kBefore), HasSubstr("does not answer"));
+}
+
+TEST(TopTable, TheTitleAddsUpWhatIsKnown) {
+  const auto title = [](const Books& books) { return lines_of(write_screen(books, nullptr, {}, {}, {})).front(); };
+  Books books = kNow;
+  for (const uint32_t index : {1u, 2u}) books.gpus.push_back(gpu(index));
+  EXPECT_EQ(title(books), "gpu-ledger: 3 GPUs, 1238 W, 3 processes");
+  books.gpus[2].watts.reset();
+  EXPECT_EQ(title(books), "gpu-ledger: 3 GPUs, 825 W of 2 GPUs, 3 processes");
+  books.gpus[1].up = false;
+  EXPECT_EQ(title(books), "gpu-ledger: 3 GPUs, 412 W of 1 GPU, 3 processes");
+  books.gpus[0].up = false;
+  EXPECT_EQ(title(books), "gpu-ledger: 3 GPUs, 3 processes");
 }
 
 TEST(TopTable, NothingToShow) {
