@@ -176,7 +176,8 @@ LabelText place_labels(const View& view, const Allocation& allocation) {
       .add("mig_uuid", allocation.mig_uuid)
       .add("namespace", allocation.name_space)
       .add("pod", allocation.pod)
-      .add("container", allocation.container);
+      .add("container", allocation.container)
+      .add("pod_uid", allocation.pod_uid);
   return labels;
 }
 

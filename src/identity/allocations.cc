@@ -120,7 +120,8 @@ std::vector<Allocation> join_allocations(const GrantView& grants, const PodView*
                      .pod = grant.pod,
                      .container = grant.container,
                      .resource = grant.resource,
-                     .replica = ref.replica});
+                     .replica = ref.replica,
+                     .pod_uid = pod ? Name(pod->uid) : Name()});
   }
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());

@@ -20,6 +20,7 @@ struct Allocation {
   Name container;
   Name resource;                    // "nvidia.com/gpu"
   std::optional<uint32_t> replica;  // time-slicing and MPS; the number is not a share
+  Name pod_uid;                     // empty: not known; the kubelet tells only names, which a later pod may have again
   friend auto operator<=>(const Allocation&, const Allocation&) = default;
 };
 

@@ -5,12 +5,14 @@ import csv
 import html.parser
 import io
 import json
+import re
 import signal
 import socket
 import subprocess
 import time
 import unittest
 
+import browser
 import harness
 import prometheus_test
 
@@ -65,7 +67,8 @@ class BillPrintTest(harness.Case):
             jobs = [{"job_name": "gpu-ledger", "honor_labels": True,
                      "static_configs": [{"targets": [f"127.0.0.1:{one.port}", f"127.0.0.1:{two.port}"]}]}]
             with prometheus_test.Prometheus(self.folder, jobs=jobs) as prometheus:
-                harness.wait_until(lambda: len(prometheus.query("gpu_ledger_device_info")) >= 2, 20, "two nodes")
+                harness.wait_until(lambda: len(prometheus.query("group by (node) (gpu_ledger_device_info)")) == 2, 20,
+                                   "two nodes")
                 begin, before = int(time.time()) + 1, self.meter((one.port, two.port))
                 time.sleep(5)
                 end, after = int(time.time()) - 1, self.meter((one.port, two.port))
@@ -94,7 +97,29 @@ class BillPrintTest(harness.Case):
         self.assertNotIn("script", {tag for tag, _ in page.tags})
         self.assertIn("The meter", page.rows[-1][0])
 
+        self.check_chart(span)
         self.check_api(server, begin, end, joules, {row["SubAccountId"] for row in focus} - {""})
+
+    def check_chart(self, span):
+        """In a real browser, where there is one: no text leaves the chart."""
+        if not browser.find():
+            return
+        target = self.folder / "pods.html"
+        self.bill(*span, "--by=pod", "--format=html", f"--output={target}")
+        text = target.read_text(encoding="utf-8")
+        for name in ("W" * 60, "m" * 60, "\u7814" * 60):  # names that no pod of the simulator has
+            label = re.search(r'text-anchor="end">([^<]{16,})</text>', text).group(1)
+            text = text.replace(f'text-anchor="end">{label}<', f'text-anchor="end" >{name[:16]}\u2026<', 1)
+        target.write_text(text, encoding="utf-8")
+        window = browser.Browser(browser.find())
+        self.addCleanup(window.close)
+        window.open(target.as_uri())
+        window.wait("document.querySelectorAll('svg text').length > 5", "the chart")
+        boxes = window.run("[...document.querySelectorAll('svg text')].map(text => { const box = text.getBBox();"
+                           " return [text.textContent, box.x, box.x + box.width]; })")
+        for name, left, right in boxes:
+            self.assertGreaterEqual(left, 0, name)
+            self.assertLessEqual(right, 820, name)
 
     def check_api(self, server, begin, end, joules, owners):
         port = harness.free_port()
@@ -126,6 +151,8 @@ class BillPrintTest(harness.Case):
                 self.assertEqual(status, 200, answer)
                 total = sum(one["totalCost"] for one in answer["data"][0].values())
                 self.assertAlmostEqual(total, joules / KWH * 1.5 * 0.25, 9, query)
+            status, answer = ask(f"{window}&aggregate=label:taem")
+            self.assertIn("aggregate=label:taem: nothing in this span has it", answer["warning"])
             status, answer = ask(f"window={begin - 7200},{begin - 3600}&aggregate=namespace")
             self.assertEqual((status, answer["data"]), (200, [{}]))
             self.assertIn("INCOMPLETE", answer["warning"])

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "app/bill/amounts.h"
 #include "app/bill/line_words.h"
@@ -24,7 +25,7 @@ constexpr double kJoulesPerKwh = 3.6e6;
 struct Allocation {
   std::optional<std::map<std::string, std::string>> properties;  // those that all lines have
   int64_t alone = 0, shared = 0, spread = 0;                     // millijoules
-  std::optional<double> squared_error, work_hours, allocated_hours, unused_hours, paid_hours;
+  std::optional<double> squared_error, work_hours, allocated_hours, unused_hours, held_hours;
   double energy_cost = 0, hour_cost = 0, co2e_grams = 0;
 
   void add(const BillLine& line);
@@ -51,7 +52,7 @@ void Allocation::add(const BillLine& line) {
   add_to(work_hours, line.gpu_hours);
   add_to(allocated_hours, line.allocated_gpu_hours);
   add_to(unused_hours, line.unused_gpu_hours);
-  add_to(paid_hours, paid_gpu_hours(line));
+  add_to(held_hours, held_gpu_hours(line));
   energy_cost += line.energy_cost;
   hour_cost += line.gpu_hour_cost;
   co2e_grams += line.co2e_grams;
@@ -104,8 +105,8 @@ Json allocation_object(const std::string& name, const Allocation& allocation, co
   one["minutes"] = hours * 60;
   // This bill has no other cost. Amounts of CPU, memory, disks and network are not known, so they are left out.
   one["cpuCost"] = 0;
-  one["gpuCount"] = allocation.paid_hours && hours > 0 ? Json(*allocation.paid_hours / hours) : Json(nullptr);
-  one["gpuHours"] = optional_json(allocation.paid_hours);
+  one["gpuCount"] = allocation.held_hours && hours > 0 ? Json(*allocation.held_hours / hours) : Json(nullptr);
+  one["gpuHours"] = optional_json(allocation.held_hours);
   const auto cost = [&](double value) { return has_cost(statement) ? Json(value) : Json(nullptr); };
   one["gpuCost"] = cost(allocation.energy_cost + allocation.hour_cost);
   one["gpuCostIdle"] = cost(kwh(allocation.spread) * statement.prices.pue * statement.prices.per_kwh);
@@ -143,7 +144,7 @@ Json set_json(const Statement& statement, const AllocationShape& shape) {
 }
 
 // Of the first statement that is not complete.
-std::string warning_of(const std::vector<Statement>& statements) {
+std::string missing_in(const std::vector<Statement>& statements) {
   for (const Statement& statement : statements) {
     if (statement.complete()) continue;
     std::string text =
@@ -155,6 +156,37 @@ std::string warning_of(const std::vector<Statement>& statements) {
     return text;
   }
   return {};
+}
+
+// What is asked for and is in no set. One set may lack a model because its node was off.
+std::string unmet_in_all(const std::vector<Statement>& statements, const AllocationShape& shape) {
+  std::optional<std::map<std::string, std::string>> in_all;
+  for (const Statement& statement : statements) {
+    if (statement.lines.empty()) continue;
+    if (!in_all) in_all = statement.unmet;
+    std::erase_if(*in_all, [&](const auto& one) { return !statement.unmet.contains(one.first); });
+  }
+  std::string text;
+  if (!in_all) return text;
+  for (const auto& [asked, why] : *in_all) {
+    if (shape.in_one && asked.starts_with("aggregate=")) continue;  // nobody asked for the groups
+    text += (text.empty() ? "" : "; ") + why;
+  }
+  return text;
+}
+
+// Once each: those of a node may be in every step's statement.
+Json notes_of(const std::vector<Statement>& statements) {
+  constexpr size_t kMost = 100;
+  std::set<std::string_view> known;
+  Json notes = Json::array();
+  for (const Statement& statement : statements) {
+    for (const std::string& remark : statement.remarks) {
+      if (known.insert(remark).second && known.size() <= kMost) notes.push_back(remark);
+    }
+  }
+  if (known.size() > kMost) notes.push_back(fmt::format("and {} more", known.size() - kMost));
+  return notes;
 }
 
 // Names may be any bytes.
@@ -169,7 +201,11 @@ std::string allocation_json(const std::vector<Statement>& statements, const Allo
   answer["code"] = 200;
   answer["data"] = Json::array();
   for (const Statement& statement : statements) answer["data"].push_back(set_json(statement, shape));
-  if (const std::string warning = warning_of(statements); !warning.empty()) answer["warning"] = warning;
+  std::string warning = missing_in(statements);
+  if (const std::string text = unmet_in_all(statements, shape); !text.empty())
+    warning += (warning.empty() ? "" : "; ") + text;
+  if (!warning.empty()) answer["warning"] = warning;
+  if (Json notes = notes_of(statements); !notes.empty()) answer["notes"] = std::move(notes);
   return text_of(answer);
 }
 

@@ -49,8 +49,10 @@ class Collector {
     if (books_.nodes.empty()) {
       return Error{Code::kNotFound, std::string("the server has no ") + kMeter + " between " +
                                         time_text(query_.span.begin) + " and " + time_text(query_.span.end) +
-                                        (query_.match.empty() ? "" : " with " + query_.match) +
-                                        "; does it scrape gpu-ledger?"};
+                                        (query_.match.empty() ? "; does it scrape gpu-ledger?"
+                                                              : " with " + query_.match +
+                                                                    "; --match must fit the meters too, which have no "
+                                                                    "namespace or user; --by splits a bill by team")};
     }
     std::sort(books_.gaps.begin(), books_.gaps.end(), [](const BillGap& a, const BillGap& b) {
       return std::tuple(a.node, a.span.begin) < std::tuple(b.node, b.span.begin);

@@ -100,8 +100,15 @@ std::string ended_owner(const std::string& kind, const std::string& name_space, 
 
 std::string allocated_pod(const BillSeries& series, BillFacts& facts) {
   BillFacts::Owner owner{BillFacts::Owner::Form::kOwner, std::string(owner_kind(OwnerKind::kPod).word), {}};
-  for (const OwnerField& field : {kNamespaceField, kPodField}) {
+  for (const OwnerField& field : {kNamespaceField, kPodField, kPodUidField}) {
     if (const auto value = series.own_label(field.name); !value.empty()) owner.labels.emplace(field.name, value);
+  }
+  if (series.own_label(kPodUidField.name).empty()) {
+    // A later pod may have the name and other labels: this one keeps those of now.
+    const auto now =
+        facts.pods.find(BillFacts::pod_key(std::string(series.label("cluster")), series.own_label(kNamespaceField.name),
+                                           series.own_label(kPodField.name), ""));
+    if (now != facts.pods.end()) owner.labels.insert(now->second.begin(), now->second.end());
   }
   return add_owner(std::move(owner), facts);
 }

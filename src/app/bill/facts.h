@@ -39,7 +39,7 @@ void read_facts(const BillSeries& series, const SeriesMeaning& meaning, BillFact
 std::string owner_of_series(const BillSeries& series, const SeriesMeaning& meaning, BillFacts& facts);
 // One that has no series of its own any more, of one kind and, for pods, namespace.
 std::string ended_owner(const std::string& kind, const std::string& name_space, BillFacts& facts);
-// The pod of an allocation, which knows no uid.
+// The pod of an allocation. Without a uid it has the labels that a pod of its name has had up to now.
 std::string allocated_pod(const BillSeries& series, BillFacts& facts);
 
 }  // namespace gpuledger::app

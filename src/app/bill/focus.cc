@@ -3,7 +3,7 @@
 
 #include <fmt/core.h>
 
-#include <vector>
+#include <optional>
 
 #include "app/bill/amounts.h"
 #include "app/bill/csv_cell.h"
@@ -13,11 +13,20 @@
 namespace gpuledger::app {
 namespace {
 
+// Hours of GPUs of one model that have a price.
+struct PricedHours {
+  const std::string& model;
+  double hours = 0;
+  double unit_price = 0;
+};
+
 // One line of the output: a charge for one line of the statement.
 struct Charge {
   const Statement& statement;
   const BillLine& line;
-  bool is_energy = true;  // else GPU hours
+  std::optional<PricedHours> hours = std::nullopt;  // empty: for its energy
+
+  bool is_energy() const { return !hours; }
 };
 
 enum class In { kBoth, kOnly1_3 };
@@ -35,7 +44,7 @@ std::string site_cell(const Charge& charge) {
 }
 
 std::string cost_cell(const Charge& charge) {
-  return plain_decimal(charge.is_energy ? charge.line.energy_cost : charge.line.gpu_hour_cost);
+  return plain_decimal(charge.is_energy() ? charge.line.energy_cost : charge.hours->hours * charge.hours->unit_price);
 }
 
 std::string begin_cell(const Charge& charge) {
@@ -51,11 +60,11 @@ std::string optional_cell(const std::optional<double>& value) {
 }
 
 std::string unit_cell(const Charge& charge) {
-  return charge.is_energy ? "kWh" : "GPU-Hours";
+  return charge.is_energy() ? "kWh" : "GPU-Hours";
 }
 
 std::string service_cell(const Charge& charge) {
-  return charge.is_energy ? "GPU energy" : "GPU hours";
+  return charge.is_energy() ? "GPU energy" : "GPU hours";
 }
 
 // A null sub account is what no tenant pays.
@@ -64,24 +73,22 @@ std::string account_cell(const Charge& charge) {
 }
 
 std::string description_cell(const Charge& charge) {
-  return csv_text(fmt::format("{}: {}", service_cell(charge), line_name(charge.line)));
+  const std::string model = charge.is_energy() ? std::string() : " of " + charge.hours->model;
+  return csv_text(fmt::format("{}{}: {}", service_cell(charge), model, line_name(charge.line)));
 }
 
 std::string consumed_cell(const Charge& charge) {
-  return charge.is_energy ? exact_kwh(charge.line.own_millijoules()) : optional_cell(paid_gpu_hours(charge.line));
+  return charge.is_energy() ? exact_kwh(charge.line.own_millijoules()) : plain_decimal(charge.hours->hours);
 }
 
 // What is priced: with the data centre's own use, and with the part of what belongs to nobody.
 std::string priced_cell(const Charge& charge) {
-  if (!charge.is_energy) return optional_cell(paid_gpu_hours(charge.line));
+  if (!charge.is_energy()) return plain_decimal(charge.hours->hours);
   return plain_decimal(to_kwh(charge.line.charged_millijoules()) * charge.statement.prices.pue);
 }
 
-// A line may have hours of several models, so that several prices have no one unit price.
 std::string unit_price_cell(const Charge& charge) {
-  const BillPrices& prices = charge.statement.prices;
-  if (charge.is_energy) return plain_decimal(prices.per_kwh);
-  return prices.per_gpu_hour.size() == 1 ? plain_decimal(prices.per_gpu_hour.begin()->second) : "";
+  return plain_decimal(charge.is_energy() ? charge.statement.prices.per_kwh : charge.hours->unit_price);
 }
 
 std::string tags_cell(const Charge& charge) {
@@ -98,7 +105,7 @@ std::string tags_cell(const Charge& charge) {
 // Own columns are filled on the line of the energy only, so that their sums count nothing twice.
 template <typename Value>
 std::string once(const Charge& charge, Value value) {
-  return charge.is_energy ? value(charge.line) : std::string();
+  return charge.is_energy() ? value(charge.line) : std::string();
 }
 
 const Column kColumns[] = {
@@ -148,7 +155,7 @@ const Column kColumns[] = {
      }},
     {"x_Pue",
      [](const Charge& charge) {
-       return charge.is_energy ? plain_decimal(charge.statement.prices.pue) : std::string();
+       return charge.is_energy() ? plain_decimal(charge.statement.prices.pue) : std::string();
      }},
     {"x_EnergyAloneKwh",
      [](const Charge& charge) {
@@ -165,6 +172,8 @@ const Column kColumns[] = {
          return line.standard_error_joules ? plain_decimal(*line.standard_error_joules / kJoulesPerKwh) : std::string();
        });
      }},
+    {"x_GpuModel",
+     [](const Charge& charge) { return charge.is_energy() ? std::string() : csv_text(charge.hours->model); }},
     {"x_LineKind", [](const Charge& charge) { return std::string(kind_name(charge.line.kind)); }},
     {"x_Complete", [](const Charge& charge) { return std::string(charge.statement.complete() ? "true" : "false"); }},
 };
@@ -190,8 +199,13 @@ std::string bill_focus(const Statement& statement, FocusVersion version) {
     append_row(out, version, [&](const Column& column) { return column.cell(charge); });
   };
   for (const BillLine& line : statement.lines) {
-    append({statement, line, true});
-    if (!statement.prices.per_gpu_hour.empty() && paid_gpu_hours(line)) append({statement, line, false});
+    append({statement, line});
+    for (const auto& [model, hours] : line.held_gpu_hours) {
+      const auto price = statement.prices.per_gpu_hour.find(model);
+      if (price != statement.prices.per_gpu_hour.end()) {
+        append({statement, line, PricedHours{model, hours, price->second}});
+      }
+    }
   }
   return out;
 }

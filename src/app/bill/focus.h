@@ -11,8 +11,8 @@ namespace gpuledger::app {
 enum class FocusVersion { k1_2, k1_3 };
 
 // The bill as a FOCUS Cost and Usage dataset, CSV. One line for the energy of each line of the statement, and one for
-// its GPU hours where these have a price. BilledCost adds up to the statement's cost; ConsumedQuantity in kWh adds up
-// to the meter.
+// its GPU hours of each model that has a price. BilledCost adds up to the statement's cost, each is ListUnitPrice times
+// PricingQuantity; ConsumedQuantity in kWh adds up to the meter.
 std::string bill_focus(const Statement& statement, FocusVersion version = FocusVersion::k1_3);
 
 }  // namespace gpuledger::app

@@ -9,10 +9,10 @@ namespace {
 
 constexpr BillFormat kFormats[] = {
     {"table", bill_table},
-    {"csv", bill_csv},
+    {"csv", bill_csv, false},
     {"html", bill_html},
-    {"focus", [](const Statement& statement) { return bill_focus(statement); }},
-    {"focus-1.2", [](const Statement& statement) { return bill_focus(statement, FocusVersion::k1_2); }},
+    {"focus", [](const Statement& statement) { return bill_focus(statement); }, false},
+    {"focus-1.2", [](const Statement& statement) { return bill_focus(statement, FocusVersion::k1_2); }, false},
 };
 
 }  // namespace

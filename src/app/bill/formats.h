@@ -17,6 +17,7 @@ std::string bill_csv(const Statement& statement);
 struct BillFormat {
   std::string_view name;
   std::string (*write)(const Statement& statement);
+  bool has_remarks = true;  // else somebody else must show the statement's remarks
 };
 std::span<const BillFormat> bill_formats();
 

@@ -132,7 +132,13 @@ BillPlace place_of(const BillFacts& facts, const BillNode& node, const std::stri
   return place;
 }
 
-bool anybody_has(const BillFacts& facts, const std::string& by) {
+bool anybody_has(const BillBooks& books, const std::string& by) {
+  const BillFacts& facts = books.facts;
+  // Servers add it to what they scrape, or do not.
+  if (by == "cluster") {
+    return std::any_of(books.nodes.begin(), books.nodes.end(),
+                       [](const auto& node) { return !node.first.cluster.empty(); });
+  }
   if (const std::string label = pod_label(by); !label.empty()) {
     return std::any_of(facts.pods.begin(), facts.pods.end(),
                        [&](const auto& pod) { return pod.second.contains(label); });
@@ -143,7 +149,6 @@ bool anybody_has(const BillFacts& facts, const std::string& by) {
   return of_jobs || std::any_of(facts.owners.begin(), facts.owners.end(), [&](const auto& each) {
            const BillFacts::Owner& owner = each.second;
            if (owner.form == Form::kNobody) return false;
-           if (by == "cluster") return true;
            return by == "node" || !value_of(by, owner, properties_of(facts, {}, "any", owner)).empty();
          });
 }

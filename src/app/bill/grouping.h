@@ -22,7 +22,7 @@ BillPlace place_of(const BillFacts& facts, const BillNode& node, const std::stri
                    const std::vector<std::string>& by);
 
 // Whether any owner has the property; a misspelt one would give a bill with one line.
-bool anybody_has(const BillFacts& facts, const std::string& by);
+bool anybody_has(const BillBooks& books, const std::string& by);
 // The label in gpu_ledger_pod_info of "label:team". Empty: it is not one.
 std::string pod_label(const std::string& by);
 

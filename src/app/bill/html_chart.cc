@@ -15,8 +15,8 @@ namespace gpuledger::app {
 namespace {
 
 constexpr size_t kMostOwners = 20;  // one page of paper
-constexpr size_t kLongestLabel = 26;
-constexpr int kRow = 24, kBarHeight = 15, kLabelWidth = 200, kBarWidth = 480, kWidth = 820;
+constexpr int kRow = 24, kBarHeight = 15, kLabelWidth = 240, kBarWidth = 440, kWidth = 820;
+constexpr double kFontSize = 13;  // as in html_style.cc
 
 struct Bar {
   std::string label;
@@ -24,13 +24,34 @@ struct Bar {
   bool nobody = false;
 };
 
+// At most, in parts of the font's size. The browser chooses the font: DejaVu Sans is the widest of the usual ones.
+double width_of(std::string_view character) {
+  constexpr std::string_view kNarrow = "fijlrt.,:;'!|()[]/- ", kWide = "mwMW@%";
+  if (character.size() > 1) return 1;  // other scripts
+  const char c = character.front();
+  if (kNarrow.find(c) != kNarrow.npos) return 0.42;
+  if (kWide.find(c) != kWide.npos) return 1;
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ? 0.65 : 0.85;
+}
+
+// As much of it as fits left of the bars.
 std::string shortened(const std::string& text) {
-  size_t end = 0, characters = 0;
+  constexpr double kRoom = (kLabelWidth - 8) / kFontSize, kDots = 1;
+  double width = 0;
+  size_t end = 0, fits = 0;
   while (end < text.size()) {
-    if (characters++ == kLongestLabel) return text.substr(0, end) + "\u2026";
-    end += decode_utf8(std::string_view(text).substr(end)).length;
+    const size_t length = decode_utf8(std::string_view(text).substr(end)).length;
+    width += width_of(std::string_view(text).substr(end, length));
+    if (width > kRoom) return text.substr(0, fits) + "\u2026";
+    end += length;
+    if (width + kDots <= kRoom) fits = end;
   }
   return text;
+}
+
+// As html_name, but not yet escaped: an escape must not be cut.
+std::string shown(std::string_view name) {
+  return clean_text(name, name.size()) == name ? std::string(name) : in_quotes(name);
 }
 
 std::vector<Bar> bars_of(const Statement& statement) {
@@ -101,7 +122,7 @@ std::string bill_chart(const Statement& statement) {
                                  grouped_decimal(to_kwh(bar.shared), decimals));
     out += fmt::format("<g><title>{}: {} kWh, {}</title>", html_name(bar.label), total, parts);
     out += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>", kLabelWidth - 8, y + 12,
-                       html_name(shortened(bar.label)));
+                       escape_html(shortened(shown(bar.label))));
     if (bar.nobody) {
       out += rectangle("nobody", kLabelWidth, y, alone + shared);
     } else {
@@ -117,7 +138,7 @@ std::string bill_chart(const Statement& statement) {
 }
 
 std::string html_name(std::string_view name) {
-  return escape_html(clean_text(name, name.size()) == name ? std::string(name) : in_quotes(name));
+  return escape_html(shown(name));
 }
 
 int decimals_for(double largest) {

@@ -29,9 +29,10 @@ bool has_cost(const Statement& statement) {
   return statement.prices.per_kwh != 0 || !statement.prices.per_gpu_hour.empty();
 }
 
-std::optional<double> paid_gpu_hours(const BillLine& line) {
-  if (line.paid_gpu_hours) return line.paid_gpu_hours;
-  return line.allocated_gpu_hours ? line.allocated_gpu_hours : line.gpu_hours;
+std::optional<double> held_gpu_hours(const BillLine& line) {
+  std::optional<double> sum;
+  for (const auto& [model, hours] : line.held_gpu_hours) sum = sum.value_or(0) + hours;
+  return sum;
 }
 
 }  // namespace gpuledger::app

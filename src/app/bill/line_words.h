@@ -16,7 +16,7 @@ std::string line_name(const BillLine& line);
 std::string site_title(const Statement& statement);
 // Whether a price was given: without one there is no cost, rather than a cost of 0.
 bool has_cost(const Statement& statement);
-// The hours that are paid: the allocated ones where they are known, else those of work.
-std::optional<double> paid_gpu_hours(const BillLine& line);
+// Of all models, with and without a price. Empty: not known, or in other lines.
+std::optional<double> held_gpu_hours(const BillLine& line);
 
 }  // namespace gpuledger::app

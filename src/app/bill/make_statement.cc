@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <tuple>
 
+#include "app/bill/allocated.h"
 #include "app/bill/grouping.h"
+#include "app/bill/line_words.h"
 #include "app/bill/sharing.h"
+#include "app/bill/unmet.h"
 #include "base/quote.h"
 #include "base/version.h"
 
@@ -29,7 +31,7 @@ struct Sum {
   double squared_errors = 0;
   bool has_error = false;
   double co2e_grams = 0;
-  std::map<std::string, double> paid_hours;  // by model
+  std::set<std::string> without_hours;  // models on which some of it worked for a time that is not known
 };
 using Sums = std::map<std::pair<LineKind, std::string>, Sum>;
 
@@ -59,36 +61,11 @@ std::string model_of(const BillFacts& facts, const std::string& gpu) {
   return found == facts.models.end() ? std::string() : found->second;
 }
 
-// Who has an allocation of a GPU pays for that, used or not, and not for the work as well.
-class Allocated {
- public:
-  explicit Allocated(const BillBooks& books) : books_(books) {
-    for (const auto& [key, allocation] : books.allocations) {
-      pods_.insert(place(key.node, key.gpu, books.facts.owners.at(key.owner), true));
-      name_spaces_.insert(place(key.node, key.gpu, books.facts.owners.at(key.owner), false));
-    }
-  }
-  bool pays(const BillNode& node, const std::string& gpu, const std::string& owner_key) const {
-    const BillFacts::Owner& owner = books_.facts.owners.at(owner_key);
-    if (owner.kind != owner_kind(OwnerKind::kPod).word) return false;
-    // Pods that ended without a series of their own: any of the namespace.
-    if (owner.form == BillFacts::Owner::Form::kEnded) return name_spaces_.contains(place(node, gpu, owner, false));
-    return pods_.contains(place(node, gpu, owner, true));
-  }
-
- private:
-  using Place = std::tuple<BillNode, std::string, std::string, std::string>;
-  static Place place(const BillNode& node, const std::string& gpu, const BillFacts::Owner& owner, bool of_pod) {
-    const auto label = [&](std::string_view name) {
-      const auto found = owner.labels.find(std::string(name));
-      return found == owner.labels.end() ? std::string() : found->second;
-    };
-    return {node, gpu, label(kNamespaceField.name), of_pod ? label(kPodField.name) : std::string()};
-  }
-
-  const BillBooks& books_;
-  std::set<Place> pods_, name_spaces_;
-};
+// MIG has no GPU time: who works there without an allocation has no hours that could be paid.
+bool hours_unknown(const BillFacts::Owner& owner, const GpuBooks::Spent& spent) {
+  return !spent.gpu_time && spent.alone + spent.shared > 0 && owner.form != BillFacts::Owner::Form::kNobody &&
+         owner.kind != owner_kind(OwnerKind::kUnknown).word;
+}
 
 void add_gpu(const BillBooks& books, const BillNode& node, const std::string& uuid, const GpuBooks& gpu,
              const BillView& view, const Allocated& allocated, Sums& sums) {
@@ -103,7 +80,10 @@ void add_gpu(const BillBooks& books, const BillNode& node, const std::string& uu
     if (spent.gpu_time) {
       const double hours = static_cast<double>(*spent.gpu_time) / kMicrosecondsPerHour;
       sum.line.gpu_hours = sum.line.gpu_hours.value_or(0) + hours;
-      if (!allocated.pays(node, uuid, owner)) sum.paid_hours[model] += hours;
+      if (!allocated.pays(node, uuid, owner)) sum.line.held_gpu_hours[model] += hours;
+    }
+    if (hours_unknown(books.facts.owners.at(owner), spent) && !allocated.pays(node, uuid, owner)) {
+      sum.without_hours.insert(model);
     }
     if (const auto error = gpu.standard_error(owner); error && spent.shared != 0) {
       sum.squared_errors += *error * *error;
@@ -119,17 +99,44 @@ void add_allocations(const BillBooks& books, const BillView& view, Sums& sums) {
     if (allocation.idleness_known) {
       sum.line.unused_gpu_hours = sum.line.unused_gpu_hours.value_or(0) + allocation.unused_hours;
     }
-    sum.paid_hours[model_of(books.facts, key.gpu)] += allocation.hours;
+    sum.line.held_gpu_hours[model_of(books.facts, key.gpu)] += allocation.hours;
   }
 }
 
-double price_hours(const Sum& sum, const BillPrices& prices) {
+double price_hours(const BillLine& line, const BillPrices& prices) {
   double cost = 0;
-  for (const auto& [model, hours] : sum.paid_hours) {
+  for (const auto& [model, hours] : line.held_gpu_hours) {
     const auto price = prices.per_gpu_hour.find(model);
     if (price != prices.per_gpu_hour.end()) cost += hours * price->second;
   }
   return cost;
+}
+
+// Names the hours that cost nothing although hours have a price.
+void note_unpaid(const std::vector<Sum*>& sums, const BillPrices& prices, std::vector<std::string>& remarks) {
+  constexpr size_t kMostNames = 3;
+  if (prices.per_gpu_hour.empty()) return;
+  std::set<std::string> without_price;
+  std::map<std::string, std::vector<std::string>> without_hours;  // lines by model
+  for (const Sum* sum : sums) {
+    for (const auto& [model, hours] : sum->line.held_gpu_hours) {
+      if (!prices.per_gpu_hour.contains(model)) without_price.insert(model);
+    }
+    for (const std::string& model : sum->without_hours) {
+      if (prices.per_gpu_hour.contains(model)) without_hours[model].push_back(line_name(sum->line));
+    }
+  }
+  const std::string start = "--price-per-gpu-hour: hours of ";
+  for (const std::string& model : without_price) {
+    remarks.push_back(start + in_quotes(model) + " have no price and cost nothing here");
+  }
+  for (const auto& [model, names] : without_hours) {
+    std::string who;
+    for (size_t i = 0; i < std::min(names.size(), kMostNames); ++i) who += (i == 0 ? "" : ", ") + names[i];
+    if (names.size() > kMostNames) who += " and " + std::to_string(names.size() - kMostNames) + " more";
+    remarks.push_back(start + who + " on " + in_quotes(model) +
+                      " are not known (no GPU time, as on MIG) and cost nothing here");
+  }
 }
 
 // Rounded so that the lines add up to the meter.
@@ -188,32 +195,6 @@ Status spread_rest(std::vector<Sum*>& sums, Spread spread) {
   return ok_status();
 }
 
-Status check_view(const BillBooks& books, const BillView& view) {
-  const bool owned = std::any_of(books.facts.owners.begin(), books.facts.owners.end(), [](const auto& each) {
-    return each.second.form == BillFacts::Owner::Form::kOwner &&
-           each.second.kind != owner_kind(OwnerKind::kUnknown).word;
-  });
-  for (const std::string& by : view.by) {
-    if (!owned || anybody_has(books.facts, by)) continue;
-    const std::string label = pod_label(by);
-    return Error{Code::kNotFound,
-                 "--by=" + by + ": nothing in this span has it" +
-                     (label.empty() ? ""
-                                    : "; gpu_ledger_pod_info has no label " + label +
-                                          ": start the exporters with --pod-labels, or check the spelling")};
-  }
-  std::set<std::string> models;
-  for (const auto& [uuid, model] : books.facts.models) models.insert(model);
-  for (const auto& [model, price] : view.prices.per_gpu_hour) {
-    if (models.contains(model)) continue;
-    std::string known;
-    for (const std::string& one : models) known += (known.empty() ? "" : ", ") + in_quotes(one);
-    return Error{Code::kNotFound, "--price-per-gpu-hour: no node has a GPU of the model " + in_quotes(model) +
-                                      (known.empty() ? "" : " (there is " + known + ")")};
-  }
-  return ok_status();
-}
-
 // The law of the bill. Rounding may differ by a little, a line that was lost by more.
 Status check_sum(const Sums& sums, Wide meter, size_t gpus) {
   Wide rest = meter;
@@ -232,8 +213,9 @@ std::string join(const std::vector<std::string>& words) {
 }  // namespace
 
 Result<Statement> view_books(const BillBooks& books, const BillView& view) {
-  if (view.must_exist) GL_TRY_STATUS(check_view(books, view));
   Statement statement;
+  statement.unmet = find_unmet(books, view);
+  if (view.must_exist && !statement.unmet.empty()) return Error{Code::kNotFound, statement.unmet.begin()->second};
   statement.span = books.span;
   statement.by = join(view.by);
   statement.server = view.server;
@@ -270,26 +252,16 @@ Result<Statement> view_books(const BillBooks& books, const BillView& view) {
     if (view.must_exist) return spread.error();
     statement.spread = Spread::kKeep;
   }
-  std::set<std::string> without_price;
   for (Sum* sum : in_order) {
     BillLine& line = sum->line;
     if (sum->has_error) line.standard_error_joules = std::sqrt(sum->squared_errors);
     const double kwh = static_cast<double>(line.charged_millijoules()) / kMillijoulesPerKwh;
     line.energy_cost = kwh * view.prices.pue * view.prices.per_kwh;
-    line.gpu_hour_cost = price_hours(*sum, view.prices);
-    for (const auto& [model, hours] : sum->paid_hours) {
-      line.paid_gpu_hours = line.paid_gpu_hours.value_or(0) + hours;
-      if (!view.prices.per_gpu_hour.contains(model)) without_price.insert(model);
-    }
+    line.gpu_hour_cost = price_hours(line, view.prices);
     line.co2e_grams = sum->co2e_grams * view.prices.pue;
-    statement.lines.push_back(std::move(line));
   }
-  if (!view.prices.per_gpu_hour.empty()) {
-    for (const std::string& model : without_price) {
-      statement.remarks.push_back("--price-per-gpu-hour: hours of " + in_quotes(model) +
-                                  " have no price and cost nothing here");
-    }
-  }
+  note_unpaid(in_order, view.prices, statement.remarks);
+  for (Sum* sum : in_order) statement.lines.push_back(std::move(sum->line));
   return statement;
 }
 

@@ -12,7 +12,7 @@ struct BillView {
   BillPrices prices;
   std::string server;  // for the reader; without a password
   // Refuse a group, a model or an owner to spread to that is not there: it may be misspelt. A server that answers for
-  // any span does not know that.
+  // any span does not know that, and says it in Statement::unmet.
   bool must_exist = true;
 };
 

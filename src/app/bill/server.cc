@@ -69,9 +69,18 @@ std::string explain(const std::string& message) {
   return message + "; is a Prometheus server there?";
 }
 
+constexpr const char* kInBetween = "; is a login page or a proxy in between?";
+
+// What a browser would show, and no query API has.
+bool is_page(std::string_view body) {
+  const size_t begin = body.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+  return begin != body.npos && body[begin] == '<';
+}
+
 Failure refusal(const net::HttpReply& reply) {
   const std::string words = error_in_answer(reply.body);
   const std::string said = "answers " + std::to_string(reply.status) + (words.empty() ? "" : ": " + words);
+  if (reply.status >= 300 && reply.status < 400) return {{Code::kUnavailable, said + kInBetween}};
   switch (reply.status) {
     case 401:
     case 403:
@@ -109,6 +118,8 @@ Result<std::vector<BillSeries>> ask_once(const BillServer& server, const std::st
     return fail({{code, explain(reply.error().message)}, code == Code::kTimeout || code == Code::kUnavailable});
   }
   if (reply->status != 200) return fail(refusal(*reply));
+  if (is_page(reply->body))
+    return fail({{Code::kMalformed, std::string("answers with a page, not with JSON") + kInBetween}});
   auto answer = parse_answer(reply->body);
   if (!answer.ok()) return fail({answer.error(), answer.error().code == Code::kUnavailable});
   return answer;

@@ -40,9 +40,9 @@ struct BillLine {
   // the column adds up to 0.
   int64_t spread_millijoules = 0;
   double energy_cost = 0;  // of alone + shared + spread
-  // Each pod pays for its allocated hours, who has no allocation for the hours of work.
-  double gpu_hour_cost = 0;
-  std::optional<double> paid_gpu_hours;  // of that cost; empty: all allocated hours, or if there are none all of work
+  // By model: each pod's allocated hours, and the hours of work of who has no allocation. No hour is in two lines.
+  std::map<std::string, double> held_gpu_hours;
+  double gpu_hour_cost = 0;  // of those of models with a price
   double co2e_grams = 0;
 
   int64_t own_millijoules() const { return alone_millijoules + shared_millijoules; }
@@ -84,6 +84,8 @@ struct Statement {
   double meter_gpu_hours = 0;  // GPUs times hours for which there are readings
   std::vector<BillGap> gaps;
   std::vector<std::string> remarks;  // what a reader should know and what makes no hour missing; a line each
+  // What was asked for and is not there, such as a model, and a line about it. Empty if that is an error.
+  std::map<std::string, std::string> unmet;
 
   int64_t sum_millijoules() const {
     int64_t sum = 0;

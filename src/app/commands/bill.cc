@@ -14,6 +14,7 @@
 #include "app/config/config.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/quote.h"
 #include "base/text.h"
 
 namespace gpuledger::app {
@@ -67,6 +68,11 @@ Status write_bill(const Config& config, const Statement& statement) {
     return config.format.empty() || one.name == config.format;
   });
   if (format == formats.end()) return Error{Code::kInternal, "--format: cannot write " + config.format};
+  if (!format->has_remarks) {
+    for (const std::string& remark : statement.remarks) {
+      std::fprintf(stderr, "Note: %s\n", clean_text(remark, remark.size()).c_str());
+    }
+  }
   const std::string text = format->write(statement);
   if (config.bill_output.empty()) return write_to_stdout(text);
   const Status written = write_file_atomically(config.bill_output, text);

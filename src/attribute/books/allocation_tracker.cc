@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 
 namespace gpuledger::attribute {
@@ -77,6 +78,18 @@ Holder holder_of(const Allocation& allocation) {
   return {allocation.name_space, allocation.pod, allocation.container};
 }
 
+// All but the uid.
+auto grant_of(const Allocation& allocation) {
+  return std::tie(allocation.gpu, allocation.gpu_index, allocation.mig_uuid, allocation.name_space, allocation.pod,
+                  allocation.container, allocation.resource, allocation.replica);
+}
+
+// A pod of the same name is another pod. One whose uid is known only now, or not while the API server is away, is not.
+bool is_same(const Allocation& before, const Allocation& now) {
+  const bool other_pod = !before.pod_uid.empty() && !now.pod_uid.empty() && before.pod_uid != now.pod_uid;
+  return grant_of(before) == grant_of(now) && !other_pod;
+}
+
 // Of the allocated parts.
 WorkByPart look(const std::vector<Allocation>& allocations, const std::vector<ProcessAccount>& processes) {
   WorkByPart parts;
@@ -136,9 +149,10 @@ std::vector<AllocationAccount> AllocationTracker::advance(const SampleBatch& bat
   accounts.reserve(allocations.size());
   auto before = holdings_.begin();
   for (const Allocation& allocation : allocations) {
-    while (before != holdings_.end() && before->allocation < allocation) ++before;
-    const bool known_before = before != holdings_.end() && before->allocation == allocation;
+    while (before != holdings_.end() && grant_of(before->allocation) < grant_of(allocation)) ++before;
+    const bool known_before = before != holdings_.end() && is_same(before->allocation, allocation);
     Holding holding = known_before ? std::move(*before++) : Holding{allocation, now};
+    if (!allocation.pod_uid.empty()) holding.allocation.pod_uid = allocation.pod_uid;
     const auto sample = samples.find(allocation.gpu.text);
     const Work work = parts.at(part_of(allocation)).of(holder_of(allocation));
     const Seen seen = sample == samples.end() ? Seen{} : see(*sample->second, allocation, work);

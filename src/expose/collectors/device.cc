@@ -231,7 +231,7 @@ std::vector<Family> device_families() {
   catalog.add(health_rows(), "gpu uuid", &View::devices);
   catalog.add(rows_of(kMigRows), "gpu uuid", &View::devices);
   catalog.add_of_node(kCountRows);
-  catalog.add(allocation_rows(), "gpu uuid mig_uuid namespace pod container", &View::allocations);
+  catalog.add(allocation_rows(), "gpu uuid mig_uuid namespace pod container pod_uid", &View::allocations);
   catalog.add(given_rows(), "namespace pod container resource", &View::allocations);
   catalog.add_of_node(kAllocatableRows);
   catalog.add(rows_of(kExactTimeRows), "gpu uuid", &View::devices);

@@ -101,5 +101,19 @@ TEST(AllocationTracker, GivenAnewBeginsAnew) {
   EXPECT_EQ(tracker.advance(batch_at(seconds(60)), {given_to("a")}, {})[0].idle_for, seconds(0));
 }
 
+TEST(AllocationTracker, ANameGivenToAnotherPodBeginsAnew) {
+  AllocationTracker tracker;
+  const auto idle_of = [&](int64_t at, const char* uid) {
+    Allocation allocation = given_to("a");
+    allocation.pod_uid = Name(uid);
+    return tracker.advance(batch_at(seconds(at)), {allocation}, {})[0].idle_for;
+  };
+  EXPECT_EQ(idle_of(0, ""), seconds(0));
+  EXPECT_EQ(idle_of(10, "u-1"), seconds(10)) << "the same pod, whose uid is known now";
+  EXPECT_EQ(idle_of(20, ""), seconds(20)) << "the API server does not answer";
+  EXPECT_EQ(idle_of(30, "u-2"), seconds(0)) << "another pod of the name";
+  EXPECT_EQ(idle_of(40, "u-2"), seconds(10));
+}
+
 }  // namespace
 }  // namespace gpuledger::attribute

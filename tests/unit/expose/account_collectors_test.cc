@@ -246,6 +246,16 @@ TEST(Kubernetes, AllocationsAreListedEachAndTheirIdlenessOnce) {
   EXPECT_EQ(out.find("gpu_ledger_allocatable_devices", {})[0]->value, "8");
 }
 
+TEST(Kubernetes, AllocationsHaveTheUidOfTheirPodWhereItIsKnown) {
+  Cycle cycle = node_example();
+  cycle.ledger.allocations.back().allocation.pod_uid = Name();
+  const Exposition out = expose(cycle);
+  EXPECT_EQ(out.find("gpu_ledger_allocation_info", {{"gpu", "0"}, {"pod_uid", "uid-1"}}).size(), 2u);
+  EXPECT_EQ(out.find("gpu_ledger_allocation_idle_seconds", {{"gpu", "0"}, {"pod_uid", "uid-1"}}).size(), 1u);
+  EXPECT_EQ(out.find("gpu_ledger_container_allocated_devices", {{"pod_uid", "uid-1"}}).size(), 0u);
+  EXPECT_FALSE(out.find("gpu_ledger_allocation_info", {{"gpu", "1"}})[0]->labels.contains("pod_uid"));
+}
+
 TEST(Kubernetes, PodLabelsAreOnPodInfoAlone) {
   const Exposition out = expose(node_example());
   const auto pods = out.find("gpu_ledger_pod_info", {{"pod", "train-0"}, {"name_source", "apiserver"}});

@@ -259,6 +259,7 @@ Cycle node_example() {
   given.name_space = "ml";
   given.pod = "train-0";
   given.container = "pytorch";
+  given.pod_uid = "uid-1";
   given.resource = "nvidia.com/gpu.shared";
   for (const uint32_t replica : {0u, 1u}) {
     given.replica = replica;

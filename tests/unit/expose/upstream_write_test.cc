@@ -66,7 +66,7 @@ class UpstreamWriteTest : public ::testing::Test {
 
   void give(uint32_t gpu, const std::string& pod, std::optional<uint32_t> replica = {}, const std::string& mig = "") {
     identities_.allocations.push_back(
-        {{"GPU-" + std::to_string(gpu)}, gpu, mig, "ml", pod, pod + "-ctr", "nvidia.com/gpu", replica});
+        {{"GPU-" + std::to_string(gpu)}, gpu, mig, "ml", pod, pod + "-ctr", "nvidia.com/gpu", replica, {}});
   }
 
   void run(uint32_t gpu, const Owner& owner, uint64_t bytes, int64_t microjoules, std::optional<MigInstance> mig = {}) {

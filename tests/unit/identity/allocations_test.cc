@@ -77,6 +77,16 @@ TEST(Allocations, PodsThatEndedHoldNothing) {
   EXPECT_EQ(join({kA}, &running).size(), 1u);
 }
 
+TEST(Allocations, HaveTheUidOfThePodWhereItIsKnown) {
+  EXPECT_EQ(join({kA})[0].pod_uid, "") << "the kubelet tells only the name";
+  Pod pod;
+  pod.name_space = "ml";
+  pod.name = "train";
+  pod.uid = "u-1";
+  const PodView pods({std::make_shared<const Pod>(pod)});
+  EXPECT_EQ(join({kA}, &pods)[0].pod_uid, "u-1");
+}
+
 TEST(Allocations, WhatHamiGaveIsInThePodsAnnotation) {
   EXPECT_TRUE(join({kA + "-0"}).empty()) << "without the annotation nobody knows which GPU it is";
   Pod pod;

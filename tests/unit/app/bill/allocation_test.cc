@@ -131,6 +131,15 @@ TEST(AllocationJson, NamesSeveralGroupsAndOddOnes) {
   EXPECT_TRUE(set.contains("\ufffd\"\n</script>"));
 }
 
+TEST(AllocationJson, HoursOfWorkThatAreInAnotherLineCountOnce) {
+  Statement statement = sample_statement();
+  statement.lines[1].held_gpu_hours.clear();
+  const json speech = set_of(statement, {}).at("speech");
+  EXPECT_TRUE(speech.at("gpuHours").is_null());
+  EXPECT_TRUE(speech.at("gpuCount").is_null());
+  EXPECT_EQ(speech.at("gpuWorkHours"), 801.5);
+}
+
 TEST(AllocationJson, WithoutAPriceThereIsNoCost) {
   Statement statement = sample_statement();
   statement.prices.per_kwh = 0;
@@ -148,6 +157,35 @@ TEST(AllocationJson, WarnsOfWhatIsMissing) {
             "INCOMPLETE from 2026-10-01T00:00:00Z to 2026-11-01T00:00:00Z: node7 from 2026-10-02T00:00:00Z to "
             "2026-10-03T00:00:00Z: no reading");
   EXPECT_EQ(allocation_error(400, "a \"b\""), R"({"code":400,"message":"a \"b\""})");
+}
+
+TEST(AllocationJson, WarnsOfWhatNoSetHas) {
+  Statement statement = sample_statement();
+  statement.unmet = {{"aggregate=label:taem", "nothing has taem"}, {"--price-per-gpu-hour=L4", "no node has L4"}};
+  Statement other = statement, empty;
+  other.unmet.erase("--price-per-gpu-hour=L4");
+  const auto warning = [](const std::vector<Statement>& statements, const AllocationShape& shape) {
+    return json::parse(allocation_json(statements, shape)).value("warning", "");
+  };
+  EXPECT_EQ(warning({statement}, {}), "no node has L4; nothing has taem");
+  EXPECT_EQ(warning({statement, other, empty}, {}), "nothing has taem") << "one set has an L4";
+  EXPECT_EQ(warning({statement}, {.in_one = true}), "no node has L4") << "groups do not matter";
+  EXPECT_EQ(warning({statement, sample_statement()}, {}), "");
+  statement.gaps.push_back({"node7", {at(2026, 10, 2), at(2026, 10, 3)}, "no reading"});
+  EXPECT_THAT(warning({statement}, {}), testing::StartsWith("INCOMPLETE"));
+  EXPECT_THAT(warning({statement}, {}), testing::EndsWith("; no node has L4; nothing has taem"));
+}
+
+TEST(AllocationJson, HasTheNotesOfABillOnceEach) {
+  Statement statement = sample_statement();
+  EXPECT_FALSE(json::parse(allocation_json({statement}, {})).contains("notes"));
+  statement.remarks = {"n1: restarted", "hours of \"L4\" have no price"};
+  const json answer = json::parse(allocation_json({statement, statement}, {}));
+  EXPECT_EQ(answer.at("notes"), json(statement.remarks));
+  EXPECT_FALSE(answer.contains("warning")) << "the bill is complete";
+  for (int i = 0; i < 200; ++i) statement.remarks.push_back(std::to_string(i));
+  EXPECT_EQ(json::parse(allocation_json({statement}, {})).at("notes").size(), 101u);
+  EXPECT_EQ(json::parse(allocation_json({statement}, {})).at("notes").back(), "and 102 more");
 }
 
 // The page shows what the code writes.

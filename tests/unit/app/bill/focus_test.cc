@@ -184,6 +184,28 @@ TEST(BillFocus, SaysWhoAndWhat) {
   EXPECT_EQ(idle.at("ChargeDescription"), "GPU energy: nobody: idle");
 }
 
+TEST(BillFocus, EveryModelWithAPriceHasALineOfItsOwn) {
+  Statement statement = sample_statement();
+  statement.prices.per_gpu_hour = {{"NVIDIA H100", 1.5}, {"NVIDIA L4", 0.25}};
+  statement.lines[0].held_gpu_hours = {{"NVIDIA H100", 100}, {"NVIDIA L4", 8}, {"NVIDIA T4", 40}};
+  statement.lines[0].gpu_hour_cost = 100 * 1.5 + 8 * 0.25;
+  statement.lines[1].held_gpu_hours = {{"NVIDIA T4", 40}};  // without a price
+  statement.lines[1].gpu_hour_cost = 0;
+  statement.lines[2].held_gpu_hours.clear();  // its work is in the allocated hours of another line
+  statement.lines[2].gpu_hour_cost = 0;
+  const Table table = parse(bill_focus(statement));
+  expect_sums(statement, table);
+  std::vector<std::vector<std::string>> hours;
+  for (const Row& row : table.rows) {
+    if (row.at("ServiceName") != "GPU hours") continue;
+    hours.push_back({row.at("SubAccountId"), row.at("x_GpuModel"), row.at("PricingQuantity"), row.at("ListUnitPrice"),
+                     row.at("ListCost")});
+    EXPECT_EQ(row.at("ChargeDescription"), "GPU hours of " + row.at("x_GpuModel") + ": vision");
+  }
+  EXPECT_THAT(hours, testing::ElementsAre(testing::ElementsAre("vision", "NVIDIA H100", "100", "1.5", "150"),
+                                          testing::ElementsAre("vision", "NVIDIA L4", "8", "0.25", "2")));
+}
+
 TEST(BillFocus, AbsentIsNull) {
   Statement statement = sample_statement();
   statement.has_co2e = false;

@@ -124,5 +124,24 @@ TEST(BillHtml, ALongBillHasAllLinesAndAShortChart) {
   EXPECT_THAT(page, HasSubstr("185 others"));
 }
 
+TEST(BillHtml, ALabelOfTheChartIsCutWhereItsRoomEnds) {
+  const auto label_of = [](const std::string& name) {
+    Statement statement = sample_statement();
+    statement.lines[0].name = name;
+    const std::string page = bill_html(statement);
+    keep("names.html", page);
+    const size_t begin = page.find("text-anchor=\"end\">") + 18;
+    return page.substr(begin, page.find('<', begin) - begin);
+  };
+  EXPECT_EQ(label_of("pods of research-and-more"), "pods of research-and-more");
+  EXPECT_EQ(label_of(std::string(60, 'W')), std::string(16, 'W') + "\u2026");
+  EXPECT_EQ(label_of(std::string(60, 'l')), std::string(40, 'l') + "\u2026");
+  EXPECT_EQ(label_of("a\nb"), "&quot;a\\nb&quot;");
+  std::string wide, cut;
+  for (int i = 0; i < 30; ++i) (i < 16 ? cut : wide) += "\u7814";
+  EXPECT_EQ(label_of(cut + wide), cut + "\u2026");
+  EXPECT_EQ(label_of(std::string(60, '&')).substr(0, 10), "&amp;&amp;") << "no half escape";
+}
+
 }  // namespace
 }  // namespace gpuledger::app

@@ -29,9 +29,10 @@ inline void price(Statement& statement) {
     const double kwh = static_cast<double>(line.charged_millijoules()) / 3.6e9 * statement.prices.pue;
     line.energy_cost = kwh * statement.prices.per_kwh;
     line.co2e_grams = kwh * statement.prices.co2e_grams_per_kwh.value_or(0);
-    if (statement.prices.per_gpu_hour.empty() || line.kind == LineKind::kNobody) continue;
-    line.gpu_hour_cost =
-        line.allocated_gpu_hours.value_or(line.gpu_hours.value_or(0)) * statement.prices.per_gpu_hour.begin()->second;
+    const auto hours = line.allocated_gpu_hours ? line.allocated_gpu_hours : line.gpu_hours;
+    if (hours) line.held_gpu_hours = {{"NVIDIA H100", *hours}};
+    const auto price = statement.prices.per_gpu_hour.find("NVIDIA H100");
+    if (price != statement.prices.per_gpu_hour.end()) line.gpu_hour_cost = hours.value_or(0) * price->second;
   }
 }
 

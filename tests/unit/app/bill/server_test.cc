@@ -113,12 +113,14 @@ TEST_F(BillServerTest, SaysWhatIsWrong) {
   serve(http_answer(404, "no"));
   EXPECT_THAT(error(), HasSubstr("/select/0/prometheus"));
   serve(http_answer(302, "", "Location: http://elsewhere/\r\n"));
-  EXPECT_THAT(error(), HasSubstr("answers 302"));
+  EXPECT_THAT(error(), HasSubstr("answers 302; is a login page or a proxy in between?"));
   serve([](const Request&, Connection& connection) { connection.wait_for_hangup(); });
   EXPECT_THAT(error(), HasSubstr("no answer in time"));
   serve("SSH-2.0-OpenSSH_9.2\r\n");
   EXPECT_THAT(error(), HasSubstr("is a Prometheus server there?"));
   serve(http_answer(200, "<html></html>"));
+  EXPECT_THAT(error(), HasSubstr("answers with a page, not with JSON; is a login page or a proxy in between?"));
+  serve(http_answer(200, "who are you?"));
   EXPECT_THAT(error(), HasSubstr("no JSON"));
   serve(http_answer(200, kGood));
   server_.largest_answer = 10;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "app/bill/formats.h"
+#include "app/bill/html.h"
 #include "app/bill/sharing.h"
 #include "app/bill/span.h"
 #include "app/config/config_bill_values.h"
@@ -77,8 +78,32 @@ TEST_F(View, GroupsByWhatIsAskedFor) {
 TEST_F(View, WhatNothingHasIsAnError) {
   EXPECT_THAT(names({"label:tem"})[0], HasSubstr("--by=label:tem: nothing in this span has it"));
   EXPECT_THAT(names({"container"})[0], HasSubstr("--by=container: nothing"));
+  EXPECT_THAT(names({"cluster"})[0],
+              HasSubstr("--by=cluster: nothing in this span has it; the meters of no node have a label cluster"));
   view_.prices.per_gpu_hour["H100"] = 1;
   EXPECT_THAT(names({"namespace"})[0], HasSubstr("no node has a GPU of the model \"H100\" (there is \"H200\")"));
+}
+
+TEST_F(View, GroupsByTheClustersThatNodesHave) {
+  auto node = books_.nodes.extract(books_.nodes.begin());
+  node.key().cluster = "east";
+  books_.nodes.insert(std::move(node));
+  EXPECT_THAT(names({"cluster"}), ElementsAre("east", "unknown", "nobody: idle"));
+}
+
+TEST_F(View, AServerSaysWhatNothingHas) {
+  view_.must_exist = false;
+  view_.by = {"label:taem"};
+  view_.prices.per_gpu_hour = {{"H2O0", 2}};
+  const auto statement = view_books(books_, view_);
+  ASSERT_TRUE(statement.ok());
+  EXPECT_THAT(
+      statement->unmet,
+      ElementsAre(testing::Pair("--price-per-gpu-hour=H2O0", HasSubstr("(there is \"H200\")")),
+                  testing::Pair("aggregate=label:taem", HasSubstr("no label label_taem: start the exporters"))));
+  view_.by = {"label:team"};
+  view_.prices.per_gpu_hour = {{"H200", 2}};
+  EXPECT_TRUE(view_books(books_, view_)->unmet.empty());
 }
 
 TEST_F(View, SpreadsWhatBelongsToNobody) {
@@ -115,7 +140,8 @@ TEST_F(View, TheTableAddsUp) {
   EXPECT_THAT(table,
               HasSubstr("ml                      2.000       1.000  0.050         3.000   0.50      0.90    1.080\n"));
   EXPECT_THAT(table,
-              HasSubstr("the meter                                                4.700   1.00      1.41    1.692\n"));
+              HasSubstr("the meter                                                4.700   0.50      1.41    1.692\n"));
+  EXPECT_THAT(table, HasSubstr("\nThe GPUs were metered for 1.00 GPU hours.\n"));
   EXPECT_THAT(table, HasSubstr("Complete: the lines add up to the meter.\n"));
   EXPECT_THAT(table, Not(HasSubstr("INCOMPLETE")));
 }
@@ -126,7 +152,19 @@ TEST_F(View, AnIncompleteBillSaysSoFirst) {
   const std::string table = bill_table(*statement);
   EXPECT_THAT(table, testing::StartsWith("GPU bill (INCOMPLETE), "));
   EXPECT_THAT(table, HasSubstr("Missing: n9, 2026-09-21 14:13:20Z to 2026-09-21 15:13:20Z: not seen any more\n"));
-  EXPECT_THAT(bill_csv(*statement), HasSubstr(",false\n"));
+  EXPECT_THAT(bill_csv(*statement), HasSubstr(",false,"));
+}
+
+TEST_F(View, TheLastLineHasTheHoursOfWorkInEveryFormat) {
+  const auto statement = view_books(books_, view_);
+  ASSERT_TRUE(statement.ok());
+  EXPECT_DOUBLE_EQ(statement->work_gpu_hours().value_or(0), 0.5);
+  EXPECT_DOUBLE_EQ(statement->meter_gpu_hours, 1);
+  const auto from = [](const std::string& text, const char* start) { return text.substr(text.rfind(start)); };
+  EXPECT_THAT(from(bill_table(*statement), "\nthe meter "), testing::ContainsRegex("^\nthe meter +4.700 +0.50 "));
+  EXPECT_THAT(from(bill_csv(*statement), ",meter,"), HasSubstr(",4.700000000,0.500000,"));
+  const std::string html = bill_html(*statement);
+  EXPECT_THAT(from(html, "<tfoot>"), HasSubstr("<td>4.7000</td><td>0.5000")) << "energy together, then work";
 }
 
 TEST_F(View, CsvIsExactAndSafe) {
@@ -135,8 +173,8 @@ TEST_F(View, CsvIsExactAndSafe) {
   const std::string csv = bill_csv(statement);
   EXPECT_THAT(csv,
               HasSubstr(R"(,owner,"'=1+""1""",7200000.000,3600000.000,180000.000000,0.000,10800000.000,3.000000000,)"));
-  EXPECT_THAT(csv, HasSubstr(",meter,\"\",,,,,16920000.000,4.700000000,1.000000,"));
-  EXPECT_THAT(csv, HasSubstr(",true\n"));
+  EXPECT_THAT(csv, HasSubstr(",meter,\"\",,,,,16920000.000,4.700000000,0.500000,"));
+  EXPECT_THAT(csv, HasSubstr(",true,1.000000\n"));
 }
 
 TEST(BillSharing, EveryPartIsGivenAway) {
