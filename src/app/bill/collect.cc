@@ -18,11 +18,12 @@ namespace {
 using std::chrono::seconds;
 using std::chrono::sys_seconds;
 
+constexpr double kMicrojoulesPerWh = 3.6e9;
 constexpr const char* kMeter = "gpu_ledger_device_energy_joules_total";
 
 std::optional<int64_t> started_ms(const NodeReading& reading) {
   constexpr double kLatest = 1e11;  // nobody's clock
-  if (!reading.started_at || !(*reading.started_at >= 0 && *reading.started_at < kLatest)) return std::nullopt;
+  if (!reading.started_at || !(*reading.started_at > 0 && *reading.started_at < kLatest)) return std::nullopt;
   return std::llround(*reading.started_at * 1000);
 }
 
@@ -46,6 +47,7 @@ class Collector {
       if (progress) progress(i + 1, times.size());
     }
     GL_TRY_STATUS(follow_the_gone());
+    name_the_owing();
     if (books_.nodes.empty()) {
       return Error{Code::kNotFound, std::string("the server has no ") + kMeter + " between " +
                                         time_text(query_.span.begin) + " and " + time_text(query_.span.end) +
@@ -73,7 +75,7 @@ class Collector {
         GL_TRY_STATUS(first ? open(reading) : take_newcomer(name, reading.matchers, &reading, before, at));
         continue;
       }
-      if (present[name].began_again || fell(known->second, reading)) {
+      if (present[name].began_again || fell(known->second, reading) || restarted(known->second, reading)) {
         GL_TRY_STATUS(follow(name, known->second.last_ms, to_ms(at)));
       }
       take(reading);
@@ -124,11 +126,20 @@ class Collector {
     });
   }
 
+  // A counter can be higher than before a restart if nobody looked for long: all scrapes since tell more.
+  static bool restarted(const BillBooks::Node& node, const NodeReading& reading) {
+    const auto started = started_ms(reading);
+    if (!started) return false;
+    return node.started_ms ? *started != *node.started_ms
+                           : *started > node.last_ms - std::chrono::milliseconds(kLookback).count();
+  }
+
   Status open(const NodeReading& reading) {
     BillBooks::Node& node = books_.nodes[reading.node];
     node.matchers = reading.matchers;
     node.last_ms = reading.at_ms;
-    for (const auto& [uuid, gpu] : reading.gpus) node.gpus[uuid].open(gpu, reading.at_ms);
+    node.started_ms = started_ms(reading);
+    for (const auto& [uuid, gpu] : reading.gpus) node.gpus[uuid].open(gpu, reading.at_ms, node.started_ms);
     return ok_status();
   }
 
@@ -151,6 +162,7 @@ class Collector {
       }
     }
     node.last_ms = std::max(node.last_ms, reading.at_ms);
+    if (started) node.started_ms = started;
     node.matchers = reading.matchers;
   }
 
@@ -161,7 +173,7 @@ class Collector {
       (void)books.advance(gpu, reading.at_ms, std::nullopt, co2e_.grams_per_microjoule(reading.node), books_.facts);
       return;
     }
-    books.open(gpu, reading.at_ms);
+    books.open(gpu, reading.at_ms, started_ms(reading));
     add_gap(reading.node.text() + " " + uuid, to_ms(query_.span.begin), reading.at_ms,
             "this GPU was first seen with counters of an earlier time");
   }
@@ -253,6 +265,21 @@ class Collector {
       }
     }
     return ok_status();
+  }
+
+  // Counters that forgot what they had without a start that tells so: the bill lacks that, and nobody is paid for it.
+  void name_the_owing() {
+    for (const auto& [name, node] : books_.nodes) {
+      for (const auto& [uuid, gpu] : node.gpus) {
+        for (const auto& [owner, microjoules] : gpu.owing()) {
+          books_.gaps.push_back(
+              {name.text() + " " + uuid,
+               {from_ms(gpu.first_at_ms()), from_ms(gpu.last_at_ms())},
+               fmt::format("{} has {:.3f} Wh less at the end than at the begin; its counter was lost",
+                           owner_text(owner, books_.facts), static_cast<double>(microjoules) / kMicrojoulesPerWh)});
+        }
+      }
+    }
   }
 
   const BillAsk& ask_;

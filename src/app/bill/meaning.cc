@@ -11,8 +11,9 @@ using What = SeriesMeaning::What;
 constexpr std::pair<std::string_view, What> kOwnerSuffixes[] = {{"_energy_joules_total", What::kEnergy},
                                                                 {"_gpu_seconds_total", What::kGpuTime},
                                                                 {"_energy_standard_error_joules", What::kError}};
+constexpr std::string_view kMeterName = "gpu_ledger_device_energy_joules_total";
 constexpr std::pair<std::string_view, What> kOthers[] = {
-    {"gpu_ledger_device_energy_joules_total", What::kMeter},
+    {kMeterName, What::kMeter},
     {"gpu_ledger_device_unattributed_joules_total", What::kUnattributed},
     {"gpu_ledger_closed_energy_joules", What::kClosedEnergy},
     {"gpu_ledger_closed_gpu_seconds", What::kClosedGpuTime},
@@ -52,6 +53,14 @@ std::string reading_selector(const std::string& matchers, bool one_node) {
     names += (names.empty() ? "" : "|") + name;
   }
   return "{__name__=~\"" + names + "\"" + (matchers.empty() ? "" : "," + matchers) + "}";
+}
+
+std::string start_selector(const std::string& matchers) {
+  // These three are labels of targets: a meter has no others in common with them for sure. Of two servers that scrape
+  // one exporter both have both.
+  const std::string in_braces = "{" + matchers + "}";
+  return std::string(kStartTime) + in_braces + " and on (cluster, job, instance) " + std::string(kMeterName) +
+         in_braces;
 }
 
 }  // namespace gpuledger::app

@@ -35,5 +35,7 @@ const SeriesMeaning* meaning_of(std::string_view name);
 
 // The selector of all series that a reading is made of. With a start time if `one_node`: other programs have one too.
 std::string reading_selector(const std::string& matchers, bool one_node);
+// The start times of all exporters with a meter, which are those of gpu-ledger.
+std::string start_selector(const std::string& matchers);
 
 }  // namespace gpuledger::app

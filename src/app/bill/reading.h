@@ -59,7 +59,7 @@ struct NodeReading {
   std::string matchers;  // that select its series, of whatever instance
   int64_t at_ms = 0;
   std::optional<double> snapshot_at;       // seconds since 1970
-  std::optional<double> started_at;        // the same; only where it was asked for
+  std::optional<double> started_at;        // the same; empty: the server has none
   std::map<std::string, GpuReading> gpus;  // by UUID
 };
 

@@ -51,6 +51,11 @@ Status check_balance(const NodeReading& reading) {
 
 Result<std::map<BillNode, NodeReading>> BillScrapes::last(sys_seconds at) {
   GL_TRY(answer, ask_(reading_selector(query_.match, false), at));
+  GL_TRY(starts, ask_(start_selector(query_.match), at));
+  for (BillSeries& series : starts) {
+    const SeriesMeaning* meaning = meaning_of(series.label("__name__"));
+    if (meaning != nullptr && meaning->what == SeriesMeaning::What::kStartTime) answer.push_back(std::move(series));
+  }
   GL_TRY(all, read_nodes(answer, facts_));
   GL_TRY(readings, newest(std::move(all)));
   for (auto& [name, reading] : readings) GL_TRY_STATUS(make_exact(reading, at));

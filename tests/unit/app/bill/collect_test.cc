@@ -154,6 +154,73 @@ TEST_F(Bill, ARestartBetweenTwoStepsThatEndsHigherIsSeen) {
   EXPECT_EQ(statement.meter_millijoules, (10'000 - 100 + 40'000) * 1000);
 }
 
+TEST_F(Bill, ARestartWithoutStateThatNobodySawCountsBothRuns) {
+  // Nobody scrapes from one hour to three; meanwhile the node restarts, and its new counter is higher than the old one.
+  for (const bool same_namespace : {false, true}) {
+    server_.scrapes.clear();
+    run("n", 0, kHour, 1000);
+    for (int64_t at = 3 * kHour; at <= 4 * kHour; at += 60) {
+      FakeScrape& one = server_.scrape("n", at);
+      one.started = kHour + 60;
+      one.pod(same_namespace ? "team" : "other", "b", 400.0 * static_cast<double>(at - kHour - 60));
+    }
+    const auto statement = bill(4);
+    ASSERT_TRUE(statement.ok()) << statement.error().message;
+    EXPECT_EQ(statement->sum_millijoules(), statement->meter_millijoules);
+    const int64_t before = 100 * kHour * 1000, after = 400 * (3 * kHour - 60) * 1000;
+    EXPECT_EQ(statement->meter_millijoules, before + after);
+    EXPECT_EQ(line(*statement, "team").own_millijoules(), before + (same_namespace ? after : 0));
+    EXPECT_TRUE(statement->complete()) << "a minute is no gap";
+    ASSERT_THAT(statement->remarks, SizeIs(1));
+    EXPECT_THAT(statement->remarks[0], HasSubstr("n: restarted without --state-file at"));
+    view_.by = {"pod"};
+    for (const BillLine& one : good(4).lines) EXPECT_GE(one.own_millijoules(), 0) << one.name;
+    view_.by = {"namespace"};
+  }
+}
+
+TEST_F(Bill, ARestartWithStateThatNobodySawGoesOn) {
+  run("n", 0, kHour, 1000);
+  for (int64_t at = 3 * kHour; at <= 4 * kHour; at += 60) {
+    FakeScrape& one = server_.scrape("n", at);
+    one.started = kHour + 60;
+    // Pod a ended meanwhile, with a little more than it had.
+    one.pod("other", "b", 400.0 * static_cast<double>(at - kHour - 60)).closed("team", 1000 + 100 * kHour + 30);
+    one.nobody("idle", 50).nobody("exporter_down", 7);
+  }
+  const Statement statement = good(4);
+  EXPECT_TRUE(statement.complete());
+  EXPECT_THAT(statement.remarks, SizeIs(0));
+  EXPECT_EQ(line(statement, "team").own_millijoules(), (100 * kHour + 30) * 1000);
+}
+
+TEST_F(Bill, ARestartShortlyAfterTheLastScrapeBeforeAStepIsSeen) {
+  run("n", 0, 2 * kHour - 120, 1'000'000);  // at two hours the server still shows it
+  for (int64_t at = 4 * kHour; at <= 5 * kHour; at += 60) {
+    FakeScrape& one = server_.scrape("n", at);
+    one.started = 2 * kHour - 100;
+    one.pod("other", "b", 400.0 * (static_cast<double>(at) - one.started));
+  }
+  const Statement statement = good(5);
+  EXPECT_EQ(statement.meter_millijoules, (100 * (2 * kHour - 120) + 400 * (3 * kHour + 100)) * 1000);
+}
+
+TEST_F(Bill, WhatCountersForgotIsNeverACredit) {
+  // The same, but the server has no start times: the bill must not look complete.
+  server_.knows_starts = false;
+  server_.scrape("n", 0).pod("team", "a", 100);
+  server_.scrape("n", kHour).pod("team", "a", 500'000);
+  server_.scrape("n", 3 * kHour).pod("other", "b", 700'000);
+  view_.by = {"pod"};
+  const auto statement = bill();
+  ASSERT_TRUE(statement.ok()) << statement.error().message;
+  ASSERT_THAT(statement->gaps, SizeIs(1));
+  EXPECT_EQ(statement->gaps[0].node, "n GPU-n-0");
+  EXPECT_EQ(statement->gaps[0].why,
+            "pods that ended namespace=team has 138.889 Wh less at the end than at the begin; "
+            "its counter was lost");
+}
+
 TEST_F(Bill, AnOlderStateFileDoesNotBillThePastAgain) {
   const double past = 5e9;
   server_.scrape("n", 0).pod("team", "a", past);

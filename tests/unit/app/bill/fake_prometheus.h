@@ -73,6 +73,7 @@ class FakePrometheus {
   std::vector<std::pair<std::map<std::string, std::string>, double>> idle_allocations;
   std::function<double(int64_t at)> co2e;
   std::map<std::string, int64_t> ghosts;  // nodes for which a series that ended is still shown at that time
+  bool knows_starts = true;               // else somebody drops the process_ series
   double meter_error = 0;                 // joules that every meter has too many
 
   FakeScrape& scrape(const std::string& node, int64_t at) {
@@ -122,7 +123,7 @@ class FakePrometheus {
           1);
     }
     add({{"__name__", "gpu_ledger_snapshot_timestamp_seconds"}}, static_cast<double>(kBegin + scrape.at));
-    add({{"__name__", "process_start_time_seconds"}}, static_cast<double>(kBegin) + scrape.started);
+    if (knows_starts) add({{"__name__", "process_start_time_seconds"}}, static_cast<double>(kBegin) + scrape.started);
     return out;
   }
 
@@ -145,6 +146,12 @@ class FakePrometheus {
       std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) { return a->at < b->at; });
       if (range == 0) {
         if (at - all.back()->at >= 300) continue;
+        if (query.starts_with("process_start_time_seconds")) {
+          for (BillSeries& one : all_of(*all.back(), at)) {
+            if (one.label("__name__") == "process_start_time_seconds" && knows_starts) out.push_back(std::move(one));
+          }
+          continue;
+        }
         for (BillSeries& one : all_of(*all.back(), at)) {
           if (one.label("__name__") != "process_start_time_seconds") out.push_back(std::move(one));
         }

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`gpu-ledger bill` over days in which a real Prometheus was down: it never looks complete and is not."""
+
+import subprocess
+import unittest
+
+import harness
+from bill_test import lines_of, run_bill
+from prometheus_test import PROMETHEUS, PROMTOOL, Prometheus
+
+BEGIN = 1759622400  # 2025-10-05
+HOUR = 3600
+EVERY = 60
+WATTS = 500
+DAY = ("--from=2025-10-05T00:01:00Z", "--to=2025-10-06")
+
+
+class Storage:
+    """Samples by hand, as OpenMetrics. Each test has a cluster of its own."""
+
+    def __init__(self):
+        self.samples = {}
+
+    def put(self, name, labels, at, value):
+        text = ",".join(f'{key}="{label}"' for key, label in labels.items())
+        self.samples.setdefault(name, {}).setdefault(text, []).append((at, value))
+
+    def scrape(self, target, at, started, namespace, pod, uuid=None, joules=None, allocated=()):
+        """One GPU and one pod, which has had all of it since the start."""
+        target = {"instance": target.get("node", "") + ":9400", **target}
+        joules = (at - started) * WATTS if joules is None else joules
+        gpu = {**target, "gpu": "0", "uuid": uuid or "GPU-" + target["node"]}
+        owner = {**target, "gpu": "0", "namespace": namespace, "pod": pod, "pod_uid": pod, "container": "c"}
+        self.put("gpu_ledger_device_energy_joules_total", gpu, at, joules)
+        self.put("gpu_ledger_device_info", {**gpu, "model": "NVIDIA H200"}, at, 1)
+        self.put("gpu_ledger_snapshot_timestamp_seconds", target, at, at)
+        self.put("process_start_time_seconds", target, at, started)
+        self.put("gpu_ledger_pod_energy_joules_total", {**owner, "energy_estimated": "false"}, at, joules)
+        for one in allocated:
+            self.put("gpu_ledger_allocation_info", {**gpu, "namespace": namespace, "container": "c",
+                                                    "resource": "nvidia.com/gpu", **one}, at, 1)
+
+    def text(self):
+        lines = []
+        for name, series in sorted(self.samples.items()):
+            lines.append(f"# TYPE {name.removesuffix('_total')} {'counter' if name.endswith('_total') else 'gauge'}")
+            for labels, samples in series.items():
+                lines += [f"{name}{{{labels}}} {value} {at}" for at, value in samples]
+        return "\n".join(lines) + "\n# EOF\n"
+
+
+def minutes(begin, end):
+    return range(BEGIN + int(begin * HOUR), BEGIN + int(end * HOUR) + 1, EVERY)
+
+
+def write_reboot(storage):
+    """ml works for four hours. The server is down for ten; meanwhile the node reboots without its state."""
+    target = {"cluster": "reboot", "node": "a"}
+    for at in minutes(0, 4):
+        storage.scrape(target, at, BEGIN - 60, "ml", "train-0")
+    for at in minutes(14, 24):
+        storage.scrape(target, at, BEGIN + 4 * HOUR + 60, "search", "chat-0")
+
+
+class Holes(harness.Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.storage = Storage()
+        write_reboot(cls.storage)
+
+    def setUp(self):
+        super().setUp()
+        source = self.write("days.txt", self.storage.text())
+        (self.folder / "tsdb").mkdir()
+        subprocess.run([PROMTOOL, "tsdb", "create-blocks-from", "openmetrics", "--max-block-duration=744h", source,
+                        self.folder / "tsdb"], check=True, capture_output=True, timeout=60 * harness.SLOW)
+
+    def test_holes(self):
+        with Prometheus(self.folder, {}, flags=["--storage.tsdb.retention.time=20y"]) as prometheus:
+            self.url = f"http://127.0.0.1:{prometheus.port}"
+            for name in [name for name in dir(self) if name.startswith("check_")]:
+                with self.subTest(name):
+                    getattr(self, name)()
+
+    def bill(self, cluster, *arguments, span=DAY):
+        return run_bill(self.url, *span, f'--match=cluster="{cluster}"', *arguments)
+
+    def check_a_reboot_that_nobody_saw(self):
+        done = self.bill("reboot", "--format=csv", "--by=pod")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = {name: float(row["charged_joules"]) for (_, name), row in lines_of(done).items()}
+        # Up to the last scrape, and since the start of the second run.
+        self.assertEqual(rows["ml/train-0"], (4 * HOUR - 60) * WATTS, rows)
+        self.assertEqual(rows["search/chat-0"], (20 * HOUR - 60) * WATTS, rows)
+        self.assertEqual(min(rows.values()), rows["ml/train-0"], rows)
+        self.assertIn("a: restarted without --state-file at 2025-10-05 04:01:00Z", self.bill("reboot").stdout)
+
+
+if __name__ == "__main__":
+    if not PROMETHEUS or not PROMTOOL:
+        raise SystemExit("prometheus and promtool are missing; tools/setup.sh --test installs them")
+    unittest.main()
