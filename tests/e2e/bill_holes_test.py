@@ -62,12 +62,23 @@ def write_reboot(storage):
         storage.scrape(target, at, BEGIN + 4 * HOUR + 60, "search", "chat-0")
 
 
+def write_lost(storage):
+    """Three minutes before midnight two nodes are not scraped any more. One comes back on the 7th."""
+    for at in minutes(0, 72):
+        storage.scrape({"cluster": "lost", "node": "stays"}, at, BEGIN - 60, "ml", "train-0")
+        if at <= BEGIN + 24 * HOUR - 180:
+            storage.scrape({"cluster": "lost", "node": "gone"}, at, BEGIN - 60, "ml", "train-1")
+        if at <= BEGIN + 24 * HOUR - 180 or at >= BEGIN + 60 * HOUR:
+            storage.scrape({"cluster": "lost", "node": "mended"}, at, BEGIN - 60, "ml", "train-2")
+
+
 class Holes(harness.Case):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
         cls.storage = Storage()
         write_reboot(cls.storage)
+        write_lost(cls.storage)
 
     def setUp(self):
         super().setUp()
@@ -95,6 +106,16 @@ class Holes(harness.Case):
         self.assertEqual(rows["search/chat-0"], (20 * HOUR - 60) * WATTS, rows)
         self.assertEqual(min(rows.values()), rows["ml/train-0"], rows)
         self.assertIn("a: restarted without --state-file at 2025-10-05 04:01:00Z", self.bill("reboot").stdout)
+
+    def check_nodes_that_were_lost_just_before(self):
+        sixth = ("--from=2025-10-06T00:10:00Z", "--to=2025-10-07")
+        done = self.bill("lost", span=sixth)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        for node in ("gone", "mended"):
+            self.assertRegex(done.stdout, f"lost/{node}.*seen the day before, not in this span")
+        self.assertEqual(self.bill("lost", "--allow-gaps", span=sixth).returncode, 0)
+        eighth = self.bill("lost", span=("--from=2025-10-07T13:00:00Z", "--to=2025-10-08"))
+        self.assertEqual(eighth.returncode, 0, eighth.stderr)
 
 
 if __name__ == "__main__":

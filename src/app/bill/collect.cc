@@ -10,7 +10,9 @@
 #include "app/bill/allocations.h"
 #include "app/bill/amounts.h"
 #include "app/bill/co2e.h"
+#include "app/bill/gaps.h"
 #include "app/bill/scrapes.h"
+#include "app/bill/seen_before.h"
 
 namespace gpuledger::app {
 namespace {
@@ -19,7 +21,6 @@ using std::chrono::seconds;
 using std::chrono::sys_seconds;
 
 constexpr double kMicrojoulesPerWh = 3.6e9;
-constexpr const char* kMeter = "gpu_ledger_device_energy_joules_total";
 
 std::optional<int64_t> started_ms(const NodeReading& reading) {
   constexpr double kLatest = 1e11;  // nobody's clock
@@ -39,6 +40,7 @@ class Collector {
     std::vector<sys_seconds> times;
     for (sys_seconds at = query_.span.begin; at < query_.span.end; at += query_.step) times.push_back(at);
     times.push_back(query_.span.end);
+    GL_TRY_STATUS(before_.read(ask_, query_));
     for (size_t i = 0; i < times.size(); ++i) {
       const sys_seconds before = i == 0 ? times[0] : times[i - 1];
       GL_TRY_STATUS(co2e_.read(times[i]));
@@ -47,13 +49,14 @@ class Collector {
       if (progress) progress(i + 1, times.size());
     }
     GL_TRY_STATUS(follow_the_gone());
-    name_the_owing();
     if (books_.nodes.empty()) {
-      return Error{Code::kNotFound, std::string("the server has no ") + kMeter + " between " +
+      return Error{Code::kNotFound, std::string("the server has no ") + kMeterName + " between " +
                                         time_text(query_.span.begin) + " and " + time_text(query_.span.end) +
                                         (query_.match.empty() ? "" : " with " + query_.match) +
                                         "; does it scrape gpu-ledger?"};
     }
+    before_.name_the_lost(books_);
+    name_the_owing();
     std::sort(books_.gaps.begin(), books_.gaps.end(), [](const BillGap& a, const BillGap& b) {
       return std::tuple(a.node, a.span.begin) < std::tuple(b.node, b.span.begin);
     });
@@ -107,7 +110,7 @@ class Collector {
     }
     // Longer: a counter also began again if it did between its last sample and the step's begin.
     const int64_t window = (to_ms(at) - oldest) / 1000 + kLookback.count();
-    GL_TRY(answer, ask_(fmt::format("resets({}[{}s])", select_series(query_, kMeter), window), at));
+    GL_TRY(answer, ask_(fmt::format("resets({}[{}s])", select_series(query_, kMeterName), window), at));
     std::map<BillNode, Presence> found;
     for (const BillSeries& series : answer) {
       Presence& one = found[node_of(series)];
@@ -174,7 +177,7 @@ class Collector {
       return;
     }
     books.open(gpu, reading.at_ms, started_ms(reading));
-    add_gap(reading.node.text() + " " + uuid, to_ms(query_.span.begin), reading.at_ms,
+    add_gap(query_, books_, reading.node.text() + " " + uuid, to_ms(query_.span.begin), reading.at_ms,
             "this GPU was first seen with counters of an earlier time");
   }
 
@@ -183,20 +186,11 @@ class Collector {
     const bool again = step == GpuBooks::Step::kBeganAgain;
     const int64_t until = again ? std::max(started, last) : reading.at_ms;
     const std::string why = again ? "restarted without --state-file" : "restarted with an older state file";
-    if (!add_gap(reading.node.text(), last, until, why)) {
+    if (!add_gap(query_, books_, reading.node.text(), last, until, why)) {
       books_.remarks.push_back(fmt::format("{}: {} at {}; what it used in the {:.0f} s before is in no counter",
                                            reading.node.text(), why, time_text(from_ms(until)),
                                            static_cast<double>(until - last) / 1000));
     }
-  }
-
-  // True: it is long enough to be one.
-  bool add_gap(const std::string& node, int64_t from, int64_t to, const std::string& why) {
-    constexpr int kPartsOfSpan = 20;
-    const seconds whole = query_.span.end - query_.span.begin;
-    if (to - from <= std::min({query_.step, kLookback, whole / kPartsOfSpan}).count() * 1000) return false;
-    books_.gaps.push_back({node, {from_ms(from), from_ms(to)}, why});
-    return true;
   }
 
   Status follow(const BillNode& name, int64_t from, int64_t to) {
@@ -214,8 +208,7 @@ class Collector {
     if (all.empty()) all.push_back(*seen);
     const NodeReading& first = all.front();
     const auto started = started_ms(first);
-    GL_TRY(earlier,
-           ask_(fmt::format("count_over_time({}[1d])", select_series(query_, kMeter, matchers)), query_.span.begin));
+    const bool earlier = before_.has(name);
     const bool begins_here = started && *started >= to_ms(query_.span.begin) &&
                              std::all_of(first.gpus.begin(), first.gpus.end(), [&](const auto& gpu) {
                                return GpuBooks::may_have_begun(gpu.second, *started, first.at_ms);
@@ -229,11 +222,11 @@ class Collector {
     } else {
       GL_TRY_STATUS(open(first));
     }
-    if (!begins_here || !earlier.empty()) {
-      const std::string why = earlier.empty() ? "first seen with counters of an earlier time"
-                                              : "not seen at the begin, although it was seen the day before";
+    if (!begins_here || earlier) {
+      const std::string why = earlier ? "not seen at the begin, although it was seen the day before"
+                                      : "first seen with counters of an earlier time";
       const int64_t until = begins_here ? *started : first.at_ms;
-      if (!add_gap(first.node.text(), to_ms(query_.span.begin), until, why)) {
+      if (!add_gap(query_, books_, first.node.text(), to_ms(query_.span.begin), until, why)) {
         books_.remarks.push_back(
             fmt::format("{}: first seen at {}; what it used in the {} s before is not on this bill", first.node.text(),
                         time_text(from_ms(until)), (until - to_ms(query_.span.begin)) / 1000));
@@ -251,7 +244,7 @@ class Collector {
       if (node.last_ms < end) {
         const int64_t until = std::max(node.present_ms, node.last_ms + query_.step.count() * 1000);
         GL_TRY_STATUS(follow(name, node.last_ms, std::min(end, until)));
-        if (!add_gap(name.text(), node.last_ms, end, "not seen any more")) {
+        if (!add_gap(query_, books_, name.text(), node.last_ms, end, "not seen any more")) {
           books_.remarks.push_back(
               fmt::format("{}: last seen at {}; what it used in the {} s after is not on this bill", name.text(),
                           time_text(from_ms(node.last_ms)), (end - node.last_ms) / 1000));
@@ -260,7 +253,7 @@ class Collector {
       }
       for (const auto& [uuid, gpu] : node.gpus) {
         if (gpu.last_at_ms() < node.last_ms) {
-          add_gap(name.text() + " " + uuid, gpu.last_at_ms(), end, "this GPU is not seen any more");
+          add_gap(query_, books_, name.text() + " " + uuid, gpu.last_at_ms(), end, "this GPU is not seen any more");
         }
       }
     }
@@ -287,6 +280,7 @@ class Collector {
   BillBooks books_;
   BillCo2e co2e_;
   BillScrapes scrapes_;
+  SeenBefore before_;
 };
 
 }  // namespace

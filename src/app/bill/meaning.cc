@@ -11,7 +11,6 @@ using What = SeriesMeaning::What;
 constexpr std::pair<std::string_view, What> kOwnerSuffixes[] = {{"_energy_joules_total", What::kEnergy},
                                                                 {"_gpu_seconds_total", What::kGpuTime},
                                                                 {"_energy_standard_error_joules", What::kError}};
-constexpr std::string_view kMeterName = "gpu_ledger_device_energy_joules_total";
 constexpr std::pair<std::string_view, What> kOthers[] = {
     {kMeterName, What::kMeter},
     {"gpu_ledger_device_unattributed_joules_total", What::kUnattributed},
@@ -59,8 +58,7 @@ std::string start_selector(const std::string& matchers) {
   // These three are labels of targets: a meter has no others in common with them for sure. Of two servers that scrape
   // one exporter both have both.
   const std::string in_braces = "{" + matchers + "}";
-  return std::string(kStartTime) + in_braces + " and on (cluster, job, instance) " + std::string(kMeterName) +
-         in_braces;
+  return std::string(kStartTime) + in_braces + " and on (cluster, job, instance) " + kMeterName + in_braces;
 }
 
 }  // namespace gpuledger::app

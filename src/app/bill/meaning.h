@@ -29,6 +29,7 @@ struct SeriesMeaning {
 };
 
 inline constexpr std::string_view kNobodyKind = "nobody";
+inline constexpr const char* kMeterName = "gpu_ledger_device_energy_joules_total";
 
 // Null: a bill does not ask for it.
 const SeriesMeaning* meaning_of(std::string_view name);

@@ -299,6 +299,28 @@ TEST_F(Bill, ANodeThatWasThereTheDayBeforeLacksItsHours) {
   EXPECT_THAT(statement->gaps[0].why, HasSubstr("the day before"));
 }
 
+TEST_F(Bill, ANodeThatWasLostJustBeforeTheSpanIsNamed) {
+  run("stays", 0, 3 * kHour, 0);
+  server_.scrape("lost", -420).pod("team", "a", 5);
+  server_.scrape("off", -25 * kHour).pod("team", "a", 5);
+  const auto statement = bill();
+  ASSERT_TRUE(statement.ok()) << statement.error().message;
+  ASSERT_THAT(statement->gaps, SizeIs(1));
+  EXPECT_EQ(statement->gaps[0].node, "lost");
+  EXPECT_EQ(statement->gaps[0].span.begin.time_since_epoch().count(), kBegin);
+  EXPECT_EQ(statement->gaps[0].span.end.time_since_epoch().count(), kBegin + 3 * kHour);
+  EXPECT_THAT(statement->gaps[0].why, HasSubstr("seen the day before, not in this span"));
+}
+
+TEST_F(Bill, ANodeWithAnotherAddressIsNotLost) {
+  for (const auto& [node, at] : {std::pair("10.0.0.1", -kHour), {"10.0.0.2", int64_t{0}}, {"10.0.0.2", kHour}}) {
+    FakeScrape& one = server_.scrape(node, at);
+    one.card = "GPU-1";
+    one.pod("team", "a", 5);
+  }
+  EXPECT_TRUE(good(1).complete());
+}
+
 TEST_F(Bill, ANodeThatVanishesCountsUpToItsLastScrape) {
   run("stays", 0, 3 * kHour, 0);
   run("goes", 0, kHour + 1200, 0);

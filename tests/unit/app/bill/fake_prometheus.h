@@ -24,6 +24,7 @@ struct FakeScrape {
   std::string cluster = "";
   std::string instance = "";  // empty: the node's name
   std::string replica = "";   // of the server that scraped it
+  std::string card = "";      // the UUID of its only GPU; empty: one by node and index
   // Without target labels. Empty: the scrape failed, and all series are stale.
   std::vector<std::pair<std::map<std::string, std::string>, double>> series = {};
   std::map<std::string, double> meters = {};
@@ -61,7 +62,7 @@ struct FakeScrape {
     return add("gpu_ledger_device_unattributed_joules_total", {{"gpu", gpu}, {"uuid", uuid(gpu)}, {"reason", reason}},
                joules);
   }
-  std::string uuid(const std::string& gpu) const { return "GPU-" + node + "-" + gpu; }
+  std::string uuid(const std::string& gpu) const { return card.empty() ? "GPU-" + cluster + node + "-" + gpu : card; }
   std::string target() const { return instance.empty() ? node : instance; }
 };
 
@@ -171,7 +172,9 @@ class FakePrometheus {
           for (BillSeries& each : all_of(*one, one->at)) out.push_back(std::move(each));
         }
       } else if (query.starts_with("count_over_time")) {
-        if (!all.empty()) out.push_back(series({{"node", all[0]->node}, {"cluster", all[0]->cluster}}, 1));
+        for (const auto& [gpu, joules] : all.empty() ? std::map<std::string, double>() : all[0]->meters) {
+          out.push_back(series({{"node", all[0]->node}, {"cluster", all[0]->cluster}, {"uuid", all[0]->uuid(gpu)}}, 1));
+        }
       } else if (!all.empty()) {
         out.push_back(series({{"node", all[0]->node}, {"cluster", all[0]->cluster}, {"instance", target}},
                              has_reset(all) ? 1 : 0));
