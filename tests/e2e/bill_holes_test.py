@@ -72,6 +72,13 @@ def write_lost(storage):
             storage.scrape({"cluster": "lost", "node": "mended"}, at, BEGIN - 60, "ml", "train-2")
 
 
+def write_twice(storage):
+    """One exporter, two jobs."""
+    for at in minutes(0, 24):
+        for target in ({"node": "gpu-7", "job": "monitor"}, {"instance": "10.0.0.7:9400", "job": "annotations"}):
+            storage.scrape({"cluster": "twice", **target}, at, BEGIN - 60, "ml", "train-0", uuid="GPU-7")
+
+
 class Holes(harness.Case):
     @classmethod
     def setUpClass(cls):
@@ -79,6 +86,7 @@ class Holes(harness.Case):
         cls.storage = Storage()
         write_reboot(cls.storage)
         write_lost(cls.storage)
+        write_twice(cls.storage)
 
     def setUp(self):
         super().setUp()
@@ -116,6 +124,13 @@ class Holes(harness.Case):
         self.assertEqual(self.bill("lost", "--allow-gaps", span=sixth).returncode, 0)
         eighth = self.bill("lost", span=("--from=2025-10-07T13:00:00Z", "--to=2025-10-08"))
         self.assertEqual(eighth.returncode, 0, eighth.stderr)
+
+    def check_one_exporter_under_two_names(self):
+        done = self.bill("twice")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("GPU-7 is there as node twice/10.0.0.7:9400 and as node twice/gpu-7; choose one with --match",
+                      done.stderr)
+        self.assertEqual(self.bill("twice", '--match=cluster="twice",job="monitor"').returncode, 0)
 
 
 if __name__ == "__main__":

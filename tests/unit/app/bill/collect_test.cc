@@ -478,6 +478,36 @@ TEST_F(Bill, TwoNodesOfOneNameAreRefused) {
   EXPECT_THAT(error(), HasSubstr("say they are the node n"));
 }
 
+TEST_F(Bill, OneExporterUnderTwoNamesIsRefused) {
+  for (const int64_t at : {int64_t{0}, kHour}) {
+    for (const std::string name : {"127.0.0.1:9400", "gpu-7"}) {
+      FakeScrape& one = server_.scrape(name, at);
+      one.card = "GPU-1";
+      one.pod("team", "a", 5);
+    }
+  }
+  EXPECT_THAT(error(), HasSubstr("GPU-1 is there as node 127.0.0.1:9400 and as node gpu-7; choose one with --match"));
+  server_.knows_starts = false;
+  EXPECT_THAT(error(), HasSubstr("GPU-1 is there as node 127.0.0.1:9400 and as node gpu-7"));
+  // Two simulated nodes have the same UUIDs.
+  server_.knows_starts = true;
+  for (FakeScrape& one : server_.scrapes) one.started = one.node == "gpu-7" ? -1000 : -1000.01;
+  EXPECT_TRUE(bill(1).ok());
+}
+
+TEST_F(Bill, AGpuMayMoveFromNodeToNode) {
+  for (int64_t at = 0; at <= 3 * kHour; at += 60) {
+    if (at > kHour && at <= kHour + 600) continue;
+    FakeScrape& one = server_.scrape(at <= kHour ? "n1" : "n2", at);
+    one.card = "GPU-1";
+    one.started = at <= kHour ? -1000 : kHour + 500;
+    one.pod("team", "a", 100.0 * static_cast<double>(at <= kHour ? at : at - kHour - 500));
+  }
+  const auto statement = bill();
+  ASSERT_TRUE(statement.ok()) << statement.error().message;
+  EXPECT_EQ(statement->meter_millijoules, (100 * kHour + 100 * (2 * kHour - 500)) * 1000);
+}
+
 TEST_F(Bill, ANodeOfAnotherClusterIsAnother) {
   for (const std::string cluster : {"east", "west"}) {
     for (const int64_t at : {int64_t{0}, kHour}) {
