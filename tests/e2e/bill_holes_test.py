@@ -79,6 +79,16 @@ def write_twice(storage):
             storage.scrape({"cluster": "twice", **target}, at, BEGIN - 60, "ml", "train-0", uuid="GPU-7")
 
 
+def write_outage(storage):
+    """A pod holds a GPU all the time, another until it ends while the server is down, from one to five and again to seven."""
+    for at in [*minutes(0, 1), *minutes(5, 6), *minutes(7, 24)]:
+        first = [{"pod": "train-0"}]
+        storage.scrape({"cluster": "outage", "node": "a"}, at, BEGIN - 60, "ml", "train-0", allocated=first)
+        if at <= BEGIN + 6 * HOUR:
+            first.append({"pod": "eval-0"})
+        storage.scrape({"cluster": "outage-2", "node": "b"}, at, BEGIN - 60, "ml", "train-0", allocated=first)
+
+
 class Holes(harness.Case):
     @classmethod
     def setUpClass(cls):
@@ -87,6 +97,7 @@ class Holes(harness.Case):
         write_reboot(cls.storage)
         write_lost(cls.storage)
         write_twice(cls.storage)
+        write_outage(cls.storage)
 
     def setUp(self):
         super().setUp()
@@ -131,6 +142,17 @@ class Holes(harness.Case):
         self.assertIn("GPU-7 is there as node twice/10.0.0.7:9400 and as node twice/gpu-7; choose one with --match",
                       done.stderr)
         self.assertEqual(self.bill("twice", '--match=cluster="twice",job="monitor"').returncode, 0)
+
+    def check_allocated_hours_of_an_outage(self):
+        done = self.bill("outage", "--format=csv")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(lines_of(done)["owner", "ml"]["allocated_gpu_hours"], f"{24 - 1 / 60:.6f}")
+        done = self.bill("outage-2", "--by=pod", "--format=csv")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertRegex(done.stderr, r"outage-2/b lacks 2025-10-05 06:0\d:00Z to 2025-10-05 07:00:00Z")
+        rows = lines_of(done)
+        self.assertEqual(rows["owner", "ml/train-0"]["allocated_gpu_hours"], f"{24 - 1 / 60:.6f}")
+        self.assertAlmostEqual(float(rows["owner", "ml/eval-0"]["allocated_gpu_hours"]), 6, delta=0.1)
 
 
 if __name__ == "__main__":

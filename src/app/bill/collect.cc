@@ -31,7 +31,11 @@ std::optional<int64_t> started_ms(const NodeReading& reading) {
 class Collector {
  public:
   Collector(const BillAsk& ask, const BillQuery& query)
-      : ask_(ask), query_(query), co2e_(ask, query), scrapes_(ask, query, books_.facts) {
+      : ask_(ask),
+        query_(query),
+        co2e_(ask, query),
+        scrapes_(ask, query, books_.facts),
+        allocations_(ask, query, books_) {
     books_.span = query.span;
     books_.has_co2e = co2e_.known();
   }
@@ -45,9 +49,10 @@ class Collector {
       const sys_seconds before = i == 0 ? times[0] : times[i - 1];
       GL_TRY_STATUS(co2e_.read(times[i]));
       GL_TRY_STATUS(read_time(before, times[i], i == 0));
-      if (i > 0) GL_TRY_STATUS(read_allocations(ask_, query_, {before, times[i]}, books_));
+      if (i > 0) GL_TRY_STATUS(allocations_.read({before, times[i]}));
       if (progress) progress(i + 1, times.size());
     }
+    allocations_.finish();
     GL_TRY_STATUS(follow_the_gone());
     if (books_.nodes.empty()) {
       return Error{Code::kNotFound, std::string("the server has no ") + kMeterName + " between " +
@@ -140,7 +145,7 @@ class Collector {
   Status open(const NodeReading& reading) {
     BillBooks::Node& node = books_.nodes[reading.node];
     node.matchers = reading.matchers;
-    node.last_ms = reading.at_ms;
+    node.first_ms = node.last_ms = reading.at_ms;
     node.started_ms = started_ms(reading);
     for (const auto& [uuid, gpu] : reading.gpus) node.gpus[uuid].open(gpu, reading.at_ms, node.started_ms);
     return ok_status();
@@ -216,6 +221,7 @@ class Collector {
     if (begins_here) {
       BillBooks::Node& node = books_.nodes[first.node];
       node.matchers = first.matchers;
+      node.first_ms = first.at_ms;
       node.last_ms = *started;
       for (const auto& [uuid, gpu] : first.gpus) node.gpus[uuid].open_at_zero(*started);
       take(first);
@@ -280,6 +286,7 @@ class Collector {
   BillBooks books_;
   BillCo2e co2e_;
   BillScrapes scrapes_;
+  BillAllocations allocations_;
   SeenBefore before_;
 };
 
