@@ -89,6 +89,15 @@ def write_outage(storage):
         storage.scrape({"cluster": "outage-2", "node": "b"}, at, BEGIN - 60, "ml", "train-0", allocated=first)
 
 
+def write_slices(storage):
+    """A pair of servers called A and B, and a pod with two slices of one GPU, whose label `replica` is kept."""
+    slices = [{"pod": "train-0", "replica": one} for one in ("0", "1")]
+    for at in minutes(0, 24):
+        for replica in ("A", "B"):
+            storage.scrape({"cluster": "slices", "node": "a", "replica": replica}, at, BEGIN - 60, "ml", "train-0",
+                           allocated=slices if replica == "A" else ())
+
+
 class Holes(harness.Case):
     @classmethod
     def setUpClass(cls):
@@ -98,6 +107,7 @@ class Holes(harness.Case):
         write_lost(cls.storage)
         write_twice(cls.storage)
         write_outage(cls.storage)
+        write_slices(cls.storage)
 
     def setUp(self):
         super().setUp()
@@ -153,6 +163,11 @@ class Holes(harness.Case):
         rows = lines_of(done)
         self.assertEqual(rows["owner", "ml/train-0"]["allocated_gpu_hours"], f"{24 - 1 / 60:.6f}")
         self.assertAlmostEqual(float(rows["owner", "ml/eval-0"]["allocated_gpu_hours"]), 6, delta=0.1)
+
+    def check_slices_of_a_gpu_beside_a_server_s_replica(self):
+        done = self.bill("slices", "--format=csv")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(lines_of(done)["owner", "ml"]["allocated_gpu_hours"], f"{2 * (24 - 1 / 60):.6f}")
 
 
 if __name__ == "__main__":

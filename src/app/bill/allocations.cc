@@ -38,10 +38,13 @@ Result<double> BillAllocations::count_looks(const BillSpan& step, const Looks& l
 
 BillAllocations::Held BillAllocations::held_by(const BillSeries& series) {
   std::string part;
-  for (const char* const label : {"mig_uuid", "container", "resource", "replica"}) {
-    if (books_.facts.target_labels.contains(label)) continue;  // a server's replica, not the GPU's
+  for (const char* const label : {"mig_uuid", "container", "resource"}) {
     part.append(series.own_label(label)).append("\n");
   }
+  // A time slice of the GPU, unless the meters have that one too: then it is the name of a server.
+  const std::string replica(series.own_label("replica"));
+  const bool of_server = series.label("exported_replica").empty() && books_.facts.server_replicas.contains(replica);
+  if (!of_server) part.append(replica);
   return {{node_of(series), allocated_pod(series, books_.facts), std::string(series.own_label("uuid"))}, part};
 }
 

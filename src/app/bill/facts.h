@@ -25,7 +25,7 @@ struct BillFacts {
   std::map<std::string, Labels> jobs;         // user, account and partition, by job_key
   std::map<std::string, std::string> models;  // of GPUs, by UUID
 
-  std::set<std::string> target_labels;  // names of labels that servers add to all series of a target
+  std::set<std::string> server_replicas;  // values of the label `replica` that servers add to all series of a target
 
   static std::string pod_key(const std::string& cluster, std::string_view name_space, std::string_view pod,
                              std::string_view uid);

@@ -206,7 +206,10 @@ std::string matchers_of(const BillSeries& series) {
 Result<std::vector<NodeReading>> read_nodes(const std::vector<BillSeries>& answer, BillFacts& facts) {
   Targets targets;
   GL_TRY_STATUS(read_meters(answer, targets));
-  facts.target_labels.insert(targets.names.begin(), targets.names.end());
+  for (const BillSeries& series : answer) {
+    if (!is_meter(series)) continue;
+    if (const auto replica = series.label("replica"); !replica.empty()) facts.server_replicas.emplace(replica);
+  }
   for (const BillSeries& series : answer) {
     const SeriesMeaning* meaning = meaning_of(series.label("__name__"));
     if (meaning == nullptr) return wrong(series, "was not asked for");

@@ -394,7 +394,9 @@ TEST_F(Bill, GpuHoursAndAllocations) {
   server_.allocations.emplace_back(own, 60);
   EXPECT_DOUBLE_EQ(line(good(1), "team").gpu_hour_cost, 2) << "allocated hours, not those of work as well";
   server_.allocations.pop_back();
-  for (FakeScrape& one : server_.scrapes) one.replica = "0";  // now it is a server's label
+  for (FakeScrape& one : server_.scrapes) one.replica = "east-a";  // a server's label, but not this one
+  EXPECT_DOUBLE_EQ(line(good(1), "free").allocated_gpu_hours.value_or(0), 2);
+  for (FakeScrape& one : server_.scrapes) one.replica = "1";  // now it is the server's
   EXPECT_DOUBLE_EQ(line(good(1), "free").allocated_gpu_hours.value_or(0), 1);
 }
 
