@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "app/bill/allocations.h"
@@ -21,12 +20,6 @@ using std::chrono::seconds;
 using std::chrono::sys_seconds;
 
 constexpr double kMicrojoulesPerWh = 3.6e9;
-
-std::optional<int64_t> started_ms(const NodeReading& reading) {
-  constexpr double kLatest = 1e11;  // nobody's clock
-  if (!reading.started_at || !(*reading.started_at > 0 && *reading.started_at < kLatest)) return std::nullopt;
-  return std::llround(*reading.started_at * 1000);
-}
 
 class Collector {
  public:
@@ -136,7 +129,7 @@ class Collector {
 
   // A counter can be higher than before a restart if nobody looked for long: all scrapes since tell more.
   static bool restarted(const BillBooks::Node& node, const NodeReading& reading) {
-    const auto started = started_ms(reading);
+    const auto started = reading.run().started_ms;
     if (!started) return false;
     return node.started_ms ? *started != *node.started_ms
                            : *started > node.last_ms - std::chrono::milliseconds(kLookback).count();
@@ -146,15 +139,15 @@ class Collector {
     BillBooks::Node& node = books_.nodes[reading.node];
     node.matchers = reading.matchers;
     node.first_ms = node.last_ms = reading.at_ms;
-    node.started_ms = started_ms(reading);
-    for (const auto& [uuid, gpu] : reading.gpus) node.gpus[uuid].open(gpu, reading.at_ms, node.started_ms);
+    node.started_ms = reading.run().started_ms;
+    for (const auto& [uuid, gpu] : reading.gpus) node.gpus[uuid].open(gpu, reading.at_ms, reading.run());
     return ok_status();
   }
 
   void take(const NodeReading& reading) {
     BillBooks::Node& node = books_.nodes[reading.node];
-    const auto started = started_ms(reading);
-    std::optional<int64_t> lost_from;
+    const ExporterRun run = reading.run();
+    bool noted = false;
     for (const auto& [uuid, gpu] : reading.gpus) {
       const auto known = node.gpus.find(uuid);
       if (known == node.gpus.end()) {
@@ -163,25 +156,24 @@ class Collector {
       }
       const int64_t last = known->second.last_at_ms();
       const auto step =
-          known->second.advance(gpu, reading.at_ms, started, co2e_.grams_per_microjoule(reading.node), books_.facts);
-      if (step != GpuBooks::Step::kWentOn && !lost_from) {
-        lost_from = last;
-        note_loss(reading, step, last, started.value_or(reading.at_ms));
-      }
+          known->second.advance(gpu, reading.at_ms, run, co2e_.grams_per_microjoule(reading.node), books_.facts);
+      if (step == GpuBooks::Step::kWentOn || noted) continue;
+      note_loss(reading, step, last, run.started_ms.value_or(reading.at_ms));
+      noted = true;
     }
     node.last_ms = std::max(node.last_ms, reading.at_ms);
-    if (started) node.started_ms = started;
+    if (run.started_ms) node.started_ms = run.started_ms;
     node.matchers = reading.matchers;
   }
 
   void take_new_gpu(const NodeReading& reading, const std::string& uuid, const GpuReading& gpu, BillBooks::Node& node) {
     GpuBooks& books = node.gpus[uuid];
     if (GpuBooks::may_have_begun(gpu, node.last_ms, reading.at_ms)) {
-      books.open_at_zero(node.last_ms);
-      (void)books.advance(gpu, reading.at_ms, std::nullopt, co2e_.grams_per_microjoule(reading.node), books_.facts);
+      books.open_at_zero(node.last_ms, reading.run());
+      (void)books.advance(gpu, reading.at_ms, reading.run(), co2e_.grams_per_microjoule(reading.node), books_.facts);
       return;
     }
-    books.open(gpu, reading.at_ms, started_ms(reading));
+    books.open(gpu, reading.at_ms, reading.run());
     add_gap(query_, books_, reading.node.text() + " " + uuid, to_ms(query_.span.begin), reading.at_ms,
             "this GPU was first seen with counters of an earlier time");
   }
@@ -212,7 +204,7 @@ class Collector {
     if (all.empty() && seen == nullptr) return ok_status();  // it was gone before the step began
     if (all.empty()) all.push_back(*seen);
     const NodeReading& first = all.front();
-    const auto started = started_ms(first);
+    const auto started = first.run().started_ms;
     const bool earlier = before_.has(name);
     const bool begins_here = started && *started >= to_ms(query_.span.begin) &&
                              std::all_of(first.gpus.begin(), first.gpus.end(), [&](const auto& gpu) {
@@ -223,7 +215,7 @@ class Collector {
       node.matchers = first.matchers;
       node.first_ms = first.at_ms;
       node.last_ms = *started;
-      for (const auto& [uuid, gpu] : first.gpus) node.gpus[uuid].open_at_zero(*started);
+      for (const auto& [uuid, gpu] : first.gpus) node.gpus[uuid].open_at_zero(*started, first.run());
       take(first);
     } else {
       GL_TRY_STATUS(open(first));

@@ -12,10 +12,10 @@ constexpr int64_t kPatienceMs = 60'000;  // clocks differ, and a first sample ma
 
 }  // namespace
 
-void GpuBooks::open(const GpuReading& reading, int64_t at_ms, std::optional<int64_t> started_ms) {
+void GpuBooks::open(const GpuReading& reading, int64_t at_ms, const ExporterRun& run) {
   if (first_ms_ == 0) first_ms_ = at_ms;
   at_ms_ = at_ms;
-  if (started_ms) started_ms_ = started_ms;
+  if (run.started_ms) started_ms_ = run.started_ms;
   energy_ = reading.energy;
   booked_ = reading.accounts;
   remainder_ = {reading.closed.begin(), reading.closed.end()};
@@ -26,8 +26,9 @@ void GpuBooks::open(const GpuReading& reading, int64_t at_ms, std::optional<int6
   }
 }
 
-void GpuBooks::open_at_zero(int64_t at_ms) {
+void GpuBooks::open_at_zero(int64_t at_ms, const ExporterRun& run) {
   first_ms_ = at_ms_ = at_ms;
+  started_ms_ = run.started_ms;
 }
 
 bool GpuBooks::fell(const GpuReading& reading) const {
@@ -88,18 +89,20 @@ Wide GpuBooks::booked_late(const GpuReading& reading, const BillFacts& facts) co
   return late;
 }
 
-GpuBooks::Step GpuBooks::judge(const GpuReading& reading, int64_t at_ms, std::optional<int64_t> started_ms,
+GpuBooks::Step GpuBooks::judge(const GpuReading& reading, int64_t at_ms, const ExporterRun& run,
                                const BillFacts& facts) const {
+  const auto started = run.started_ms;
   if (reading.energy >= energy_ - reading.rounding()) {
-    if (!has_restarted(started_ms) || !may_have_begun(reading, *started_ms, at_ms)) return Step::kWentOn;
+    if (!has_restarted(started) || !may_have_begun(reading, *started, at_ms)) return Step::kWentOn;
+    if (!run.keeps_state.value_or(true)) return Step::kBeganAgain;
     const Wide forgotten = lost(reading);
     if (forgotten <= reading.rounding()) return Step::kWentOn;
     // A killed exporter reads a state of some seconds before, and books again what owners lost.
     const bool seconds_old = forgotten <= Wide{kMostWatts} * kPatienceMs * kMillijoule;
     return seconds_old && booked_late(reading, facts) >= forgotten ? Step::kWentOn : Step::kBeganAgain;
   }
-  const bool restarted = !started_ms || has_restarted(started_ms);
-  const bool from_zero = may_have_begun(reading, std::max(started_ms.value_or(at_ms_), at_ms_), at_ms);
+  const bool restarted = !started || has_restarted(started);
+  const bool from_zero = may_have_begun(reading, std::max(started.value_or(at_ms_), at_ms_), at_ms);
   return restarted && from_zero ? Step::kBeganAgain : Step::kWentBack;
 }
 
@@ -155,19 +158,19 @@ void GpuBooks::book_ended(const GpuReading& reading, std::map<BillGroup, std::ma
   }
 }
 
-GpuBooks::Step GpuBooks::advance(const GpuReading& reading, int64_t at_ms, std::optional<int64_t> started_ms,
+GpuBooks::Step GpuBooks::advance(const GpuReading& reading, int64_t at_ms, const ExporterRun& run,
                                  double grams_per_microjoule, BillFacts& facts) {
-  const Step step = judge(reading, at_ms, started_ms, facts);
+  const Step step = judge(reading, at_ms, run, facts);
   if (step == Step::kWentBack) {
     keep_errors();
-    open(reading, at_ms, started_ms);
+    open(reading, at_ms, run);
     return step;
   }
   if (step == Step::kBeganAgain) {
     begin_again();
-    at_ms_ = std::max(at_ms_, started_ms.value_or(at_ms_));
+    at_ms_ = std::max(at_ms_, run.started_ms.value_or(at_ms_));
   }
-  if (started_ms) started_ms_ = started_ms;
+  if (run.started_ms) started_ms_ = run.started_ms;
   meter_ += reading.energy - energy_;
   energy_ = reading.energy;
   metered_ms_ += std::max<int64_t>(at_ms - at_ms_, 0);

@@ -32,12 +32,12 @@ class GpuBooks {
   static constexpr int64_t kMostWatts = 5000;
 
   // What was before the reading belongs to an earlier bill.
-  void open(const GpuReading& reading, int64_t at_ms, std::optional<int64_t> started_ms);
+  void open(const GpuReading& reading, int64_t at_ms, const ExporterRun& run);
   // The counters begin at 0 at that time.
-  void open_at_zero(int64_t at_ms);
-  // The time the exporter started at, where it is known, tells a counter that began again from one that went back, and
-  // from one that is higher because nobody looked for long.
-  Step advance(const GpuReading& reading, int64_t at_ms, std::optional<int64_t> started_ms, double grams_per_microjoule,
+  void open_at_zero(int64_t at_ms, const ExporterRun& run);
+  // The run, where it is known, tells a counter that began again from one that went back, and from one that is higher
+  // because nobody looked for long.
+  Step advance(const GpuReading& reading, int64_t at_ms, const ExporterRun& run, double grams_per_microjoule,
                BillFacts& facts);
 
   // Owners with less energy than nothing, and how many microjoules: what the counters forgot.
@@ -62,7 +62,7 @@ class GpuBooks {
     double last = 0;
     double before = 0;  // of earlier runs of the exporter
   };
-  Step judge(const GpuReading& reading, int64_t at_ms, std::optional<int64_t> started_ms, const BillFacts& facts) const;
+  Step judge(const GpuReading& reading, int64_t at_ms, const ExporterRun& run, const BillFacts& facts) const;
   bool has_restarted(std::optional<int64_t> started_ms) const;
   Wide lost(const GpuReading& reading) const;
   Wide booked_late(const GpuReading& reading, const BillFacts& facts) const;

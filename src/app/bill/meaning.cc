@@ -20,6 +20,7 @@ constexpr std::pair<std::string_view, What> kOthers[] = {
     {"gpu_ledger_pod_info", What::kPodInfo},
     {"gpu_ledger_snapshot_timestamp_seconds", What::kSnapshotTime},
 };
+constexpr std::string_view kSource = "gpu_ledger_source_up";
 constexpr std::string_view kStartTime = "process_start_time_seconds";
 
 const std::map<std::string, SeriesMeaning, std::less<>>& meanings() {
@@ -27,6 +28,7 @@ const std::map<std::string, SeriesMeaning, std::less<>>& meanings() {
     std::map<std::string, SeriesMeaning, std::less<>> table;
     for (const auto& [name, what] : kOthers) table.emplace(name, SeriesMeaning{what});
     table.emplace(kStartTime, SeriesMeaning{What::kStartTime});
+    table.emplace(kSource, SeriesMeaning{What::kSource});
     for (const OwnerKindRow& row : kOwnerKinds) {
       const std::string start = "gpu_ledger_" + std::string(row.metric);
       for (const auto& [suffix, what] : kOwnerSuffixes)
@@ -48,7 +50,7 @@ const SeriesMeaning* meaning_of(std::string_view name) {
 std::string reading_selector(const std::string& matchers, bool one_node) {
   std::string names;
   for (const auto& [name, meaning] : meanings()) {
-    if (meaning.what == What::kStartTime && !one_node) continue;
+    if ((meaning.what == What::kStartTime || meaning.what == What::kSource) && !one_node) continue;
     names += (names.empty() ? "" : "|") + name;
   }
   return "{__name__=~\"" + names + "\"" + (matchers.empty() ? "" : "," + matchers) + "}";

@@ -194,6 +194,24 @@ TEST_F(Bill, ARestartWithStateThatNobodySawGoesOn) {
   EXPECT_EQ(line(statement, "team").own_millijoules(), (100 * kHour + 30) * 1000);
 }
 
+TEST_F(Bill, AnExporterWithoutAStateFileBeginsAgainAlthoughAllIsHigher) {
+  const int64_t before = 100 * kHour * 1000, after = 400 * (3 * kHour - 60) * 1000, past = 1'000'000;
+  for (const bool keeps_state : {false, true}) {
+    server_.scrapes.clear();
+    run("n", 0, kHour, 1000);
+    for (int64_t at = 3 * kHour; at <= 4 * kHour; at += 60) {
+      FakeScrape& one = server_.scrape("n", at);
+      one.started = kHour + 60;
+      one.pod("team", "a", 400.0 * static_cast<double>(at - kHour - 60)).nobody("idle", 50);
+      one.add("gpu_ledger_source_up", {{"source", "nvml"}}, 1);
+      if (keeps_state) one.add("gpu_ledger_source_up", {{"source", "state-file"}}, 1);
+    }
+    const Statement statement = good(4);
+    EXPECT_EQ(line(statement, "team").own_millijoules(), keeps_state ? after - past : before + after);
+    EXPECT_THAT(statement.remarks, SizeIs(keeps_state ? 0 : 1));
+  }
+}
+
 TEST_F(Bill, ARestartShortlyAfterTheLastScrapeBeforeAStepIsSeen) {
   run("n", 0, 2 * kHour - 120, 1'000'000);  // at two hours the server still shows it
   for (int64_t at = 4 * kHour; at <= 5 * kHour; at += 60) {
