@@ -71,6 +71,7 @@ struct OwnerKindRow {
   std::span<const OwnerField> fields;  // its labels, in this order
   std::string (*text)(const Owner&);   // for people, in one short line
   bool of_user = false;                // all its processes are of one user, who is shown
+  bool never_pod = false;              // its processes are surely of no pod
 };
 
 inline constexpr OwnerKindRow kOwnerKinds[] = {
@@ -80,13 +81,15 @@ inline constexpr OwnerKindRow kOwnerKinds[] = {
      }},
     {OwnerKind::kSlurmJob, "slurm_job", "slurm_job", "the processes of a Slurm job step, running and exited",
      kSlurmFields,
-     [](const Owner& owner) { return "Slurm job " + owner.job + (owner.step.empty() ? "" : "." + owner.step); }, true},
+     [](const Owner& owner) { return "Slurm job " + owner.job + (owner.step.empty() ? "" : "." + owner.step); }, true,
+     true},
     {OwnerKind::kContainer, "container", "container",
      "the processes of a container outside Kubernetes, running and exited", kContainerFields,
      [](const Owner& owner) {
        return owner.runtime + " " +
               (owner.container.empty() ? owner.container_id.str().substr(0, 12) : owner.container.str());
-     }},
+     },
+     false, true},
     {OwnerKind::kHost, "host", "host",
      "the processes of a systemd service and uid that belong to no pod, Slurm job or container, running and exited",
      kHostFields,

@@ -74,11 +74,11 @@ class Live(harness.Case):
                      "static_configs": [{"targets": [f"127.0.0.1:{one.port}", f"127.0.0.1:{port}"]}]}]
             with Prometheus(self.folder, jobs=jobs) as prometheus:
                 with harness.Ledger("--node-name=n2", "--pod-labels=team", port=port) as two:
-                    # Longer than the next run, else its counters do not fall and nobody can tell that they began again.
-                    time.sleep(5)
+                    # Shorter than the next run: at a step its counters need not be lower than before.
+                    time.sleep(1)
                     self.add_up(self.freeze(two, prometheus), sums)
                 with harness.Ledger("--node-name=n2", "--pod-labels=team", port=port) as two:
-                    time.sleep(1)
+                    time.sleep(5)
                     self.add_up(self.freeze(two, prometheus), sums)
                     self.add_up(self.freeze(one, prometheus), sums)
                     end = int(time.time()) + 1  # a whole second, with the last scrape before it

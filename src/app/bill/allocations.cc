@@ -5,57 +5,207 @@
 
 #include <algorithm>
 
+#include "app/bill/amounts.h"
+#include "app/bill/gaps.h"
+
 namespace gpuledger::app {
 namespace {
 
 constexpr const char* kAllocation = "gpu_ledger_allocation_info";
 constexpr const char* kAllocationIdle = "gpu_ledger_allocation_idle_seconds";
 constexpr int kIdleAfterSeconds = 60;
+constexpr double kSecondsPerHour = 3600;
+
+// A millisecond less, or servers that count both ends would see one look too many.
+std::string range_of(int64_t seconds, int64_t resolution) {
+  return fmt::format("[{}ms:{}s]", seconds * 1000 - 1, resolution);
+}
+
+double most(const std::vector<double>& counts) {
+  return *std::max_element(counts.begin(), counts.end());
+}
 
 }  // namespace
 
-Status read_allocations(const BillAsk& ask, const BillQuery& query, const BillSpan& step, BillBooks& books) {
-  const int64_t length = (step.end - step.begin).count();
-  const int64_t resolution = length >= 600 ? 60 : std::max<int64_t>(1, length / 10);
-  // A millisecond less, or servers that count both ends would see one look too many.
-  const std::string range = fmt::format("[{}ms:{}s]", length * 1000 - 1, resolution);
-  const double hours = static_cast<double>(resolution) / 3600;
-  GL_TRY(given, ask(fmt::format("sum_over_time({}{})", select_series(query, kAllocation), range), step.end));
-  if (given.empty()) return ok_status();
-  GL_TRY(idle, ask(fmt::format("sum_over_time(({} >= bool {}){})", select_series(query, kAllocationIdle),
-                               kIdleAfterSeconds, range),
-                   step.end));
-  // A copy of a series by another server counts once.
-  std::map<std::pair<BillBooks::AllocationKey, std::string>, double> looks, idle_looks;
-  const auto count = [&](const std::vector<BillSeries>& answer, auto& out) -> Status {
-    for (const BillSeries& series : answer) {
-      const double seen = series.samples.back().value;
-      if (!(seen >= 0) || seen > static_cast<double>(length + 1)) {
-        return Error{Code::kMalformed, "an allocation was seen " + std::to_string(seen) + " times in " +
-                                           std::to_string(length) + " s: " + series.text()};
-      }
-      std::string what;
-      for (const char* const label : {"mig_uuid", "container", "resource", "replica"}) {
-        if (books.facts.target_labels.contains(label)) continue;  // a server's replica, not the GPU's
-        what.append(series.own_label(label)).append("\n");
-      }
-      const BillBooks::AllocationKey key{node_of(series), allocated_pod(series, books.facts),
-                                         std::string(series.own_label("uuid"))};
-      double& value = out[{key, what}];
-      value = std::max(value, seen);
+// How many there are. Servers differ in which are within a range; steps of the same form have as many.
+Result<double> BillAllocations::count_looks(const BillSpan& step, const Looks& looks) {
+  const std::pair form(looks.length, step.end.time_since_epoch().count() % looks.seconds);
+  if (const auto known = looks_by_form_.find(form); known != looks_by_form_.end()) return known->second;
+  GL_TRY(answer, ask_(fmt::format("count_over_time(vector(1){})", looks.range), step.end));
+  if (answer.empty()) return Error{Code::kMalformed, "the server does not count the looks of a subquery"};
+  return looks_by_form_[form] = answer.front().samples.back().value;
+}
+
+BillAllocations::Held BillAllocations::held_by(const BillSeries& series) {
+  std::string part;
+  for (const char* const label : {"mig_uuid", "container", "resource"}) {
+    part.append(series.own_label(label)).append("\n");
+  }
+  // A time slice of the GPU, unless the meters have that one too: then it is the name of a server.
+  const std::string replica(series.own_label("replica"));
+  const bool of_server = series.label("exported_replica").empty() && books_.facts.server_replicas.contains(replica);
+  if (!of_server) part.append(replica);
+  return {{node_of(series), allocated_pod(series, books_.facts), std::string(series.own_label("uuid"))}, part};
+}
+
+Result<BillAllocations::Counts> BillAllocations::count(const std::string& query, const BillSpan& step,
+                                                       const Looks& looks) {
+  GL_TRY(answer, ask_(query, step.end));
+  Counts counts;
+  for (const BillSeries& series : answer) {
+    const double seen = series.samples.back().value;
+    if (!(seen >= 0) || seen > static_cast<double>(looks.length + 1)) {
+      return Error{Code::kMalformed, "an allocation was seen " + std::to_string(seen) + " times in " +
+                                         std::to_string(looks.length) + " s: " + series.text()};
     }
-    return ok_status();
-  };
-  GL_TRY_STATUS(count(given, looks));
-  GL_TRY_STATUS(count(idle, idle_looks));
-  for (const auto& [key, value] : looks) books.allocations[key.first].hours += value * hours;
-  for (const auto& [key, value] : idle_looks) {
-    const auto allocation = books.allocations.find(key.first);
-    if (allocation == books.allocations.end()) continue;
-    allocation->second.unused_hours += value * hours;
+    const Held held = held_by(series);
+    counts[held].push_back(seen);
+    matchers_[held.first.node] = matchers_of(series);
+  }
+  return counts;
+}
+
+Status BillAllocations::read(const BillSpan& step) {
+  Looks looks;
+  looks.length = (step.end - step.begin).count();
+  looks.seconds = looks.length >= 600 ? 60 : std::max<int64_t>(1, looks.length / 10);
+  looks.range = range_of(looks.length, looks.seconds);
+  GL_TRY(given,
+         count(fmt::format("sum_over_time({}{})", select_series(query_, kAllocation), looks.range), step, looks));
+  if (given.empty() && nodes_.empty()) return ok_status();
+  GL_TRY(all_looks, count_looks(step, looks));
+  for (const auto& [held, counts] : given) nodes_.try_emplace(held.first.node);
+  GL_TRY(meters, ask_(fmt::format("count_over_time({}{})", select_series(query_, kMeterName), looks.range), step.end));
+  std::map<BillNode, double> seen;
+  for (const BillSeries& series : meters) {
+    double& times = seen[node_of(series)];
+    times = std::max(times, series.samples.back().value);
+  }
+  std::set<BillNode> unclear;
+  for (const auto& [name, node] : nodes_) {
+    if (seen[name] < all_looks || node.hole_seconds > 0) unclear.insert(name);
+  }
+  // Copies of a series, as by two servers, count once; but each server may have missed something.
+  for (const auto& [held, counts] : given) {
+    if (counts.size() > 1 && most(counts) < seen[held.first.node]) unclear.insert(held.first.node);
+  }
+  for (const auto& [held, counts] : given) {
+    if (!unclear.contains(held.first.node)) add_hours(held, most(counts) * static_cast<double>(looks.seconds));
+  }
+  for (auto& [name, node] : nodes_) {
+    if (!unclear.contains(name)) {
+      node = {};  // who held what at its end is asked for if a hole follows
+    } else if (node.known && seen[name] == 0) {
+      node.hole_seconds += static_cast<int64_t>(all_looks) * looks.seconds;
+    } else {
+      GL_TRY_STATUS(look_closely(name, node, step, looks));
+    }
+  }
+  return read_unused(step, looks);
+}
+
+Status BillAllocations::read_unused(const BillSpan& step, const Looks& looks) {
+  const std::string idle = fmt::format("({} >= bool {})", select_series(query_, kAllocationIdle), kIdleAfterSeconds);
+  GL_TRY(unused, count(fmt::format("sum_over_time({}{})", idle, looks.range), step, looks));
+  for (const auto& [held, counts] : unused) {
+    const auto allocation = books_.allocations.find(held.first);
+    if (allocation == books_.allocations.end()) continue;
+    allocation->second.unused_hours += most(counts) * static_cast<double>(looks.seconds) / kSecondsPerHour;
     allocation->second.idleness_known = true;
   }
   return ok_status();
+}
+
+Status BillAllocations::look_closely(const BillNode& name, Node& node, const BillSpan& step, const Looks& looks) {
+  // One look more, if it is not known who held a GPU before the step.
+  const std::string range = range_of(looks.length + (node.known ? 0 : looks.seconds), looks.seconds);
+  const std::string& matchers = matchers_[name];
+  GL_TRY(times, ask_("vector(1)" + range, step.end));
+  GL_TRY(meters, ask_(select_series(query_, kMeterName, matchers) + range, step.end));
+  GL_TRY(given, ask_(select_series(query_, kAllocation, matchers) + range, step.end));
+  std::set<int64_t> seen;
+  for (const BillSeries& series : meters) {
+    if (node_of(series) != name) continue;
+    for (const BillSeries::Sample& sample : series.samples) seen.insert(sample.at_ms);
+  }
+  std::map<int64_t, std::set<Held>> held;
+  for (const BillSeries& series : given) {
+    if (node_of(series) != name) continue;
+    for (const BillSeries::Sample& sample : series.samples) held[sample.at_ms].insert(held_by(series));
+  }
+  if (times.empty()) return ok_status();
+  for (const BillSeries::Sample& time : times.front().samples) {
+    const bool within = time.at_ms > to_ms(step.begin);
+    if (!seen.contains(time.at_ms) || settles(node, held[time.at_ms], time.at_ms)) {
+      if (!within) continue;
+      node.hole_seconds += looks.seconds;
+      for (const Held& one : held[time.at_ms]) node.seconds_back[one] += looks.seconds;
+      continue;
+    }
+    const std::set<Held>& now = held[time.at_ms];
+    if (node.hole_seconds > 0) pass_hole(name, node, now, time.at_ms);
+    if (within) {
+      for (const Held& one : now) add_hours(one, static_cast<double>(looks.seconds));
+    }
+    node = {true, now, time.at_ms, 0, 0};
+  }
+  return ok_status();
+}
+
+// An exporter that just started may not have asked the kubelet yet.
+bool BillAllocations::settles(Node& node, const std::set<Held>& now, int64_t at_ms) {
+  constexpr int64_t kPatienceMs = 120'000;
+  if (!node.known || node.hole_seconds == 0) return false;
+  if (node.back_ms == 0) node.back_ms = at_ms;
+  const bool all_back = std::includes(now.begin(), now.end(), node.held.begin(), node.held.end());
+  return !all_back && at_ms - node.back_ms < kPatienceMs;
+}
+
+void BillAllocations::pass_hole(const BillNode& name, const Node& node, const std::set<Held>& now, int64_t at_ms) {
+  int64_t from = node.seen_ms;
+  if (node.known) {
+    for (const Held& one : node.held) {
+      if (now.contains(one)) add_hours(one, static_cast<double>(node.hole_seconds));
+    }
+    for (const auto& [one, seconds] : node.seconds_back) {
+      if (!node.held.contains(one) || !now.contains(one)) add_hours(one, static_cast<double>(seconds));
+    }
+    if (node.held == now) return;
+    at_ms = node.back_ms;
+  } else {
+    from = at_ms - node.hole_seconds * 1000;
+    const auto metered = books_.nodes.find(name);
+    // An exporter may be some seconds older than its first scrape.
+    const bool is_new = metered == books_.nodes.end() || metered->second.first_ms >= from;
+    if (is_new || now.empty()) return;
+  }
+  name_unknown(name, from, at_ms);
+}
+
+void BillAllocations::finish() {
+  const int64_t end = to_ms(query_.span.end);
+  for (const auto& [name, node] : nodes_) {
+    if (!node.known || node.hole_seconds == 0) continue;
+    const auto metered = books_.nodes.find(name);
+    if (node.back_ms != 0) {
+      std::set<Held> now;
+      for (const auto& [one, seconds] : node.seconds_back) now.insert(one);
+      pass_hole(name, node, now, end);
+    } else if (!node.held.empty() && metered != books_.nodes.end() && metered->second.last_ms >= end) {
+      // It is back, but after the last look. If it is not back, its hours are missing anyway.
+      name_unknown(name, node.seen_ms, end);
+    }
+  }
+}
+
+void BillAllocations::name_unknown(const BillNode& name, int64_t from, int64_t to) {
+  if (add_gap(query_, books_, name.text(), from, to, "its allocated hours are not known")) return;
+  books_.remarks.push_back(fmt::format("allocated hours of {} are not known from {} to {}", name.text(),
+                                       time_text(from_ms(from)), time_text(from_ms(to))));
+}
+
+void BillAllocations::add_hours(const Held& held, double seconds) {
+  books_.allocations[held.first].hours += seconds / kSecondsPerHour;
 }
 
 }  // namespace gpuledger::app

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,9 @@ namespace gpuledger::app {
 struct BillBooks {
   struct Node {
     std::string matchers;
+    int64_t first_ms = 0;  // its first scrape of the span
     int64_t last_ms = 0;
+    std::optional<int64_t> started_ms;     // of the exporter
     int64_t present_ms = 0;                // the end of the last step in which it was scraped and then gone
     std::map<std::string, GpuBooks> gpus;  // by UUID
   };

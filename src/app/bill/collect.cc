@@ -4,13 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "app/bill/allocations.h"
 #include "app/bill/amounts.h"
 #include "app/bill/co2e.h"
+#include "app/bill/gaps.h"
 #include "app/bill/scrapes.h"
+#include "app/bill/seen_before.h"
 
 namespace gpuledger::app {
 namespace {
@@ -18,18 +19,16 @@ namespace {
 using std::chrono::seconds;
 using std::chrono::sys_seconds;
 
-constexpr const char* kMeter = "gpu_ledger_device_energy_joules_total";
-
-std::optional<int64_t> started_ms(const NodeReading& reading) {
-  constexpr double kLatest = 1e11;  // nobody's clock
-  if (!reading.started_at || !(*reading.started_at >= 0 && *reading.started_at < kLatest)) return std::nullopt;
-  return std::llround(*reading.started_at * 1000);
-}
+constexpr double kMicrojoulesPerWh = 3.6e9;
 
 class Collector {
  public:
   Collector(const BillAsk& ask, const BillQuery& query)
-      : ask_(ask), query_(query), co2e_(ask, query), scrapes_(ask, query, books_.facts) {
+      : ask_(ask),
+        query_(query),
+        co2e_(ask, query),
+        scrapes_(ask, query, books_.facts),
+        allocations_(ask, query, books_) {
     books_.span = query.span;
     books_.has_co2e = co2e_.known();
   }
@@ -38,22 +37,26 @@ class Collector {
     std::vector<sys_seconds> times;
     for (sys_seconds at = query_.span.begin; at < query_.span.end; at += query_.step) times.push_back(at);
     times.push_back(query_.span.end);
+    GL_TRY_STATUS(before_.read(ask_, query_));
     for (size_t i = 0; i < times.size(); ++i) {
       const sys_seconds before = i == 0 ? times[0] : times[i - 1];
       GL_TRY_STATUS(co2e_.read(times[i]));
       GL_TRY_STATUS(read_time(before, times[i], i == 0));
-      if (i > 0) GL_TRY_STATUS(read_allocations(ask_, query_, {before, times[i]}, books_));
+      if (i > 0) GL_TRY_STATUS(allocations_.read({before, times[i]}));
       if (progress) progress(i + 1, times.size());
     }
+    allocations_.finish();
     GL_TRY_STATUS(follow_the_gone());
     if (books_.nodes.empty()) {
-      return Error{Code::kNotFound, std::string("the server has no ") + kMeter + " between " +
+      return Error{Code::kNotFound, std::string("the server has no ") + kMeterName + " between " +
                                         time_text(query_.span.begin) + " and " + time_text(query_.span.end) +
                                         (query_.match.empty() ? "; does it scrape gpu-ledger?"
                                                               : " with " + query_.match +
                                                                     "; --match must fit the meters too, which have no "
                                                                     "namespace or user; --by splits a bill by team")};
     }
+    before_.name_the_lost(books_);
+    name_the_owing();
     std::sort(books_.gaps.begin(), books_.gaps.end(), [](const BillGap& a, const BillGap& b) {
       return std::tuple(a.node, a.span.begin) < std::tuple(b.node, b.span.begin);
     });
@@ -75,7 +78,7 @@ class Collector {
         GL_TRY_STATUS(first ? open(reading) : take_newcomer(name, reading.matchers, &reading, before, at));
         continue;
       }
-      if (present[name].began_again || fell(known->second, reading)) {
+      if (present[name].began_again || fell(known->second, reading) || restarted(known->second, reading)) {
         GL_TRY_STATUS(follow(name, known->second.last_ms, to_ms(at)));
       }
       take(reading);
@@ -107,7 +110,7 @@ class Collector {
     }
     // Longer: a counter also began again if it did between its last sample and the step's begin.
     const int64_t window = (to_ms(at) - oldest) / 1000 + kLookback.count();
-    GL_TRY(answer, ask_(fmt::format("resets({}[{}s])", select_series(query_, kMeter), window), at));
+    GL_TRY(answer, ask_(fmt::format("resets({}[{}s])", select_series(query_, kMeterName), window), at));
     std::map<BillNode, Presence> found;
     for (const BillSeries& series : answer) {
       Presence& one = found[node_of(series)];
@@ -126,18 +129,27 @@ class Collector {
     });
   }
 
+  // A counter can be higher than before a restart if nobody looked for long: all scrapes since tell more.
+  static bool restarted(const BillBooks::Node& node, const NodeReading& reading) {
+    const auto started = reading.run().started_ms;
+    if (!started) return false;
+    return node.started_ms ? *started != *node.started_ms
+                           : *started > node.last_ms - std::chrono::milliseconds(kLookback).count();
+  }
+
   Status open(const NodeReading& reading) {
     BillBooks::Node& node = books_.nodes[reading.node];
     node.matchers = reading.matchers;
-    node.last_ms = reading.at_ms;
-    for (const auto& [uuid, gpu] : reading.gpus) node.gpus[uuid].open(gpu, reading.at_ms);
+    node.first_ms = node.last_ms = reading.at_ms;
+    node.started_ms = reading.run().started_ms;
+    for (const auto& [uuid, gpu] : reading.gpus) node.gpus[uuid].open(gpu, reading.at_ms, reading.run());
     return ok_status();
   }
 
   void take(const NodeReading& reading) {
     BillBooks::Node& node = books_.nodes[reading.node];
-    const auto started = started_ms(reading);
-    std::optional<int64_t> lost_from;
+    const ExporterRun run = reading.run();
+    bool noted = false;
     for (const auto& [uuid, gpu] : reading.gpus) {
       const auto known = node.gpus.find(uuid);
       if (known == node.gpus.end()) {
@@ -146,25 +158,25 @@ class Collector {
       }
       const int64_t last = known->second.last_at_ms();
       const auto step =
-          known->second.advance(gpu, reading.at_ms, started, co2e_.grams_per_microjoule(reading.node), books_.facts);
-      if (step != GpuBooks::Step::kWentOn && !lost_from) {
-        lost_from = last;
-        note_loss(reading, step, last, started.value_or(reading.at_ms));
-      }
+          known->second.advance(gpu, reading.at_ms, run, co2e_.grams_per_microjoule(reading.node), books_.facts);
+      if (step == GpuBooks::Step::kWentOn || noted) continue;
+      note_loss(reading, step, last, run.started_ms.value_or(reading.at_ms));
+      noted = true;
     }
     node.last_ms = std::max(node.last_ms, reading.at_ms);
+    if (run.started_ms) node.started_ms = run.started_ms;
     node.matchers = reading.matchers;
   }
 
   void take_new_gpu(const NodeReading& reading, const std::string& uuid, const GpuReading& gpu, BillBooks::Node& node) {
     GpuBooks& books = node.gpus[uuid];
     if (GpuBooks::may_have_begun(gpu, node.last_ms, reading.at_ms)) {
-      books.open_at_zero(node.last_ms);
-      (void)books.advance(gpu, reading.at_ms, std::nullopt, co2e_.grams_per_microjoule(reading.node), books_.facts);
+      books.open_at_zero(node.last_ms, reading.run());
+      (void)books.advance(gpu, reading.at_ms, reading.run(), co2e_.grams_per_microjoule(reading.node), books_.facts);
       return;
     }
-    books.open(gpu, reading.at_ms);
-    add_gap(reading.node.text() + " " + uuid, to_ms(query_.span.begin), reading.at_ms,
+    books.open(gpu, reading.at_ms, reading.run());
+    add_gap(query_, books_, reading.node.text() + " " + uuid, to_ms(query_.span.begin), reading.at_ms,
             "this GPU was first seen with counters of an earlier time");
   }
 
@@ -173,20 +185,11 @@ class Collector {
     const bool again = step == GpuBooks::Step::kBeganAgain;
     const int64_t until = again ? std::max(started, last) : reading.at_ms;
     const std::string why = again ? "restarted without --state-file" : "restarted with an older state file";
-    if (!add_gap(reading.node.text(), last, until, why)) {
+    if (!add_gap(query_, books_, reading.node.text(), last, until, why)) {
       books_.remarks.push_back(fmt::format("{}: {} at {}; what it used in the {:.0f} s before is in no counter",
                                            reading.node.text(), why, time_text(from_ms(until)),
                                            static_cast<double>(until - last) / 1000));
     }
-  }
-
-  // True: it is long enough to be one.
-  bool add_gap(const std::string& node, int64_t from, int64_t to, const std::string& why) {
-    constexpr int kPartsOfSpan = 20;
-    const seconds whole = query_.span.end - query_.span.begin;
-    if (to - from <= std::min({query_.step, kLookback, whole / kPartsOfSpan}).count() * 1000) return false;
-    books_.gaps.push_back({node, {from_ms(from), from_ms(to)}, why});
-    return true;
   }
 
   Status follow(const BillNode& name, int64_t from, int64_t to) {
@@ -203,9 +206,8 @@ class Collector {
     if (all.empty() && seen == nullptr) return ok_status();  // it was gone before the step began
     if (all.empty()) all.push_back(*seen);
     const NodeReading& first = all.front();
-    const auto started = started_ms(first);
-    GL_TRY(earlier,
-           ask_(fmt::format("count_over_time({}[1d])", select_series(query_, kMeter, matchers)), query_.span.begin));
+    const auto started = first.run().started_ms;
+    const bool earlier = before_.has(name);
     const bool begins_here = started && *started >= to_ms(query_.span.begin) &&
                              std::all_of(first.gpus.begin(), first.gpus.end(), [&](const auto& gpu) {
                                return GpuBooks::may_have_begun(gpu.second, *started, first.at_ms);
@@ -213,17 +215,18 @@ class Collector {
     if (begins_here) {
       BillBooks::Node& node = books_.nodes[first.node];
       node.matchers = first.matchers;
+      node.first_ms = first.at_ms;
       node.last_ms = *started;
-      for (const auto& [uuid, gpu] : first.gpus) node.gpus[uuid].open_at_zero(*started);
+      for (const auto& [uuid, gpu] : first.gpus) node.gpus[uuid].open_at_zero(*started, first.run());
       take(first);
     } else {
       GL_TRY_STATUS(open(first));
     }
-    if (!begins_here || !earlier.empty()) {
-      const std::string why = earlier.empty() ? "first seen with counters of an earlier time"
-                                              : "not seen at the begin, although it was seen the day before";
+    if (!begins_here || earlier) {
+      const std::string why = earlier ? "not seen at the begin, although it was seen the day before"
+                                      : "first seen with counters of an earlier time";
       const int64_t until = begins_here ? *started : first.at_ms;
-      if (!add_gap(first.node.text(), to_ms(query_.span.begin), until, why)) {
+      if (!add_gap(query_, books_, first.node.text(), to_ms(query_.span.begin), until, why)) {
         books_.remarks.push_back(
             fmt::format("{}: first seen at {}; what it used in the {} s before is not on this bill", first.node.text(),
                         time_text(from_ms(until)), (until - to_ms(query_.span.begin)) / 1000));
@@ -241,7 +244,7 @@ class Collector {
       if (node.last_ms < end) {
         const int64_t until = std::max(node.present_ms, node.last_ms + query_.step.count() * 1000);
         GL_TRY_STATUS(follow(name, node.last_ms, std::min(end, until)));
-        if (!add_gap(name.text(), node.last_ms, end, "not seen any more")) {
+        if (!add_gap(query_, books_, name.text(), node.last_ms, end, "not seen any more")) {
           books_.remarks.push_back(
               fmt::format("{}: last seen at {}; what it used in the {} s after is not on this bill", name.text(),
                           time_text(from_ms(node.last_ms)), (end - node.last_ms) / 1000));
@@ -250,11 +253,26 @@ class Collector {
       }
       for (const auto& [uuid, gpu] : node.gpus) {
         if (gpu.last_at_ms() < node.last_ms) {
-          add_gap(name.text() + " " + uuid, gpu.last_at_ms(), end, "this GPU is not seen any more");
+          add_gap(query_, books_, name.text() + " " + uuid, gpu.last_at_ms(), end, "this GPU is not seen any more");
         }
       }
     }
     return ok_status();
+  }
+
+  // Counters that forgot what they had without a start that tells so: the bill lacks that, and nobody is paid for it.
+  void name_the_owing() {
+    for (const auto& [name, node] : books_.nodes) {
+      for (const auto& [uuid, gpu] : node.gpus) {
+        for (const auto& [owner, microjoules] : gpu.owing()) {
+          books_.gaps.push_back(
+              {name.text() + " " + uuid,
+               {from_ms(gpu.first_at_ms()), from_ms(gpu.last_at_ms())},
+               fmt::format("{} has {:.3f} Wh less at the end than at the begin; its counter was lost",
+                           owner_text(owner, books_.facts), static_cast<double>(microjoules) / kMicrojoulesPerWh)});
+        }
+      }
+    }
   }
 
   const BillAsk& ask_;
@@ -262,6 +280,8 @@ class Collector {
   BillBooks books_;
   BillCo2e co2e_;
   BillScrapes scrapes_;
+  BillAllocations allocations_;
+  SeenBefore before_;
 };
 
 }  // namespace

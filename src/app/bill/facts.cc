@@ -98,6 +98,21 @@ std::string ended_owner(const std::string& kind, const std::string& name_space, 
   return add_owner(std::move(owner), facts);
 }
 
+bool is_exporter_down(const std::string& owner, const BillFacts& facts) {
+  const auto found = facts.owners.find(owner);
+  if (found == facts.owners.end() || found->second.form != BillFacts::Owner::Form::kNobody) return false;
+  const auto reason = found->second.labels.find("reason");
+  return reason != found->second.labels.end() && reason->second == "exporter_down";
+}
+
+std::string owner_text(const std::string& owner, const BillFacts& facts) {
+  const auto found = facts.owners.find(owner);
+  if (found == facts.owners.end()) return "an owner";
+  std::string text = found->second.kind + (found->second.form == BillFacts::Owner::Form::kEnded ? "s that ended" : "");
+  for (const auto& [name, value] : found->second.labels) text.append(" ").append(name).append("=").append(value);
+  return text;
+}
+
 std::string allocated_pod(const BillSeries& series, BillFacts& facts) {
   BillFacts::Owner owner{BillFacts::Owner::Form::kOwner, std::string(owner_kind(OwnerKind::kPod).word), {}};
   for (const OwnerField& field : {kNamespaceField, kPodField, kPodUidField}) {

@@ -25,7 +25,7 @@ struct BillFacts {
   std::map<std::string, Labels> jobs;         // user, account and partition, by job_key
   std::map<std::string, std::string> models;  // of GPUs, by UUID
 
-  std::set<std::string> target_labels;  // names of labels that servers add to all series of a target
+  std::set<std::string> server_replicas;  // values of the label `replica` that servers add to all series of a target
 
   static std::string pod_key(const std::string& cluster, std::string_view name_space, std::string_view pod,
                              std::string_view uid);
@@ -39,6 +39,10 @@ void read_facts(const BillSeries& series, const SeriesMeaning& meaning, BillFact
 std::string owner_of_series(const BillSeries& series, const SeriesMeaning& meaning, BillFacts& facts);
 // One that has no series of its own any more, of one kind and, for pods, namespace.
 std::string ended_owner(const std::string& kind, const std::string& name_space, BillFacts& facts);
+// Whether it is what nobody saw because the exporter was not running.
+bool is_exporter_down(const std::string& owner, const BillFacts& facts);
+// An owner in words, for messages.
+std::string owner_text(const std::string& owner, const BillFacts& facts);
 // The pod of an allocation. Without a uid it has the labels that a pod of its name has had up to now.
 std::string allocated_pod(const BillSeries& series, BillFacts& facts);
 

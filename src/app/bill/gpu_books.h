@@ -32,12 +32,16 @@ class GpuBooks {
   static constexpr int64_t kMostWatts = 5000;
 
   // What was before the reading belongs to an earlier bill.
-  void open(const GpuReading& reading, int64_t at_ms);
+  void open(const GpuReading& reading, int64_t at_ms, const ExporterRun& run);
   // The counters begin at 0 at that time.
-  void open_at_zero(int64_t at_ms);
-  // The time the exporter started at, where it is known, tells a counter that began again from one that went back.
-  Step advance(const GpuReading& reading, int64_t at_ms, std::optional<int64_t> started_ms, double grams_per_microjoule,
+  void open_at_zero(int64_t at_ms, const ExporterRun& run);
+  // The run, where it is known, tells a counter that began again from one that went back, and from one that is higher
+  // because nobody looked for long.
+  Step advance(const GpuReading& reading, int64_t at_ms, const ExporterRun& run, double grams_per_microjoule,
                BillFacts& facts);
+
+  // Owners with less energy than nothing, and how many microjoules: what the counters forgot.
+  std::map<std::string, Wide> owing() const;
 
   // Whether a counter is lower than it was. Then somebody has to look at every scrape since.
   bool fell(const GpuReading& reading) const;
@@ -58,7 +62,10 @@ class GpuBooks {
     double last = 0;
     double before = 0;  // of earlier runs of the exporter
   };
-  Step judge(const GpuReading& reading, int64_t at_ms, std::optional<int64_t> started_ms) const;
+  Step judge(const GpuReading& reading, int64_t at_ms, const ExporterRun& run, const BillFacts& facts) const;
+  bool has_restarted(std::optional<int64_t> started_ms) const;
+  Wide lost(const GpuReading& reading) const;
+  Wide booked_late(const GpuReading& reading, const BillFacts& facts) const;
   void begin_again();
   void keep_errors();  // before they start at 0 or at another value
   void spend(const BillAccount& account, Wide amount, double grams_per_microjoule);
@@ -67,11 +74,13 @@ class GpuBooks {
 
   int64_t first_ms_ = 0;
   int64_t at_ms_ = 0;
+  std::optional<int64_t> started_ms_;  // of the exporter
   int64_t metered_ms_ = 0;
   int64_t energy_ = 0;
   Wide meter_ = 0;
   std::map<BillAccount, int64_t> booked_;  // of each account ever seen: its counter when it was last seen
   std::map<BillGroup, Wide> remainder_;    // of the closed accounts: what no account above had
+  std::map<BillGroup, int64_t> closed_;    // the same as they were last seen
   std::map<std::string, Spent> spent_;
   std::map<std::string, Errors> errors_;
 };

@@ -12,7 +12,7 @@ constexpr std::pair<std::string_view, What> kOwnerSuffixes[] = {{"_energy_joules
                                                                 {"_gpu_seconds_total", What::kGpuTime},
                                                                 {"_energy_standard_error_joules", What::kError}};
 constexpr std::pair<std::string_view, What> kOthers[] = {
-    {"gpu_ledger_device_energy_joules_total", What::kMeter},
+    {kMeterName, What::kMeter},
     {"gpu_ledger_device_unattributed_joules_total", What::kUnattributed},
     {"gpu_ledger_closed_energy_joules", What::kClosedEnergy},
     {"gpu_ledger_closed_gpu_seconds", What::kClosedGpuTime},
@@ -20,6 +20,7 @@ constexpr std::pair<std::string_view, What> kOthers[] = {
     {"gpu_ledger_pod_info", What::kPodInfo},
     {"gpu_ledger_snapshot_timestamp_seconds", What::kSnapshotTime},
 };
+constexpr std::string_view kSource = "gpu_ledger_source_up";
 constexpr std::string_view kStartTime = "process_start_time_seconds";
 
 const std::map<std::string, SeriesMeaning, std::less<>>& meanings() {
@@ -27,6 +28,7 @@ const std::map<std::string, SeriesMeaning, std::less<>>& meanings() {
     std::map<std::string, SeriesMeaning, std::less<>> table;
     for (const auto& [name, what] : kOthers) table.emplace(name, SeriesMeaning{what});
     table.emplace(kStartTime, SeriesMeaning{What::kStartTime});
+    table.emplace(kSource, SeriesMeaning{What::kSource});
     for (const OwnerKindRow& row : kOwnerKinds) {
       const std::string start = "gpu_ledger_" + std::string(row.metric);
       for (const auto& [suffix, what] : kOwnerSuffixes)
@@ -48,10 +50,17 @@ const SeriesMeaning* meaning_of(std::string_view name) {
 std::string reading_selector(const std::string& matchers, bool one_node) {
   std::string names;
   for (const auto& [name, meaning] : meanings()) {
-    if (meaning.what == What::kStartTime && !one_node) continue;
+    if ((meaning.what == What::kStartTime || meaning.what == What::kSource) && !one_node) continue;
     names += (names.empty() ? "" : "|") + name;
   }
   return "{__name__=~\"" + names + "\"" + (matchers.empty() ? "" : "," + matchers) + "}";
+}
+
+std::string start_selector(const std::string& matchers) {
+  // These three are labels of targets: a meter has no others in common with them for sure. Of two servers that scrape
+  // one exporter both have both.
+  const std::string in_braces = "{" + matchers + "}";
+  return std::string(kStartTime) + in_braces + " and on (cluster, job, instance) " + kMeterName + in_braces;
 }
 
 }  // namespace gpuledger::app

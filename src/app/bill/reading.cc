@@ -144,7 +144,8 @@ Status read_sample(const BillSeries& series, const SeriesMeaning& meaning, const
 Status read_series(const BillSeries& series, const SeriesMeaning& meaning, Targets& targets, BillFacts& facts) {
   if (meaning.what == What::kMeter) return ok_status();
   read_facts(series, meaning, facts);
-  const bool of_target = meaning.what == What::kSnapshotTime || meaning.what == What::kStartTime;
+  const bool of_target =
+      meaning.what == What::kSnapshotTime || meaning.what == What::kStartTime || meaning.what == What::kSource;
   const bool of_gpu = !of_target && meaning.what != What::kDeviceInfo && meaning.what != What::kPodInfo &&
                       meaning.what != What::kJobInfo;
   if (!of_target && !of_gpu) return ok_status();
@@ -157,6 +158,10 @@ Status read_series(const BillSeries& series, const SeriesMeaning& meaning, Targe
     }
     if (meaning.what == What::kSnapshotTime) target->second.reading.snapshot_at = sample.value;
     if (meaning.what == What::kStartTime) target->second.reading.started_at = sample.value;
+    if (meaning.what == What::kSource) {
+      std::optional<bool>& keeps_state = target->second.reading.keeps_state;
+      keeps_state = keeps_state.value_or(false) || series.own_label("source") == "state-file";
+    }
     if (of_target) continue;
     const auto uuid = target->second.uuids.find(series.own_label("gpu"));
     if (uuid == target->second.uuids.end()) return wrong(series, "is of a GPU without a meter");
@@ -184,6 +189,12 @@ int64_t GpuReading::rounding() const {
   return kMillijoule + series * (1 + energy / kStep);
 }
 
+ExporterRun NodeReading::run() const {
+  constexpr double kLatest = 1e11;  // nobody's clock
+  const bool known = started_at && *started_at > 0 && *started_at < kLatest;
+  return {known ? std::optional<int64_t>(std::llround(*started_at * 1000)) : std::nullopt, keeps_state};
+}
+
 BillNode node_of(const BillSeries& series) {
   const std::string_view node = series.own_label("node");
   return {std::string(series.label("cluster")), std::string(node.empty() ? series.label("instance") : node)};
@@ -206,7 +217,10 @@ std::string matchers_of(const BillSeries& series) {
 Result<std::vector<NodeReading>> read_nodes(const std::vector<BillSeries>& answer, BillFacts& facts) {
   Targets targets;
   GL_TRY_STATUS(read_meters(answer, targets));
-  facts.target_labels.insert(targets.names.begin(), targets.names.end());
+  for (const BillSeries& series : answer) {
+    if (!is_meter(series)) continue;
+    if (const auto replica = series.label("replica"); !replica.empty()) facts.server_replicas.emplace(replica);
+  }
   for (const BillSeries& series : answer) {
     const SeriesMeaning* meaning = meaning_of(series.label("__name__"));
     if (meaning == nullptr) return wrong(series, "was not asked for");

@@ -52,15 +52,24 @@ struct BillNode {
   std::string text() const { return cluster.empty() ? name : cluster + "/" + name; }
 };
 
+// What tells one run of an exporter from the next, and whether it began at 0. Empty: the server does not know.
+struct ExporterRun {
+  std::optional<int64_t> started_ms;
+  std::optional<bool> keeps_state;  // it has a --state-file; only where every scrape is read
+};
+
 // One scrape of one exporter.
 struct NodeReading {
   BillNode node;
   std::string instance;
   std::string matchers;  // that select its series, of whatever instance
   int64_t at_ms = 0;
-  std::optional<double> snapshot_at;       // seconds since 1970
-  std::optional<double> started_at;        // the same; only where it was asked for
+  std::optional<double> snapshot_at;  // seconds since 1970
+  std::optional<double> started_at;   // the same; empty: the server has none
+  std::optional<bool> keeps_state;
   std::map<std::string, GpuReading> gpus;  // by UUID
+
+  ExporterRun run() const;
 };
 
 BillNode node_of(const BillSeries& series);

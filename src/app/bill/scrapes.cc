@@ -34,6 +34,22 @@ Result<std::map<BillNode, NodeReading>> newest(std::vector<NodeReading> readings
   return chosen;
 }
 
+// One exporter that two jobs scrape under two names would be billed twice. A UUID alone does not tell: simulated GPUs
+// have those of others.
+Status check_names(const std::map<BillNode, NodeReading>& readings) {
+  constexpr double kUnknown = -1;
+  std::map<std::pair<std::string, double>, const BillNode*> names;
+  for (const auto& [name, reading] : readings) {
+    for (const auto& [uuid, gpu] : reading.gpus) {
+      const auto [place, fresh] = names.try_emplace({uuid, reading.started_at.value_or(kUnknown)}, &name);
+      if (fresh) continue;
+      return Error{Code::kMalformed, uuid + " is there as node " + place->second->text() + " and as node " +
+                                         name.text() + "; choose one with --match"};
+    }
+  }
+  return ok_status();
+}
+
 Status check_balance(const NodeReading& reading) {
   for (const auto& [uuid, gpu] : reading.gpus) {
     const Wide rest = gpu.imbalance();
@@ -51,9 +67,15 @@ Status check_balance(const NodeReading& reading) {
 
 Result<std::map<BillNode, NodeReading>> BillScrapes::last(sys_seconds at) {
   GL_TRY(answer, ask_(reading_selector(query_.match, false), at));
+  GL_TRY(starts, ask_(start_selector(query_.match), at));
+  for (BillSeries& series : starts) {
+    const SeriesMeaning* meaning = meaning_of(series.label("__name__"));
+    if (meaning != nullptr && meaning->what == SeriesMeaning::What::kStartTime) answer.push_back(std::move(series));
+  }
   GL_TRY(all, read_nodes(answer, facts_));
   GL_TRY(readings, newest(std::move(all)));
   for (auto& [name, reading] : readings) GL_TRY_STATUS(make_exact(reading, at));
+  GL_TRY_STATUS(check_names(readings));
   return readings;
 }
 

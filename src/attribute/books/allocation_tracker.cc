@@ -53,7 +53,7 @@ struct WorkOfPart {
 
   void add(const ProcessAccount& process) {
     const Owner& owner = process.identity.owner;
-    if (owner.kind == OwnerKind::kSlurmJob || owner.kind == OwnerKind::kContainer) return;  // surely not the holder's
+    if (owner_kind(owner.kind).never_pod) return;
     if (owner.kind != OwnerKind::kPod) return host.add(process);
     if (owner.pod.empty()) return nameless_pods.add(process);
     pods[{owner.name_space, owner.pod, owner.container}].add(process);

@@ -79,7 +79,7 @@ bool DeviceBook::has_ended(const OwnerBook& book) const {
 std::map<Name, Nanoseconds> DeviceBook::last_seen_of_jobs() const {
   std::map<Name, Nanoseconds> latest;
   for (const auto& [owner, book] : owners_) {
-    if (owner.kind != OwnerKind::kSlurmJob) continue;
+    if (owner.job.empty()) continue;
     Nanoseconds& at = latest[owner.job];
     at = std::max(at, book.last_seen);
   }
@@ -92,7 +92,7 @@ std::vector<DeviceBook::Ended> DeviceBook::ended_owners() const {
   const auto jobs = last_seen_of_jobs();
   for (const auto& [owner, book] : owners_) {
     if (!has_ended(book)) continue;
-    ended.push_back({owner.kind == OwnerKind::kSlurmJob ? jobs.at(owner.job) : book.last_seen, book.id});
+    ended.push_back({owner.job.empty() ? book.last_seen : jobs.at(owner.job), book.id});
   }
   return ended;
 }
@@ -116,14 +116,12 @@ size_t DeviceBook::close_owners(const Ended& last) {
 void DeviceBook::close_owner(const Owner& owner, const OwnerBook& book) {
   closed_[{owner.kind, owner.name_space}] += book.booked;
   closed_lately_.push_back({now_, book.id});
-  if (owner.kind == OwnerKind::kSlurmJob) closed_jobs_.insert(owner.job);
+  if (!owner.job.empty()) closed_jobs_.insert(owner.job);
   keep_closed_few();
 }
 
 void DeviceBook::mark_steps_closed(const std::set<Name>& jobs) {
-  for (auto& [owner, book] : owners_) {
-    book.steps_closed |= owner.kind == OwnerKind::kSlurmJob && jobs.contains(owner.job);
-  }
+  for (auto& [owner, book] : owners_) { book.steps_closed |= !owner.job.empty() && jobs.contains(owner.job); }
 }
 
 // The smallest ones are added together.

@@ -4,54 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "unit/app/bill/fake_prometheus.h"
+#include "unit/app/bill/bill_fixture.h"
 
 namespace gpuledger::app {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
-
-class Bill : public ::testing::Test {
- protected:
-  Result<Statement> bill(int64_t hours = 3) {
-    query_.span = {std::chrono::sys_seconds(std::chrono::seconds(kBegin)),
-                   std::chrono::sys_seconds(std::chrono::seconds(kBegin + hours * kHour))};
-    return make_statement(server_.ask(), query_, view_);
-  }
-  Statement good(int64_t hours = 3) {
-    auto statement = bill(hours);
-    EXPECT_TRUE(statement.ok()) << statement.error().message;
-    if (!statement.ok()) return {};
-    EXPECT_EQ(statement->sum_millijoules(), statement->meter_millijoules) << "the lines do not add up to the meter";
-    return *statement;
-  }
-  std::string error() {
-    const auto statement = bill();
-    return statement.ok() ? "(no error)" : statement.error().message;
-  }
-  static const BillLine& line(const Statement& statement, const std::string& name) {
-    for (const BillLine& one : statement.lines) {
-      if (one.name == name) return one;
-    }
-    ADD_FAILURE() << "no line " << name;
-    static const BillLine none;
-    return none;
-  }
-  // Pod a alone spends `watts`, idle `idle_watts`, scraped every minute.
-  void run(const std::string& node, int64_t from, int64_t to, double joules, double watts = 100,
-           double started = -1e6) {
-    for (int64_t at = from; at <= to; at += 60) {
-      FakeScrape& one = server_.scrape(node, at);
-      one.started = started;
-      one.pod("team", "a", joules + watts * static_cast<double>(at - from)).nobody("idle", 50);
-    }
-  }
-
-  FakePrometheus server_;
-  BillQuery query_;
-  BillView view_;
-};
 
 TEST_F(Bill, CountsWhatCountersRoseBy) {
   server_.scrape("n", 0).pod("team", "a", 1000, 500).nobody("idle", 100);
@@ -108,89 +67,6 @@ TEST_F(Bill, APodThatWasLeftOutAndComesBackIsNotBilledAgain) {
   EXPECT_EQ(statement.meter_millijoules, 200'000);
 }
 
-TEST_F(Bill, ARestartWithItsStateGoesOn) {
-  run("n", 0, kHour, 0);
-  server_.scrape("n", kHour + 60);  // the scrape fails
-  run("n", kHour + 1200, 3 * kHour, 100.0 * (kHour + 1200), 100, kHour + 1000);
-  const Statement statement = good();
-  EXPECT_TRUE(statement.complete());
-  EXPECT_EQ(statement.meter_millijoules, 3 * kHour * 100 * 1000);
-  EXPECT_THAT(statement.remarks, SizeIs(0));
-}
-
-TEST_F(Bill, ARestartWithoutStateCountsBothRuns) {
-  run("n", 0, kHour + 1200, 1'000'000);                       // 480 kJ in the span
-  run("n", kHour + 1260, 3 * kHour, 500, 100, kHour + 1250);  // 500 J at its first scrape
-  const Statement statement = good();
-  EXPECT_EQ(line(statement, "team").own_millijoules(),
-            (100LL * (kHour + 1200) + 500 + 100LL * ((3 * kHour - kHour - 1260) / 60 * 60)) * 1000);
-  ASSERT_THAT(statement.remarks, SizeIs(1));
-  EXPECT_THAT(statement.remarks[0], HasSubstr("n: restarted without --state-file at"));
-  EXPECT_TRUE(statement.complete()) << "50 s are no gap";
-}
-
-TEST_F(Bill, ALongTimeWithoutAnExporterThatKeepsNoStateIsAGap) {
-  run("n", 0, kHour, 1'000'000);
-  server_.scrape("n", kHour + 15);
-  run("n", 2 * kHour + 600, 3 * kHour, 500, 100, 2 * kHour + 590);
-  const auto statement = bill();
-  ASSERT_TRUE(statement.ok()) << statement.error().message;
-  EXPECT_FALSE(statement->complete());
-  ASSERT_THAT(statement->gaps, SizeIs(1));
-  EXPECT_EQ(statement->gaps[0].node, "n");
-  EXPECT_EQ(statement->gaps[0].span.begin.time_since_epoch().count(), kBegin + kHour);
-  EXPECT_EQ(statement->gaps[0].span.end.time_since_epoch().count(), kBegin + 2 * kHour + 590);
-}
-
-TEST_F(Bill, ARestartBetweenTwoStepsThatEndsHigherIsSeen) {
-  // 100 J, then a new run that has 40 kJ when the hour ends: the counter never looks lower.
-  server_.scrape("n", 0).pod("team", "a", 100);
-  server_.scrape("n", 600).pod("team", "a", 10'000);
-  auto& again = server_.scrape("n", 1200).pod("team", "a", 400);
-  again.started = 1190;
-  auto& last = server_.scrape("n", kHour).pod("team", "a", 40'000);
-  last.started = 1190;
-  const Statement statement = good(1);
-  EXPECT_EQ(statement.meter_millijoules, (10'000 - 100 + 40'000) * 1000);
-}
-
-TEST_F(Bill, AnOlderStateFileDoesNotBillThePastAgain) {
-  const double past = 5e9;
-  server_.scrape("n", 0).pod("team", "a", past);
-  server_.scrape("n", 1800).pod("team", "a", past + 1000);
-  auto& again = server_.scrape("n", 1815).pod("team", "a", past + 900);
-  again.started = 1810;
-  auto& last = server_.scrape("n", kHour).pod("team", "a", past + 2000);
-  last.started = 1810;
-  const Statement statement = good(1);
-  EXPECT_EQ(statement.meter_millijoules, (1000 + 1100) * 1000);
-  ASSERT_THAT(statement.remarks, SizeIs(1));
-  EXPECT_THAT(statement.remarks[0], HasSubstr("older state"));
-}
-
-TEST_F(Bill, ANewNodeThatWasKilledIsNotBilledTwice) {
-  // Its state is some seconds older than its last scrape; the reasons have what the owner lost.
-  for (const auto& [at, joules, down] : {std::tuple(160, 5000.0, 0.0), std::tuple(220, 11'000.0, 0.0),
-                                         std::tuple(235, 10'500.0, 700.0), std::tuple(3600, 20'000.0, 700.0)}) {
-    FakeScrape& one = server_.scrape("n", at).pod("team", "a", joules).nobody("exporter_down", down);
-    one.started = at < 230 ? 100 : 230;
-  }
-  const Statement statement = good(1);
-  EXPECT_EQ(statement.meter_millijoules, 20'700'000);
-  EXPECT_EQ(line(statement, "team").own_millijoules(), 20'000'000);
-}
-
-TEST_F(Bill, AnExporterThatIsReplacedElsewhereCountsBothRuns) {
-  // Two series without a reset, and the counter never looks lower at a step.
-  for (const auto& [at, joules] :
-       {std::pair(0, 180'000.0), std::pair(300, 185'000.0), std::pair(360, 400.0), std::pair(3600, 990'000.0)}) {
-    FakeScrape& one = server_.scrape("n", at).pod("team", "a", joules);
-    one.instance = at < 310 ? "pod-1" : "pod-2";
-    one.started = at < 310 ? -1e6 : 310;
-  }
-  EXPECT_EQ(good(1).meter_millijoules, (5'000 + 990'000) * 1000);
-}
-
 TEST_F(Bill, TheServerWasDownForTenMinutes) {
   run("n", 0, kHour - 600, 0);
   run("n", kHour + 600, 3 * kHour, 100.0 * (kHour + 600));
@@ -230,6 +106,28 @@ TEST_F(Bill, ANodeThatWasThereTheDayBeforeLacksItsHours) {
   ASSERT_TRUE(statement.ok());
   ASSERT_THAT(statement->gaps, SizeIs(1));
   EXPECT_THAT(statement->gaps[0].why, HasSubstr("the day before"));
+}
+
+TEST_F(Bill, ANodeThatWasLostJustBeforeTheSpanIsNamed) {
+  run("stays", 0, 3 * kHour, 0);
+  server_.scrape("lost", -420).pod("team", "a", 5);
+  server_.scrape("off", -25 * kHour).pod("team", "a", 5);
+  const auto statement = bill();
+  ASSERT_TRUE(statement.ok()) << statement.error().message;
+  ASSERT_THAT(statement->gaps, SizeIs(1));
+  EXPECT_EQ(statement->gaps[0].node, "lost");
+  EXPECT_EQ(statement->gaps[0].span.begin.time_since_epoch().count(), kBegin);
+  EXPECT_EQ(statement->gaps[0].span.end.time_since_epoch().count(), kBegin + 3 * kHour);
+  EXPECT_THAT(statement->gaps[0].why, HasSubstr("seen the day before, not in this span"));
+}
+
+TEST_F(Bill, ANodeWithAnotherAddressIsNotLost) {
+  for (const auto& [node, at] : {std::pair("10.0.0.1", -kHour), {"10.0.0.2", int64_t{0}}, {"10.0.0.2", kHour}}) {
+    FakeScrape& one = server_.scrape(node, at);
+    one.card = "GPU-1";
+    one.pod("team", "a", 5);
+  }
+  EXPECT_TRUE(good(1).complete());
 }
 
 TEST_F(Bill, ANodeThatVanishesCountsUpToItsLastScrape) {
@@ -305,7 +203,9 @@ TEST_F(Bill, GpuHoursAndAllocations) {
   server_.allocations.emplace_back(own, 60);
   EXPECT_DOUBLE_EQ(line(good(1), "team").gpu_hour_cost, 2) << "allocated hours, not those of work as well";
   server_.allocations.pop_back();
-  for (FakeScrape& one : server_.scrapes) one.replica = "0";  // now it is a server's label
+  for (FakeScrape& one : server_.scrapes) one.replica = "east-a";  // a server's label, but not this one
+  EXPECT_DOUBLE_EQ(line(good(1), "free").allocated_gpu_hours.value_or(0), 2);
+  for (FakeScrape& one : server_.scrapes) one.replica = "1";  // now it is the server's
   EXPECT_DOUBLE_EQ(line(good(1), "free").allocated_gpu_hours.value_or(0), 1);
 }
 
@@ -387,6 +287,36 @@ TEST_F(Bill, TwoNodesOfOneNameAreRefused) {
   other.instance = "elsewhere";
   other.pod("team", "a", 5, 5, "7");
   EXPECT_THAT(error(), HasSubstr("say they are the node n"));
+}
+
+TEST_F(Bill, OneExporterUnderTwoNamesIsRefused) {
+  for (const int64_t at : {int64_t{0}, kHour}) {
+    for (const std::string name : {"127.0.0.1:9400", "gpu-7"}) {
+      FakeScrape& one = server_.scrape(name, at);
+      one.card = "GPU-1";
+      one.pod("team", "a", 5);
+    }
+  }
+  EXPECT_THAT(error(), HasSubstr("GPU-1 is there as node 127.0.0.1:9400 and as node gpu-7; choose one with --match"));
+  server_.knows_starts = false;
+  EXPECT_THAT(error(), HasSubstr("GPU-1 is there as node 127.0.0.1:9400 and as node gpu-7"));
+  // Two simulated nodes have the same UUIDs.
+  server_.knows_starts = true;
+  for (FakeScrape& one : server_.scrapes) one.started = one.node == "gpu-7" ? -1000 : -1000.01;
+  EXPECT_TRUE(bill(1).ok());
+}
+
+TEST_F(Bill, AGpuMayMoveFromNodeToNode) {
+  for (int64_t at = 0; at <= 3 * kHour; at += 60) {
+    if (at > kHour && at <= kHour + 600) continue;
+    FakeScrape& one = server_.scrape(at <= kHour ? "n1" : "n2", at);
+    one.card = "GPU-1";
+    one.started = at <= kHour ? -1000 : kHour + 500;
+    one.pod("team", "a", 100.0 * static_cast<double>(at <= kHour ? at : at - kHour - 500));
+  }
+  const auto statement = bill();
+  ASSERT_TRUE(statement.ok()) << statement.error().message;
+  EXPECT_EQ(statement->meter_millijoules, (100 * kHour + 100 * (2 * kHour - 500)) * 1000);
 }
 
 TEST_F(Bill, ANodeOfAnotherClusterIsAnother) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct FakeScrape {
   std::string cluster = "";
   std::string instance = "";  // empty: the node's name
   std::string replica = "";   // of the server that scraped it
+  std::string card = "";      // the UUID of its only GPU; empty: one by node and index
   // Without target labels. Empty: the scrape failed, and all series are stale.
   std::vector<std::pair<std::map<std::string, std::string>, double>> series = {};
   std::map<std::string, double> meters = {};
@@ -61,8 +63,15 @@ struct FakeScrape {
     return add("gpu_ledger_device_unattributed_joules_total", {{"gpu", gpu}, {"uuid", uuid(gpu)}, {"reason", reason}},
                joules);
   }
-  std::string uuid(const std::string& gpu) const { return "GPU-" + node + "-" + gpu; }
+  std::string uuid(const std::string& gpu) const { return card.empty() ? "GPU-" + cluster + node + "-" + gpu : card; }
   std::string target() const { return instance.empty() ? node : instance; }
+};
+
+// Who held a GPU from when to when, in seconds after kBegin. It is seen where its node is.
+struct FakeHolding {
+  std::map<std::string, std::string> labels;
+  int64_t from = 0;
+  int64_t to = 0;
 };
 
 class FakePrometheus {
@@ -71,8 +80,10 @@ class FakePrometheus {
   std::vector<std::string> queries;
   std::vector<std::pair<std::map<std::string, std::string>, double>> allocations;
   std::vector<std::pair<std::map<std::string, std::string>, double>> idle_allocations;
+  std::vector<FakeHolding> holdings;
   std::function<double(int64_t at)> co2e;
   std::map<std::string, int64_t> ghosts;  // nodes for which a series that ended is still shown at that time
+  bool knows_starts = true;               // else somebody drops the process_ series
   double meter_error = 0;                 // joules that every meter has too many
 
   FakeScrape& scrape(const std::string& node, int64_t at) {
@@ -98,6 +109,62 @@ class FakePrometheus {
     if (!std::regex_search(query, match, std::regex(R"(\[(\d+)(s|d)\])"))) return 0;
     return std::stoll(match[1]) * (match[2] == "d" ? 86400 : 1);
   }
+  // The looks of a subquery, in seconds after kBegin: those of a whole multiple of its resolution.
+  static std::vector<int64_t> looks_of(const std::string& query, int64_t at) {
+    std::smatch match;
+    if (!std::regex_search(query, match, std::regex(R"(\[(\d+)ms:(\d+)s\])"))) return {};
+    const int64_t every = std::stoll(match[2]);
+    std::vector<int64_t> looks;
+    for (int64_t time = (kBegin + at) / every * every; time * 1000 >= (kBegin + at) * 1000 - std::stoll(match[1]);
+         time -= every) {
+      looks.insert(looks.begin(), time - kBegin);
+    }
+    return looks;
+  }
+  bool is_seen(const std::string& node, const std::string& replica, int64_t at) const {
+    const FakeScrape* last = nullptr;
+    for (const FakeScrape& one : scrapes) {
+      if (one.node != node || one.replica != replica || one.at > at || one.at <= at - 300) continue;
+      if (last == nullptr || one.at > last->at) last = &one;
+    }
+    return last != nullptr && !last->series.empty();
+  }
+  // As a matrix, or how often each was there.
+  std::vector<BillSeries> look(const std::string& query, int64_t at) const {
+    const std::vector<int64_t> looks = looks_of(query, at);
+    const bool counted = query.find("_over_time") != query.npos;
+    std::vector<BillSeries> out;
+    const auto add = [&](const std::map<std::string, std::string>& labels, const auto& is_there) {
+      BillSeries one{Labels(labels.begin(), labels.end()), {}};
+      for (const int64_t time : looks) {
+        if (is_there(time)) one.samples.push_back({(kBegin + time) * 1000, 1});
+      }
+      if (one.samples.empty()) return;
+      const auto count = static_cast<double>(one.samples.size());
+      if (counted) one.samples = {{(kBegin + at) * 1000, count}};
+      out.push_back(std::move(one));
+    };
+    if (query.find("vector(1)") != query.npos) {
+      add({}, [](int64_t) { return true; });
+    } else if (query.find("gpu_ledger_device_energy") != query.npos) {
+      std::set<std::pair<std::string, std::string>> targets;
+      for (const FakeScrape& one : scrapes) targets.emplace(one.node, one.replica);
+      for (const auto& [node, replica] : targets) {
+        add({{"node", node}, {"replica", replica}, {"gpu", "0"}, {"uuid", "GPU-" + node + "-0"}},
+            [&, node = node, replica = replica](int64_t time) {
+              return !allocations.empty() || is_seen(node, replica, time);
+            });
+      }
+    } else {
+      for (const FakeHolding& one : holdings) {
+        const auto label = [&](const char* name) { return one.labels.contains(name) ? one.labels.at(name) : ""; };
+        add(one.labels, [&](int64_t time) {
+          return time >= one.from && time <= one.to && is_seen(label("node"), label("replica"), time);
+        });
+      }
+    }
+    return out;
+  }
   // Empty: all nodes.
   static std::string node_of_query(const std::string& query) {
     std::smatch match;
@@ -122,7 +189,7 @@ class FakePrometheus {
           1);
     }
     add({{"__name__", "gpu_ledger_snapshot_timestamp_seconds"}}, static_cast<double>(kBegin + scrape.at));
-    add({{"__name__", "process_start_time_seconds"}}, static_cast<double>(kBegin) + scrape.started);
+    if (knows_starts) add({{"__name__", "process_start_time_seconds"}}, static_cast<double>(kBegin) + scrape.started);
     return out;
   }
 
@@ -131,9 +198,11 @@ class FakePrometheus {
     if (query.starts_with("sum_over_time")) {
       const bool idle = query.find("idle") != query.npos;
       std::vector<BillSeries> out;
+      if (!idle) out = look(query, at);
       for (const auto& [labels, value] : idle ? idle_allocations : allocations) out.push_back(series(labels, value));
       return out;
     }
+    if (!looks_of(query, at).empty()) return look(query, at);
     std::map<std::string, std::vector<const FakeScrape*>> by_target;
     const std::string node = node_of_query(query);
     for (const FakeScrape& one : scrapes) {
@@ -145,6 +214,12 @@ class FakePrometheus {
       std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) { return a->at < b->at; });
       if (range == 0) {
         if (at - all.back()->at >= 300) continue;
+        if (query.starts_with("process_start_time_seconds")) {
+          for (BillSeries& one : all_of(*all.back(), at)) {
+            if (one.label("__name__") == "process_start_time_seconds" && knows_starts) out.push_back(std::move(one));
+          }
+          continue;
+        }
         for (BillSeries& one : all_of(*all.back(), at)) {
           if (one.label("__name__") != "process_start_time_seconds") out.push_back(std::move(one));
         }
@@ -164,7 +239,9 @@ class FakePrometheus {
           for (BillSeries& each : all_of(*one, one->at)) out.push_back(std::move(each));
         }
       } else if (query.starts_with("count_over_time")) {
-        if (!all.empty()) out.push_back(series({{"node", all[0]->node}, {"cluster", all[0]->cluster}}, 1));
+        for (const auto& [gpu, joules] : all.empty() ? std::map<std::string, double>() : all[0]->meters) {
+          out.push_back(series({{"node", all[0]->node}, {"cluster", all[0]->cluster}, {"uuid", all[0]->uuid(gpu)}}, 1));
+        }
       } else if (!all.empty()) {
         out.push_back(series({{"node", all[0]->node}, {"cluster", all[0]->cluster}, {"instance", target}},
                              has_reset(all) ? 1 : 0));

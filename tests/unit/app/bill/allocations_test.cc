@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/bill/allocations.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "unit/app/bill/bill_fixture.h"
+
+namespace gpuledger::app {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+class Allocated : public Bill {
+ protected:
+  static std::map<std::string, std::string> held(const std::string& pod) {
+    return {{"node", "n"}, {"uuid", "GPU-n-0"}, {"namespace", pod}, {"pod", pod}, {"container", "c"}};
+  }
+  double hours(const Statement& statement, const std::string& pod) const {
+    return line(statement, pod).allocated_gpu_hours.value_or(0);
+  }
+};
+
+TEST_F(Allocated, AnOutageOfTheServerCostsNoHours) {
+  run("n", -600, 2 * kHour + 1800, 0);
+  run("n", 6 * kHour + 600, 9 * kHour, 100.0 * (6 * kHour + 1200));
+  server_.holdings = {
+      {held("keeps"), -600, 9 * kHour}, {held("ended"), -600, kHour}, {held("new"), 8 * kHour, 9 * kHour}};
+  const Statement statement = good(9);
+  EXPECT_TRUE(statement.complete());
+  EXPECT_THAT(statement.remarks, SizeIs(0));
+  EXPECT_NEAR(hours(statement, "keeps"), 9, 1e-9);
+  EXPECT_NEAR(hours(statement, "ended"), 1, 1.0 / 60);
+  EXPECT_NEAR(hours(statement, "new"), 1, 1.0 / 60);
+}
+
+TEST_F(Allocated, WhoChangedWhileNobodyLookedIsNamed) {
+  run("n", -600, 2 * kHour + 1800, 0);
+  run("n", 6 * kHour + 600, 9 * kHour, 100.0 * (6 * kHour + 1200));
+  server_.holdings = {{held("keeps"), -600, 9 * kHour}, {held("ended"), -600, 3 * kHour}};
+  const auto statement = bill(9);
+  ASSERT_TRUE(statement.ok()) << statement.error().message;
+  EXPECT_NEAR(hours(*statement, "keeps"), 9, 1e-9);
+  EXPECT_NEAR(hours(*statement, "ended"), 2.5, 0.1) << "what was seen";
+  ASSERT_THAT(statement->gaps, SizeIs(1));
+  EXPECT_EQ(statement->gaps[0].node, "n");
+  EXPECT_EQ(statement->gaps[0].why, "its allocated hours are not known");
+  EXPECT_NEAR(static_cast<double>(statement->gaps[0].span.begin.time_since_epoch().count()), kBegin + 2.5 * kHour, 360);
+}
+
+TEST_F(Allocated, AShortHoleIsARemark) {
+  run("n", -600, kHour + 1800, 0);
+  server_.scrape("n", kHour + 1815);  // stale
+  run("n", kHour + 2000, 9 * kHour, 100.0 * (kHour + 2600));
+  server_.holdings = {{held("ended"), -600, kHour + 1900}};
+  const Statement statement = good(9);
+  EXPECT_TRUE(statement.complete());
+  ASSERT_THAT(statement.remarks, SizeIs(1));
+  EXPECT_THAT(statement.remarks[0], HasSubstr("allocated hours of n are not known from 2026-"));
+}
+
+TEST_F(Allocated, AnExporterMayAskTheKubeletAMinuteLater) {
+  run("n", -600, kHour + 1800, 0);
+  server_.scrape("n", kHour + 1815);
+  run("n", kHour + 2400, 3 * kHour, 100.0 * (kHour + 3000));
+  server_.holdings = {{held("keeps"), -600, kHour + 1800}, {held("keeps"), kHour + 2460, 3 * kHour}};
+  const Statement statement = good(3);
+  EXPECT_THAT(statement.remarks, SizeIs(0));
+  EXPECT_NEAR(hours(statement, "keeps"), 3, 1e-9);
+}
+
+TEST_F(Allocated, AHoleThatEndsWithTheSpanIsNotForgotten) {
+  // kBegin is 20 s after a minute: the last look is 20 s before the end.
+  for (const int64_t back : {3 * kHour - 10, 3 * kHour - 60}) {
+    server_.scrapes.clear();
+    run("n", -600, kHour, 0);
+    run("n", back, back, 100.0 * (3 * kHour + 600));
+    server_.holdings = {{held("ended"), -600, 2 * kHour}};
+    const auto statement = bill(3);
+    ASSERT_TRUE(statement.ok()) << statement.error().message;
+    ASSERT_THAT(statement->gaps, SizeIs(1));
+    EXPECT_EQ(statement->gaps[0].why, "its allocated hours are not known");
+  }
+}
+
+TEST_F(Allocated, ANewNodeHasNoHole) {
+  run("n", kHour + 1830, 3 * kHour, 100, 100, kHour + 1690);  // first scraped a look after its start
+  server_.holdings = {{held("new"), 0, 3 * kHour}};
+  const Statement statement = good(3);
+  EXPECT_TRUE(statement.complete());
+  EXPECT_THAT(statement.remarks, SizeIs(0));
+  EXPECT_NEAR(hours(statement, "new"), 1.5, 0.03);
+}
+
+TEST_F(Allocated, AHoleBeforeWhichNobodyHeldAnythingIsNamedToo) {
+  run("n", -600, kHour + 1800, 0);
+  run("n", 6 * kHour + 1800, 9 * kHour, 100.0 * (6 * kHour + 2400));
+  server_.holdings = {{held("new"), 4 * kHour, 9 * kHour}};
+  const auto statement = bill(9);
+  ASSERT_TRUE(statement.ok()) << statement.error().message;
+  ASSERT_THAT(statement->gaps, SizeIs(1));
+  EXPECT_EQ(statement->gaps[0].why, "its allocated hours are not known");
+}
+
+TEST_F(Allocated, OfTwoServersEachMayMissSomething) {
+  for (int64_t at = -600; at <= 3 * kHour; at += 60) {
+    for (const std::string replica : {"0", "1"}) {
+      if (replica == "0" ? at > kHour + 600 && at < kHour + 1800 : at > kHour + 2000 && at < kHour + 3200) continue;
+      FakeScrape& one = server_.scrape("n", at - (replica == "1" ? 7 : 0));
+      one.replica = replica;
+      one.pod("team", "a", 100.0 * static_cast<double>(one.at + 700));
+    }
+  }
+  for (const std::string replica : {"0", "1"}) {
+    auto labels = held("keeps");
+    labels["replica"] = replica;
+    server_.holdings.push_back({labels, -600, 3 * kHour});
+  }
+  EXPECT_NEAR(hours(good(3), "keeps"), 3, 1e-9);
+}
+
+}  // namespace
+}  // namespace gpuledger::app
