@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "unit/app/bill/fake_prometheus.h"
 
 namespace gpuledger::app {
@@ -9,40 +11,40 @@ namespace {
 
 using Labels = std::map<std::string, std::string>;
 
-// Two hours in which pod web/db-0 has the GPU: first that of team red, then its successor of team blue.
+// Two hours in which pod web/db-0 has the GPU: for one hour that of team red, then for half an hour its successor of
+// team blue.
 class ReusedName : public ::testing::Test {
  protected:
   ReusedName() {
-    for (const int hour : {0, 1, 2}) {
-      FakeScrape& one = server_.scrape("n", hour * kHour);
-      one.nobody("idle", 100.0 * hour);
-      const std::string uid = hour < 2 ? "uid-red" : "uid-blue";
+    for (int64_t at = -600; at <= 2 * kHour; at += 60) {
+      FakeScrape& one = server_.scrape("n", at);
+      one.nobody("idle", 100.0 * static_cast<double>(at + 600));
+      const bool red = at <= kHour;
       one.add("gpu_ledger_pod_info",
-              {{"namespace", "web"}, {"pod", "db-0"}, {"pod_uid", uid}, {"label_team", hour < 2 ? "red" : "blue"}}, 1);
+              {{"namespace", "web"}, {"pod", "db-0"}, {"pod_uid", uid(red)}, {"label_team", red ? "red" : "blue"}}, 1);
     }
     query_.span = {std::chrono::sys_seconds(std::chrono::seconds(kBegin)),
                    std::chrono::sys_seconds(std::chrono::seconds(kBegin + 2 * kHour))};
     view_.by = {"label:team"};
     view_.prices.per_gpu_hour = {{"H200", 2}};
   }
-  // The pod has the GPU for all of the first hour and half of the second.
+  static std::string uid(bool red) { return red ? "uid-red" : "uid-blue"; }
+  void hold(bool red, bool with_uid, int64_t from, int64_t to) {
+    Labels labels = {{"node", "n"}, {"uuid", "GPU-n-0"}, {"namespace", "web"}, {"pod", "db-0"}};
+    if (with_uid) labels["pod_uid"] = uid(red);
+    server_.holdings.push_back({labels, from, to});
+  }
+  // Rounded to a tenth: a look is a minute.
   std::map<std::string, double> hours_by_team(bool with_uid) {
-    const BillAsk rest = server_.ask();
-    const BillAsk ask = [&](const std::string& query, std::chrono::sys_seconds at) -> Result<std::vector<BillSeries>> {
-      if (!query.starts_with("sum_over_time")) return rest(query, at);
-      const bool first = at.time_since_epoch().count() == kBegin + kHour;
-      BillSeries series;
-      series.labels = {{"node", "n"}, {"uuid", "GPU-n-0"}, {"namespace", "web"}, {"pod", "db-0"}};
-      if (with_uid) series.labels.emplace_back("pod_uid", first ? "uid-red" : "uid-blue");
-      series.samples = {{at.time_since_epoch().count() * 1000, first ? 60.0 : 30.0}};
-      return std::vector<BillSeries>{series};
-    };
-    const auto statement = make_statement(ask, query_, view_);
+    server_.holdings.clear();
+    hold(true, with_uid, 0, kHour);
+    hold(false, with_uid, kHour + 60, kHour + 1800);
+    const auto statement = make_statement(server_.ask(), query_, view_);
     EXPECT_TRUE(statement.ok()) << statement.error().message;
     std::map<std::string, double> hours;
     if (!statement.ok()) return hours;
     for (const BillLine& line : statement->lines) {
-      if (line.allocated_gpu_hours) hours[line.name] = *line.allocated_gpu_hours;
+      if (line.allocated_gpu_hours) hours[line.name] = std::round(*line.allocated_gpu_hours * 10) / 10;
     }
     return hours;
   }
