@@ -47,7 +47,7 @@ class DeviceBook {
   // Up to this one, the oldest first. Returns their number.
   size_t forget_accounts(const Ended& last);
   size_t close_owners(const Ended& last);
-  // Slurm jobs of whose steps some were closed since the last call; and what their other steps have to say of it.
+  // The Slurm jobs that had a step closed since the last call. Their other steps, on any GPU, are marked.
   std::set<Name> take_closed_jobs() { return std::exchange(closed_jobs_, {}); }
   void mark_steps_closed(const std::set<Name>& jobs);
 

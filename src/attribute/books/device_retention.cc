@@ -98,7 +98,7 @@ std::vector<DeviceBook::Ended> DeviceBook::ended_owners() const {
 }
 
 size_t DeviceBook::close_owners(const Ended& last) {
-  std::vector<uint64_t> closing;  // in the order of ids, which is not that of owners_
+  std::vector<uint64_t> closing;  // their ids, sorted
   for (const Ended& ended : ended_owners()) {
     if (ended <= last) closing.push_back(ended.id);
   }

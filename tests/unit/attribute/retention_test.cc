@@ -126,7 +126,6 @@ Owner slurm_step(const std::string& job, int step) {
   return owner;
 }
 
-// The steps of job 7, one a second from second 1 on, in order.
 std::vector<const OwnerAccount*> steps_of_job(const Ledger& ledger, const std::string& job) {
   std::vector<const OwnerAccount*> steps;
   for (const OwnerAccount& account : ledger.owners) {
@@ -135,6 +134,7 @@ std::vector<const OwnerAccount*> steps_of_job(const Ledger& ledger, const std::s
   return steps;
 }
 
+// One step of job 7 in every second.
 Ledger run_steps(Engine& engine, int seconds) {
   Ledger ledger = step(engine, BatchBuilder(0).gpu(0, 0));
   for (int second = 1; second <= seconds; ++second) {
