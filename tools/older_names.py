@@ -15,43 +15,79 @@ import promises  # noqa: E402
 
 PAGE = SOURCE / "docs/migration.md"
 FIRST = "## Names in your scripts\n"
-INTRODUCTION = """
+OBJECTS = """
 What `kubectl` commands, dashboards and other charts call things, and the arguments of `helm install` that keep it so. This table
 and all below are made from tests/data/older_promises.tsv by `tools/older_names.py --write`; tests try every line.
 
 | from | in scripts | Helm | |
 |---|---|---|---|
 """
+COMMANDS = """
+## Commands
+
+Those of the older pages, and what to write now. `REGISTRY` and `registry.example/team` stand for your registry.
+
+| from | older | now | |
+|---|---|---|---|
+"""
+QUERIES = """
+## Queries
+
+Those of the older pages, and what to write now. With [compat.rules.yml](../deploy/prometheus/compat.rules.yml) those of
+my-gpu-exporter also work as they were: it records the older name, as one series for each process.
+
+| from | older | now | |
+|---|---|---|---|
+"""
 NAMES = """
 ## Every name
-
-Queries are left out: all of them work, by the names below.
 """
+ELSEWHERE = ("query", "object", "command")
 
 
 def code(text):
     return "`" + text.replace("|", "\\|") + "`"
 
 
-def lines_of(system):
-    for one in promises.read():
-        if one.system != system or one.kind in ("query", "object"):
-            continue
-        now = "as it was" if one.now == "same" else code(one.now)
-        yield f"| {one.kind} | {code(one.name)} | {now} | {'' if one.note == '-' else one.note} |\n".replace("|  |", "| |")
+def now(one):
+    return {"same": "as it was", "none": "not needed"}.get(one.now, code(one.now))
+
+
+def row(*cells):
+    return f"| {' | '.join(cells)} |\n".replace("|  |", "| |")
+
+
+def note(one):
+    return "" if one.note == "-" else one.note
 
 
 def objects():
     for one in promises.of("object"):
-        note = "" if one.now == "same" else f"now {code(one.now)}: "
-        note += "" if one.note == "-" else one.note
-        yield f"| {one.system} | {code(one.name)} | {code(one.by)} | {note} |\n".replace("|  |", "| |")
+        before = "" if one.now == "same" else f"now {code(one.now)}: "
+        yield row(one.system, code(one.name), code(one.by), before + note(one))
+
+
+def commands():
+    for one in promises.of("command"):
+        helm = f"with Helm's {code(one.by)}" if one.by.startswith("--") else ""
+        yield row(one.system, code(one.name), now(one), "; ".join(filter(None, (helm, note(one)))))
+
+
+def queries():
+    for one in promises.of("query"):
+        yield row(one.system, code(one.name), now(one), note(one))
+
+
+def names(system):
+    for one in promises.read():
+        if one.system == system and one.kind not in ELSEWHERE:
+            yield row(one.kind, code(one.name), now(one), note(one))
 
 
 def section():
-    text = FIRST + INTRODUCTION + "".join(objects()) + NAMES
+    text = FIRST + OBJECTS + "".join(objects()) + COMMANDS + "".join(commands()) + QUERIES + "".join(queries()) + NAMES
     for system, title in promises.SYSTEMS.items():
-        text += f"\n### Names of {title}\n\n| | name | now | |\n|---|---|---|---|\n" + "".join(lines_of(system))
+        text += f"\n### Names of {title}\n\n| | name | now | |\n|---|---|---|---|\n" + "".join(names(system))
     return text
 
 

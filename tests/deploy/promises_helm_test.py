@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""With the real Helm: every command of the pages for people renders what it is for, and the names and values of the older
-systems (tests/data/older_promises.tsv) can be kept."""
+"""With the real Helm: the names, commands and values of the older systems (tests/data/older_promises.tsv) can be kept."""
 
 import os
 import pathlib
@@ -14,7 +13,6 @@ import yaml
 from deploy_parts import CHART, IMAGE, SOURCE, call, fetch, main, pod_specs, render, run
 
 HELM = os.environ.get("GPU_LEDGER_HELM") or fetch("helm")
-PAGES = sorted([SOURCE / "README.md", *SOURCE.glob("docs/*.md"), *SOURCE.glob("deploy/**/*.md")])
 # As its own README has it, in one file.
 ASTRAGO = """
 gpu-process-exporter:
@@ -29,78 +27,47 @@ gpu:
 """
 
 
-def commands_of(text):
-    """`helm install` and `helm upgrade` of a page, on one line each, and the --set that it tells in passing."""
-    joined = text.replace("\\\n", " ")
-    for line in re.findall(r"^\s*(helm (?:install|upgrade|template) .*)$", joined, re.MULTILINE):
-        words = shlex.split(line, comments=True)
-        yield line, [word for word in words[4:] if word not in ("--install", "--create-namespace")]
-    for told in re.findall(r"`(--set[^`]*)`", joined):
-        yield told, shlex.split(told)
-
-
-class Commands(unittest.TestCase):
-    def test_every_command_has_an_effect(self):
-        plain, seen = call(HELM, "template", "gl", CHART, *IMAGE), 0
-        for page in PAGES:
-            for told, arguments in commands_of(page.read_text(encoding="utf-8")):
-                with self.subTest(told, page=str(page.relative_to(SOURCE))):
-                    seen += 1
-                    # A label of a monitor or a rule shows once there is one.
-                    switches = {word.partition(".")[0] for word in arguments
-                                if re.match(r"(serviceMonitor|podMonitor)\.additionalLabels", word)}
-                    if "prometheusRule.additionalLabels.release=prometheus" in arguments:
-                        switches.add("prometheusRule")
-                    more = [f"--set={one}.enabled=true" for one in switches]
-                    base = call(HELM, "template", "gl", CHART, *IMAGE, *more) if more else plain
-                    # A whole command says where the image is; a --set in passing is added to one that does.
-                    whole = told.startswith("helm install") or any(one.startswith("image.") for one in arguments)
-                    image = () if whole else IMAGE
-                    text = call(HELM, "template", "gl", CHART, *image, *more, *arguments, cwd=SOURCE)
-                    self.assertTrue(text != base, "changes nothing")
-        self.assertGreater(seen, 15)
-
-    def test_a_price_on_the_command_line_is_a_number(self):
-        objects = render(HELM, None, "--set", "prometheusRule.enabled=true,prometheusRule.pricePerKwh=0.27,prometheusRule.pue=1.4")
-        recorded = {rule.get("record"): rule["expr"] for one in objects if one["kind"] == "PrometheusRule"
-                    for group in one["spec"]["groups"] for rule in group["rules"]}
-        self.assertEqual((recorded["gpu_ledger:price_per_kwh"], recorded["gpu_ledger:pue"]), ("vector(0.27)", "vector(1.4)"))
-
-    def test_compat_rules_are_rendered(self):
-        page = (SOURCE / "docs/migration.md").read_text(encoding="utf-8")
-        (told,) = [arguments for told, arguments in commands_of(page) if "compat" in told]
-        rules = [one for one in render(HELM, None, *told) if one["kind"] == "PrometheusRule"]
-        recorded = {rule.get("record") for one in rules for group in one["spec"]["groups"] for rule in group["rules"]}
-        self.assertIn("my_gpu_process_energy_joules", recorded)
-        self.assertIn("namespace:gpu_ledger_power_watts:rate5m", recorded)
-
-
 class Names(unittest.TestCase):
     """What people have in their scripts."""
 
-    def check(self, name, objects, text):
+    def check(self, name, objects):
+        """A name, or a whole command with several of them."""
+        found = 0
+
+        def named(pattern):
+            nonlocal found
+            values = re.findall(pattern, name)
+            found += len(values)
+            return values
+
         (spec, *_) = pod_specs(objects)
+        arguments = spec["containers"][0]["args"]
         names = {(one["kind"], one["metadata"]["name"]) for one in objects}
-        if name.startswith(("-n ", "namespace ")) or " -n " in name:
-            namespace = name.split()[-1]
+        for namespace in named(r"(?:-n|^namespace) ([a-z-]+)"):
             spaces = {one["metadata"]["namespace"] for one in objects if not one["kind"].startswith("ClusterRole")}
             self.assertEqual(spaces, {namespace})
-        elif name.startswith("-l "):
-            self.assertIn(name.partition("=")[2], self.pod_labels(objects).get("app", ""))
-        elif name.startswith("svc/"):
-            self.assertIn(("Service", name[4:]), names)
-        elif name == "port 9835":
-            self.assertIn("--listen-address=:9835", spec["containers"][0]["args"])
+        for key, value in named(r"-l (\S+)=(\S+)"):
+            self.assertEqual(self.pod_labels(objects)[key], value)
+        for service in named(r"svc/([a-z-]+)"):
+            self.assertIn(("Service", service), names)
+        for port in named(r"^port (\d+)|svc/\S+ \d+:(\d+)"):
+            port = "".join(port)
+            self.assertIn(f"--listen-address=:{port}", arguments)
             (service,) = [one for one in objects if one["kind"] == "Service"]
-            self.assertEqual(service["spec"]["ports"][0]["port"], 9835)
-        elif "init container" in name:
+            self.assertEqual(service["spec"]["ports"][0]["port"], int(port))
+        for image in named(r"^\S+/\S+:[\d.]+$"):
+            self.assertEqual(spec["containers"][0]["image"], image)
+        if named("init container"):
             self.assertIn("accounting", str(spec["initContainers"]))
-        elif name.endswith(".prom"):
-            self.assertIn(f"--textfile=/textfile/{name}", spec["containers"][0]["args"])
-        elif name == "nvidia.com/gpu.present":
-            self.assertIn(name, str(spec["affinity"]))
-        else:
-            self.assertIn(("CronJob", name), names)
+        for file in named(r"^\S+\.prom$"):
+            self.assertIn(f"--textfile=/textfile/{file}", arguments)
+        for label in named(r"^nvidia.com/gpu.present$"):
+            self.assertIn(label, str(spec["affinity"]))
+        for job in named(r"^[a-z-]+$"):
+            self.assertIn(("CronJob", job), names)
+        if named(r"get (?:cron)?jobs"):
+            self.assertIn("CronJob", {kind for kind, _ in names})
+        self.assertTrue(found, "nothing was looked at")
 
     def pod_labels(self, objects):
         for one in objects:
@@ -110,15 +77,36 @@ class Names(unittest.TestCase):
                 return one["spec"]["template"]["metadata"]["labels"]
         return {}
 
+    def rendered(self, arguments):
+        text = call(HELM, "template", "gl", CHART, *IMAGE, "--skip-tests", *shlex.split(arguments))
+        return [each for each in yaml.safe_load_all(text) if each]
+
     def test_every_name_can_be_kept(self):
         page = (SOURCE / "docs/migration.md").read_text(encoding="utf-8")
         for one in promises.of("object"):
             with self.subTest(one.name):
                 self.assertIn(f"| `{one.name}` | `{one.by}` |", page, "the table of migration.md has it")
-                arguments = shlex.split(one.by)
-                text = call(HELM, "template", "gl", CHART, *IMAGE, "--skip-tests", *arguments)
-                objects = [each for each in yaml.safe_load_all(text) if each]
-                self.check(one.now if one.now != "same" else one.name, objects, text)
+                # The note may tell another way.
+                for arguments in [one.by, *re.findall(r"`(--set [^`]+)`", one.note)]:
+                    self.check(one.now if one.now != "same" else one.name, self.rendered(arguments))
+
+    def test_every_command_finds_what_it_names(self):
+        rows = [one for one in promises.of("command") if one.by.startswith("--")]
+        self.assertGreater(len(rows), 5)
+        for one in rows:
+            with self.subTest(one.name):
+                self.check(one.now if one.now != "same" else one.name, self.rendered(one.by))
+
+    def test_cronjobs_of_several_nodes(self):
+        """What migration.md says of their names."""
+        schedule = "--set fullnameOverride=collector --set collection.schedule='*/1 * * * *'"
+        for nodes, names in (("", r"collector"), ("{a}", r"collector"), ("{a,b}", r"collector-[0-9a-f]{10}")):
+            named = f" --set collection.nodes={nodes}" if nodes else ""
+            jobs = [one for one in self.rendered(schedule + named) if one["kind"] == "CronJob"]
+            self.assertEqual([one["metadata"].get("annotations", {}).get("gpu-ledger/node", "") for one in jobs],
+                             nodes.strip("{}").split(","))
+            for one in jobs:
+                self.assertRegex(one["metadata"]["name"], f"^{names}$")
 
 
 class Values(unittest.TestCase):

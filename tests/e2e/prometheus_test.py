@@ -12,17 +12,9 @@ import unittest
 import urllib.parse
 
 import harness
-import promises
 
 PROMETHEUS = shutil.which("prometheus")
 PROMTOOL = shutil.which("promtool")
-
-# The queries that the older exporters gave their users, by today's names where those changed, for any pod.
-OLDER_QUERIES = [
-    re.sub(r'\{(pod|namespace)="[^"]*"\}', r'{\1!=""}', one.name if one.now == "same" else one.now)
-    for one in promises.of("query")
-]
-
 
 BALANCE = """
 sum by (gpu) (gpu_ledger_device_energy_joules_total{job="direct"})
@@ -121,7 +113,7 @@ class PrometheusTest(harness.Case):
                 self.check_formats(ledger, relay)
                 queries = readme_queries()
                 self.assertGreaterEqual(len(queries), 5, "README has lost its examples")
-                for query in queries + OLDER_QUERIES:
+                for query in queries:
                     # Minutes of idleness are more than a test can wait for.
                     quick = re.sub(r"(idle_seconds[^>]*> )\d+", r"\g<1>1", query)
                     with self.subTest(query=query):

@@ -6,7 +6,7 @@ import pathlib
 from dataclasses import dataclass
 
 TABLE = pathlib.Path(__file__).resolve().parent.parent / "data/older_promises.tsv"
-KINDS = ("metric", "label", "flag", "environment", "query", "values", "object", "endpoint", "file")
+KINDS = ("metric", "label", "flag", "environment", "query", "values", "object", "endpoint", "file", "command")
 SYSTEMS = {
     "my-gpu-exporter": "my-gpu-exporter",
     "gpu-idle-exporter": "gpu-idle-exporter",
@@ -21,7 +21,7 @@ class Promise:
     system: str
     kind: str
     name: str  # as people have it
-    now: str  # "same", or what takes its place
+    now: str  # "same", what takes its place, or "none": not needed
     by: str  # what proves it: labels, a value, Helm's arguments
     note: str  # for docs/migration.md
 

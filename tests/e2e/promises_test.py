@@ -8,8 +8,10 @@ import time
 import unittest
 
 import harness
-import prometheus_test
+import older_texts
 import promises
+from prometheus_test import PROMETHEUS, Prometheus
+from quick_rules import quick_rules
 
 SOURCE = harness.SOURCE
 # A pod that works, a holder, and a process that comes and goes.
@@ -37,14 +39,37 @@ class TableTest(unittest.TestCase):
     def test_migration_tells_every_line(self):
         done = subprocess.run([sys.executable, SOURCE / "tools/older_names.py"], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
-        page = (SOURCE / "docs/migration.md").read_text(encoding="utf-8")
+        page = (SOURCE / "docs/migration.md").read_text(encoding="utf-8").replace("\\|", "|")
         for one in promises.read():
-            if one.kind != "query":
-                self.assertIn(f"`{one.name}`", page)
+            for told in (one.name, one.now):
+                self.assertTrue(told in ("same", "none") or f"`{told}`" in page, told)
 
-    def test_every_query_is_asked_of_a_real_prometheus(self):
-        self.assertGreater(len(prometheus_test.OLDER_QUERIES), 15)
-        self.assertEqual(len(prometheus_test.OLDER_QUERIES), len(promises.of("query")))
+    def test_nothing_of_the_older_texts_is_missing(self):
+        if not older_texts.FOLDER.is_dir():
+            self.skipTest("the texts of the older systems are not here")
+        have = {(one.system, one.kind, one.name): one for one in promises.read()}
+        found = list(older_texts.walk())
+        kinds = {kind for _, kind, _, _ in found}
+        self.assertEqual(kinds, set(promises.KINDS) - {"object", "endpoint"})  # these are parts of commands
+        self.assertGreater(len(found), 100)
+        for system, kind, name, proof in found:
+            with self.subTest(kind, system=system, name=name):
+                self.assertIn((system, kind, name), have)
+                if proof:  # a flag's value, a metric's type
+                    self.assertIn(proof, have[system, kind, name].by.split(), "it is promised so")
+
+    def test_commands(self):
+        """Those that are done in another way now stand on the page that tells it; what asks a port asks a promised one."""
+        for one in promises.of("command"):
+            with self.subTest(one.name):
+                asked = re.search(r"localhost(:\d+/\S+)", one.name)
+                if asked:
+                    self.assertIn((one.system, asked[1]), [(each.system, each.name) for each in promises.of("endpoint")])
+                if (SOURCE / one.by).is_file():
+                    self.assertIn(one.now, " ".join((SOURCE / one.by).read_text(encoding="utf-8").replace("\\\n", " ").split()))
+                for command in re.findall(r"gpu-ledger (?:serve|doctor|accounting \w+)\b", f"{one.now} {one.note}"):
+                    done = subprocess.run([harness.BINARY, *command.split()[1:], "--help"], capture_output=True, text=True, check=False)
+                    self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_files(self):
         for one in promises.of("file"):
@@ -75,23 +100,23 @@ class ProgramTest(harness.Case):
 
             for one in promises.of("metric"):
                 with self.subTest(one.name):
+                    name = one.name
                     if one.now != "same":
                         self.assertIn(f"record: {one.name}\n", rules)
-                        self.assertTrue(series_of(one.now))
-                        continue
+                        name = one.now
+                    kind, *labels = one.by.split()
+                    self.assertIn(kind, [page.types.get(name) for page in pages])
                     # A label that only processes of pods have is on one series at least.
-                    labels = set() if one.by == "-" else set(one.by.split())
-                    found = set().union(*series_of(one.name)) if series_of(one.name) else None
-                    self.assertIsNotNone(found, "no series")
-                    self.assertLessEqual(labels, found)
+                    self.assertTrue(series_of(name), "no series")
+                    self.assertLessEqual(set(labels), set().union(*series_of(name)))
             for one in promises.of("label"):
                 with self.subTest(one.name, system=one.system):
                     name = one.name if one.now == "same" else one.now
                     self.assertTrue([labels for labels in series_of(one.by) if name in labels])
 
     def test_flags(self):
+        """As the older text has them."""
         flags = [f"{one.name}={one.by}" for one in promises.of("flag") if one.name != "--listen-address"]
-        self.assertEqual(len(flags), 8)
         with self.start(*flags) as ledger:
             self.assertTrue(ledger.metrics().find("my_gpu_process_active"))
         # One at a time, with a value that nobody can mean: each is known by its name, and looked at.
@@ -103,6 +128,62 @@ class ProgramTest(harness.Case):
                 if one.name != "--pod-resources-socket":
                     self.assertEqual(done.returncode, 2, done.stderr)
                     self.assertIn(one.name.lstrip("-"), done.stderr)
+
+    def test_each_flag_acts(self):
+        port = harness.free_port()
+        alone = {"--kubernetes-enabled": "false", "--pod-resources-socket": f"{self.folder}/kubelet/k.sock"}
+        together = {"--dcgm-update-frequency": "200ms", "--process-scan-interval": "500ms", "--metric-retention": "1s",
+                    "--metric-prefix": "mine", "--enable-energy-estimation": "false", "--gpu-idle-power": "33",
+                    "--listen-address": f"127.0.0.1:{port}", "--metrics-path": "/mine", "--log-level": "debug"}
+        self.assertEqual({*alone, *together}, {one.name for one in promises.of("flag")})
+        scenario = self.write("s.yaml", TWO_GPUS + """
+  - {pid: 1004, name: new, gpus: 1, memory: 1GiB, load: idle, start: 3, owner: none}
+  - {pid: 1005, name: other, gpus: 0, memory: 1GiB, load: gemm, owner: none}
+  - {pid: 1006, name: leaves, gpus: 1, memory: 1GiB, load: idle, end: 9, owner: none}
+""")
+        with harness.Program([harness.BINARY, "serve", "--backend=sim", f"--sim-scenario={scenario}",
+                              *[f"{name}={value}" for name, value in together.items()]]) as program:
+            def page():
+                try:
+                    answer = harness.get(port, "/mine")
+                    return harness.Metrics(answer.text if answer.status == 200 else "")
+                except OSError:
+                    return harness.Metrics("")
+            harness.wait_until(lambda: page().find("mine_active", pid="1006"), 20, "an answer")
+            begin = time.monotonic()
+            harness.wait_until(lambda: page().find("mine_active", pid="1004"), 20, f"a newcomer:\n{program.log()}")
+            self.assertLess(time.monotonic() - begin, 8, "by itself a scan comes after 10 s")
+            self.assertEqual(harness.get(port, "/metrics").status, 404)
+            self.assertEqual(page().find("my_gpu_process_active"), [])
+            times = set()
+            harness.wait_until(lambda: times.add(page().value("gpu_ledger_snapshot_timestamp_seconds")) or len(times) > 5, 5,
+                               "five looks; by itself there is one in a second")
+            self.assertEqual({value for _, value in page().find("gpu_ledger_device_idle_power_watts")}, {33})
+            harness.wait_until(lambda: page().total("gpu_ledger_device_unattributed_joules_total", reason="unseen") > 0, 20,
+                               "energy that is estimated for nobody")
+            self.assertEqual(page().total("mine_energy_joules_total", energy_estimated="true"), 0)
+            harness.wait_until(lambda: page().series and not page().find("mine_active", pid="1006"), 20,
+                               "the one that leaves to be forgotten; by itself that takes 5 minutes")
+            self.assertIn("level=debug", program.log())
+        pods = lambda ledger: [labels["pod"] for labels, _ in ledger.metrics().find("my_gpu_process_active") if "pod" in labels]
+        with self.start() as ledger:
+            harness.wait_until(lambda: pods(ledger), 20, "pods")
+            self.assertNotIn("level=debug", ledger.log())
+        with self.start("--kubernetes-enabled=false") as ledger:
+            time.sleep(2)
+            self.assertEqual(pods(ledger), [])
+        # The simulated node has no kubelet to ask. With its driver alone doctor looks at the place.
+        done = subprocess.run([harness.BINARY, "doctor", "--backend=nvml", f"--nvml-library={harness.SIM}/libnvidia-ml.so.1",
+                               f"--pod-resources-socket={alone['--pod-resources-socket']}"], capture_output=True, text=True,
+                              check=False, env=harness.clean_environment({"NVML_SIM_SCENARIO": str(scenario)}))
+        self.assertIn(f"neither {self.folder}/kubelet nor a cluster", done.stdout)
+
+    def test_ports_without_a_setting(self):
+        said = subprocess.run([harness.BINARY, "help"], capture_output=True, text=True, check=True).stdout
+        (default,) = re.findall(r"--listen-address ADDRESS [^()]*\(default (\S+?)[;)]", said)
+        for one in promises.of("endpoint"):
+            port = ":" + one.by.partition("HTTP_PORT=")[2] if "HTTP_PORT" in one.by else default
+            self.assertTrue(one.name.startswith(port + "/"), one)
 
     def test_variables_and_endpoints(self):
         port = harness.free_port()
@@ -124,12 +205,17 @@ class ProgramTest(harness.Case):
             for name, label in (("NODE_NAME", "node"), ("POD_NAME", "pod"), ("POD_NAMESPACE", "namespace")):
                 self.assertEqual(device[label], values[name])
 
+        done = subprocess.run([harness.BINARY, "once", "--backend=sim"], capture_output=True, text=True, check=False,
+                              timeout=30 * harness.SLOW, env=harness.clean_environment({"POLL_INTERVAL": "soon"}))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("POLL_INTERVAL", done.stderr)
+
     def test_a_poll_finds_new_processes_at_its_pace(self):
         # The lists alone show one that does nothing. The scan's own interval would end at 10 s.
         newcomer = "  - {pid: 1004, name: new, gpus: 1, memory: 1GiB, load: idle, start: 3, owner: none}\n"
-        begin = time.monotonic()
         with harness.Ledger("--no-kubernetes-enabled", scenario=self.write("new.yaml", TWO_GPUS + newcomer),
                             environment={"POLL_INTERVAL": "1s"}) as ledger:
+            begin = time.monotonic()
             harness.wait_until(lambda: ledger.metrics().find("gpu_idle_process_memory_used_bytes", pid="1004"), 25, "it")
             self.assertLess(time.monotonic() - begin, 8)
 
@@ -177,6 +263,38 @@ processes:
             self.assertEqual(labels["status"], "unknown")
             for name in ("gpu_idle_process_idle_seconds", "gpu_idle_process_idle_memory_bytes", "gpu_idle_memory_total_bytes"):
                 self.assertEqual(page.find(name), [], name)
+
+
+class QueryTest(harness.Case):
+    """Every query of the older pages, as it was and as it is to be written now, asked of a real Prometheus."""
+
+    def setUp(self):
+        super().setUp()
+        self.assertTrue(PROMETHEUS, "prometheus is missing; tools/setup.sh --test installs it")
+
+    def test_every_query(self):
+        two = TWO_GPUS.replace("load: idle, owner: none", "load: idle, owner: {namespace: ml, pod: training-job-123, container: main}")
+        queries = promises.of("query")
+        self.assertGreater(len(queries), 15)
+        with harness.Ledger(*harness.FAST, "--idle-interval=500ms", scenario=self.write("s.yaml", two)) as ledger:
+            rules = quick_rules(self.folder, ["compat.rules.yml"], 1)
+            with Prometheus(self.folder, {"gpu-ledger": ledger.port}, {"honor_labels": True}, rules=rules) as prometheus:
+                harness.wait_until(lambda: prometheus.query("my_gpu_process_gpu_process_count offset 3s"), 30, "rules")
+                harness.wait_until(lambda: prometheus.query("gpu_idle_process_idle_seconds > 1"), 30, "the holder")
+                for one in queries:
+                    with self.subTest(one.name):
+                        self.compare(prometheus, one)
+
+    def compare(self, prometheus, one):
+        # Minutes of idleness are more than a test can wait for.
+        quick = lambda query: re.sub(r"(idle_seconds[^>]*> )\d+", r"\g<1>1", query)
+        now = prometheus.query(quick(one.name if one.now == "same" else one.now))
+        self.assertTrue(now, "no data")
+        labels = [series["metric"] for series in now]
+        self.assertFalse([each for each in labels if "energy_estimated" in each], "two series for each process")
+        without_name = lambda found: sorted(sorted((k, v) for k, v in one.items() if k != "__name__") for one in found)
+        older = prometheus.query(quick(one.name))
+        self.assertEqual(without_name([series["metric"] for series in older]), without_name(labels), "as it was")
 
 
 if __name__ == "__main__":
