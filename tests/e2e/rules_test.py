@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import unittest
 
+import yaml
+
 import harness
 import promises
 from prometheus_test import PROMETHEUS, PROMTOOL, Prometheus
@@ -79,6 +81,8 @@ HARDWARE_MISTAKES = [
     ("0.99 * max by (cluster, model)", "1.01 * max by (cluster, model)"),
 ]
 
+# Scrape configurations to copy, each with a job for /metrics and one for /gpu/metrics.
+EXAMPLES = {"static": "prometheus.yml", "operator": "servicemonitor.yml", "kubernetes": "scrape.kubernetes.yml"}
 EXPORTER = {"pod": "gpu-ledger-x7k2p", "namespace": "monitoring", "container": "gpu-ledger"}
 
 
@@ -137,13 +141,19 @@ class RulesTest(harness.Case):
                   for one in labels for kind in ("false", "true")]
         series += [{"series": f"my_gpu_process_{name}{{{one}}}", "values": "1x300"}
                    for one in labels for name in ("active", "sm_utilization_ratio")]
-        queries = [one.name for one in promises.of("query", "my-gpu-exporter")]
+        queries = promises.of("query", "my-gpu-exporter")
         self.assertGreater(len(queries), 10)
+
+        def same(one):
+            """How many series the older query and today's have alike, and as many as either has."""
+            now = one.name if one.now == "same" else one.now
+            return f"count(abs(({one.name}) - ({now})) < 1e-9) == count({now}) == count({one.name}) > bool 0"
+
         # JSON is YAML too.
         tests = {"rule_files": [str(FOLDER / "compat.rules.yml")], "evaluation_interval": "15s", "tests": [{
             "interval": "15s", "input_series": series,
-            "promql_expr_test": [{"expr": f"count({query}) > bool 0", "eval_time": "70m",
-                                  "exp_samples": [{"labels": "{}", "value": 1}]} for query in queries]}]}
+            "promql_expr_test": [{"expr": same(one), "eval_time": "70m",
+                                  "exp_samples": [{"labels": "{}", "value": 1}]} for one in queries]}]}
         code, said = promtool("test", "rules", self.write("older.yml", json.dumps(tests)))
         self.assertEqual(code, 0, said)
 
@@ -181,19 +191,20 @@ class LabelsTest(harness.Case):
             jobs = [
                 {"job_name": "plain", "static_configs": [target]},
                 {"job_name": "honored", "honor_labels": True, "static_configs": [target]},
-                {"job_name": "operator", "static_configs": [target], **self.service_monitor()},
             ]
-            with Prometheus(self.folder, jobs=jobs, more=self.kubernetes_job(ledger.port)) as prometheus:
-                harness.wait_until(lambda: len(prometheus.query("gpu_ledger_build_info")) == 4, 20, "four scrapes")
+            places = {"static": "127.0.0.1", "operator": "node-7", "kubernetes": "node-7"}
+            jobs += self.static_jobs(ledger.port) + self.operator_jobs(ledger.port) + self.kubernetes_jobs(ledger.port)
+            with Prometheus(self.folder, jobs=jobs) as prometheus:
+                harness.wait_until(lambda: len(prometheus.query("gpu_ledger_build_info")) == 5, 20, "five scrapes")
                 harness.wait_until(
-                    lambda: len(prometheus.query('my_gpu_process_active{process_name="spin-wait"}')) == 4,
+                    lambda: len(prometheus.query('my_gpu_process_active{process_name="spin-wait"}')) == 5,
                     20,
                     "the notebook, which comes after some seconds",
                 )
                 self.check_pitfalls(prometheus)
-                for job in ("operator", "kubernetes"):
+                for job, node in places.items():
                     self.check_right(prometheus, job)
-                self.check_gpu_metrics(prometheus)
+                    self.check_gpu_metrics(prometheus, job, node)
 
     def check_pitfalls(self, prometheus):
         """What docs/cookbook.md warns of."""
@@ -222,25 +233,24 @@ class LabelsTest(harness.Case):
         }
         self.assertEqual(namespaces, {"ml-team", "research", "inference"})
 
-    def check_gpu_metrics(self, prometheus):
-        """The second job, and the join that the example tells of."""
-        harness.wait_until(lambda: prometheus.query('up{job="gpu-metrics"} == 1'), 20, "a scrape of /gpu/metrics")
-        text = (FOLDER / "scrape.kubernetes.yml").read_text(encoding="utf-8")
-        (join,) = re.findall(r"^ +#   (dcgm_.* on \(instance, uuid\) .*)$", text, re.MULTILINE)
+    def check_gpu_metrics(self, prometheus, job, node):
+        """The second job of an example, and the join that it tells of."""
+        harness.wait_until(lambda: prometheus.query(f'up{{job="{job}-gpu"}} == 1'), 20, f"a scrape of /gpu/metrics by {job}")
+        (join,) = set(re.findall(r"(dcgm_.* on \(instance, uuid\) .*device_info)$",
+                                 (FOLDER / EXAMPLES[job]).read_text(encoding="utf-8"), re.MULTILINE))
         self.assertIn(join, (FOLDER / "README.md").read_text(encoding="utf-8"))
-        self.assertIn(join, (FOLDER / "servicemonitor.yml").read_text(encoding="utf-8"))
-        self.assertIn(join, (FOLDER / "prometheus.yml").read_text(encoding="utf-8"))
-        joined = prometheus.query(join.replace("gpu_ledger_device_info", 'gpu_ledger_device_info{job="kubernetes"}'))
-        self.assertEqual({one["metric"]["node"] for one in joined}, {"node-7"})
+        join = join.replace("dcgm_gpu_temp", f'dcgm_gpu_temp{{job="{job}-gpu"}}')
+        joined = prometheus.query(join.replace("device_info", f'device_info{{job="{job}"}}'))
+        self.assertEqual({one["metric"]["node"] for one in joined}, {node})
         self.assertEqual(len({one["metric"]["uuid"] for one in joined}),
-                         len(prometheus.query('gpu_ledger_device_up{job="kubernetes"} == 1')))
+                         len(prometheus.query(f'gpu_ledger_device_up{{job="{job}"}} == 1')))
         self.assertTrue(all(one["metric"]["model"] for one in joined))
-        named = prometheus.query('dcgm_gpu_temp{pod_name!=""}')
+        named = prometheus.query(f'dcgm_gpu_temp{{pod_name!="",job="{job}-gpu"}}')
         self.assertTrue(named)
         self.assertFalse([one for one in named if "pod" in one["metric"]], "the exporter's own")
+        self.assertEqual(len(prometheus.query(f'up{{job=~"{job}(-gpu)?"}}')), 2, "of each path")
 
     def test_the_prometheus_to_apply_scrapes_the_same(self):
-        import yaml
         path = harness.SOURCE / "deploy/kubernetes/prometheus/prometheus.yaml"
         objects = {(one["kind"], one["metadata"]["name"]): one for one in yaml.safe_load_all(path.read_text())}
         config = objects["ConfigMap", "gpu-ledger-prometheus"]["data"]["prometheus.yml"]
@@ -253,25 +263,34 @@ class LabelsTest(harness.Case):
         code, said = promtool("check", "config", "--syntax-only", self.write("prometheus.yml", static))
         self.assertEqual(code, 0, said)
 
-    def service_monitor(self):
-        """What the operator makes of it: the target's labels are there before the relabelling of the user."""
-        text = (FOLDER / "servicemonitor.yml").read_text(encoding="utf-8")
-        self.assertIn("honorLabels: true", text)
-        (dropped,) = set(re.findall(r"- action: labeldrop\n +regex: (\S+)", text))
-        return {"honor_labels": True, "relabel_configs": [{"action": "labeldrop", "regex": dropped}]}
+    def jobs_of(self, name, found, port, labels):
+        """An example's two jobs, for a target that is found without a cluster."""
+        self.assertEqual(len(found), 2)
+        for job, suffix in zip(found, ("", "-gpu")):
+            job = {key: value for key, value in job.items() if not key.endswith("_sd_configs")}
+            target = {"targets": [f"127.0.0.1:{port}"], "labels": labels}
+            yield {**job, "job_name": name + suffix, "static_configs": [target]}
 
-    def kubernetes_job(self, port):
-        """The example with the same relabelling, for a target that is found without a cluster."""
-        text = (FOLDER / "scrape.kubernetes.yml").read_text(encoding="utf-8")
+    def static_jobs(self, port):
+        example = yaml.safe_load((FOLDER / EXAMPLES["static"]).read_text(encoding="utf-8"))
+        return list(self.jobs_of("static", example["scrape_configs"], port, {}))
+
+    def operator_jobs(self, port):
+        """What the operator makes of it: the target's labels are there before the relabelling of the user."""
+        example = yaml.safe_load((FOLDER / EXAMPLES["operator"]).read_text(encoding="utf-8"))
+        snake = lambda rule: {re.sub("[A-Z]", lambda upper: "_" + upper[0].lower(), key): value for key, value in rule.items()}
+        found = [{"honor_labels": one["honorLabels"], "metrics_path": one.get("path", "/metrics"),
+                  "relabel_configs": [snake(rule) for rule in one["relabelings"]]} for one in example["spec"]["endpoints"]]
+        return list(self.jobs_of("operator", found, port, {**EXPORTER, "__meta_kubernetes_pod_node_name": "node-7"}))
+
+    def kubernetes_jobs(self, port):
+        example = yaml.safe_load((FOLDER / EXAMPLES["kubernetes"]).read_text(encoding="utf-8"))
         meta = {
             "__meta_kubernetes_pod_label_app_kubernetes_io_name": "gpu-ledger",
             "__meta_kubernetes_pod_container_port_number": "9400",
             "__meta_kubernetes_pod_node_name": "node-7",
         }
-        found = json.dumps({"targets": [f"127.0.0.1:{port}"], "labels": meta})
-        changed, count = re.subn(r"kubernetes_sd_configs:\n +- role: pod", f"static_configs: [{found}]", text)
-        self.assertEqual(count, 2)
-        return changed.split("scrape_configs:\n")[1].replace("job_name: gpu-ledger", "job_name: kubernetes")
+        return list(self.jobs_of("kubernetes", example["scrape_configs"], port, meta))
 
 
 if __name__ == "__main__":
