@@ -5,18 +5,15 @@
 namespace gpuledger::expose {
 namespace {
 
-// An exited process is shown for a while with memory 0 and utilization 0.
-bool has_exited(const ProcessSeries& series) {
-  return !series.newest->active && series.newest->idle.evaluated;
-}
-
+// An exited process is shown for a while with memory 0 and, if its utilization was known, utilization 0.
 std::optional<Bytes> memory_of(const ProcessSeries& series) {
-  return has_exited(series) ? series.memory.value_or(Bytes{}) : series.memory;
+  if (series.newest->active) return series.memory;
+  return series.memory_peak ? std::optional(Bytes{}) : std::nullopt;
 }
 
 std::optional<double> utilization_of(const ProcessSeries& series) {
   const ProcessAccount& process = *series.newest;
-  if (has_exited(series)) return 0;
+  if (!process.active && process.idle.evaluated) return 0;
   return percent_of(process.idle.evaluated ? std::optional(process.idle.highest_sm) : process.sm);
 }
 

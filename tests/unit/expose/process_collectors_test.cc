@@ -184,6 +184,21 @@ TEST(IdleCollector, GoneForThirtySecondsIsForgotten) {
   EXPECT_EQ(out.value("gpu_idle_memory_total_bytes", {{"gpu", "0"}}), Value(std::to_string(20 * kGiB)));
 }
 
+TEST(IdleCollector, StaysForThirtySecondsAlsoWhereNobodyKnewWhetherItWasIdle) {
+  Cycle cycle = node_example();
+  ProcessAccount& exited = process_of(cycle, 90);
+  exited.idle = {};
+  exited.gone_for = seconds(29);
+  exited.memory_peak = Bytes{kGiB};
+  const Exposition out = expose(cycle);
+  EXPECT_EQ(out.value("gpu_idle_process_memory_used_bytes", {{"pid", "90"}}), Value("0"));
+  for (const char* name : {"compute_utilization_percent", "idle_seconds", "idle_memory_bytes"}) {
+    EXPECT_TRUE(out.find("gpu_idle_process_" + std::string(name), {{"pid", "90"}}).empty()) << name;
+  }
+  exited.memory_peak.reset();  // the driver never told it
+  EXPECT_EQ(expose(cycle).value("gpu_idle_process_memory_used_bytes", {{"pid", "90"}}), std::nullopt);
+}
+
 TEST(IdleCollector, Devices) {
   const Exposition out = expose(node_example());
   const Labels h200{{"gpu", "0"}, {"model", "NVIDIA H200"}, {"uuid", "GPU-0000"}};
