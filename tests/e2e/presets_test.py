@@ -3,13 +3,16 @@
 
 import collections
 import json
+import re
 import socket
 import subprocess
 import sys
+import time
 import unittest
 
 import attacks_test
 import harness
+from prometheus_test import Prometheus, queries_of
 
 sys.path.insert(0, str(harness.SOURCE / "tests" / "fleet"))
 import node as fleet_node
@@ -51,6 +54,26 @@ class PresetsTest(harness.Case):
         """(series, {pid: series})"""
         all_of = list(self.series(text))
         return len(all_of), collections.Counter(pid for _, pid in all_of if pid)
+
+    def test_the_cookbook_tells_what_lean_has(self):
+        """Its table of names, and its queries about processes by these names, asked of a real Prometheus."""
+        page = (harness.SOURCE / "docs" / "cookbook.md").read_text(encoding="utf-8")
+        (table,) = re.findall(r"^\| by default \| with `lean` \|\n\|---\|---\|\n((?:\|.*\n)+)", page, re.MULTILINE)
+        (first, *others) = [line.strip("| \n").split(" | ") for line in table.splitlines()]
+        names = [f"my_gpu_process_{name}" for name in re.findall(r"`(\w+)`", first[0])[1:]]
+        self.assertEqual(len(names), 4)
+        (lean,) = re.findall(r"`(\w+)`", first[1])
+        queries = [query for query in queries_of(page) if "my_gpu_process_" in query and
+                   not re.search(r"my_gpu_process_(?!%s)" % "|".join(name[15:] for name in names), query)]
+        self.assertGreater(len(queries), 3)
+        queries = names + queries + [code for _, now in others for code in re.findall(r"`([^`]+)`", now)]
+        with harness.Ledger("--collector.preset=lean", "--idle-interval=1s") as ledger:
+            with Prometheus(self.folder, {"lean": ledger.port}, {"honor_labels": True}) as prometheus:
+                time.sleep(12)
+                self.assertEqual(prometheus.query('{__name__=~"(my_gpu_process|gpu_process|gpu_idle)_.*"}'), [])
+                for query in queries:
+                    with self.subTest(query):
+                        self.assertTrue(prometheus.query(query.replace("my_gpu_process_", lean)), "no data")
 
     def test_series_of_both(self):
         """On one node, all of whose processes were seen for some time: what docs/decisions/0019-presets.md says."""
