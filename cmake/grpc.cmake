@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # gl_grpc: gRPC without TLS (unix sockets only) and protobuf's lite runtime.
 # Not by gRPC's own CMake package, which also wants OpenSSL, re2 and the full protobuf and knows no static archives, nor
 # by pkg-config, which takes ten seconds over Abseil's hundred files.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 option(GPU_LEDGER_STATIC "Link everything but glibc statically" OFF)
 option(GPU_LEDGER_TESTS "Build the tests" ON)
 option(GPU_LEDGER_FUZZ "Build the fuzzers and nothing else (clang)" OFF)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # cpack reads this once for each kind of package: all that is installed, and what belongs to this kind only.
 if(CPACK_GENERATOR STREQUAL "DEB")
   set(own_part debian)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What `cmake --install` puts on a node, and the packages of it: cpack --config build/release/CPackConfig.cmake [-G RPM]
 include(GNUInstallDirs)
 install(TARGETS gpu-ledger RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Writes the commit of the source tree into OUTPUT, a source file, if it changed: cmake -DSOURCE= -DOUTPUT= [-DCOMMIT=] -P
 # COMMIT wins, for a tree without .git; without either the commit is not known. A change of tracked files shows.
 if(NOT COMMIT AND EXISTS ${SOURCE}/.git)

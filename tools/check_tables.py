@@ -15,6 +15,9 @@ COMMANDS = "app/commands/command_table.cc"
 VALUES = "app/config/config_values.cc"
 ROUTES = "http/routes.cc"
 OWNERS = "model/owner.h"
+LICENCE = "SPDX-License-Identifier: Apache-2.0"
+FOLDERS = ("src", "sim", "tests", "tools", "deploy", "cmake")
+LICENSED = {".cc", ".h", ".inc", ".js", ".css", ".proto", ".py", ".sh", ".go", ".cmake"}
 # Besides the table: names from before, and the checks of settings together.
 MAY_NAME_SETTINGS = {SETTINGS, "app/config/config_older_names.cc", "app/config/config.cc", "app/config/config_yaml.cc"}
 # Words that are something else too: sources of health, a kind of Slurm's steps and its label, fields of JSON, a
@@ -106,10 +109,27 @@ def check_owner_kinds(src):
                 yield f"src/{name}: knows OwnerKind::{kind}; that is for {OWNERS} and src/identity"
 
 
-def check_licence(src):
+def check_licence(root):
+    for path in [path for folder in FOLDERS for path in sorted((root / folder).rglob("*"))]:
+        if path.suffix in LICENSED or path.name == "CMakeLists.txt":
+            if LICENCE not in "".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[:2]):
+                yield f"{path.relative_to(root)}: has no SPDX line"
+
+
+def check_repeats(src):
+    """No run of six equal lines stands twice. Declarations that an interface demands are no repetition."""
+    seen = {}
     for name, text in sources(src):
-        if not text.startswith("// SPDX-License-Identifier: Apache-2.0\n"):
-            yield f"src/{name}: has no SPDX line"
+        code = [(number, line.split("//")[0].strip()) for number, line in enumerate(text.splitlines(), 1)]
+        code = [(number, line) for number, line in code
+                if re.search(r"\w", line) and not line.startswith(("#include", "using ")) and not line.endswith("override;")]
+        reported = 0
+        for i in range(len(code) - 5):
+            run = tuple(line for _, line in code[i:i + 6])
+            first = seen.setdefault(run, f"src/{name}:{code[i][0]}")
+            if first != f"src/{name}:{code[i][0]}" and i >= reported:
+                yield f"src/{name}:{code[i][0]}: six lines that stand at {first} too"
+                reported = i + 6
 
 
 def check_page(root):
@@ -123,7 +143,7 @@ def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent)
     src = root / "src"
     complaints = [*check_settings(src), *check_commands(src), *check_paths(src), *check_metrics(src),
-                  *check_owner_kinds(src), *check_licence(src), *check_page(root)]
+                  *check_owner_kinds(src), *check_licence(root), *check_repeats(src), *check_page(root)]
     for line in complaints:
         print(line)
     return 1 if complaints else 0

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # clang-tidy with the checks of .clang-tidy over the sources: all of src, or the files that are named.
 #   tools/tidy.sh [BUILD] [FILE...]     BUILD: a configured build folder, build/dev unless told
 set -euo pipefail

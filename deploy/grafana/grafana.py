@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a Grafana dashboard is written down: a few kinds of panels, laid out from left to right in 24 columns."""
 
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes the dashboards beside it: `python3 deploy/grafana/make_dashboards.py`. A test fails while they are old.
 
 boards/ has one file per dashboard, queries.py what they share, grafana.py how Grafana writes panels down.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the dashboards share: their names and variables, how a query chooses series, and how they link to each other."""
 
 from grafana import annotation, dashboard, data_link, header_link, variable

@@ -70,6 +70,7 @@ struct Bytes {
 // 0 to 1.
 struct Ratio {
   double value = 0;
+  static constexpr Ratio of_percent(double percent) { return {percent / 100}; }
   friend constexpr auto operator<=>(Ratio, Ratio) = default;
 };
 

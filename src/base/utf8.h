@@ -41,4 +41,9 @@ inline Utf8Character decode_utf8(std::string_view text) {
   return {code, length, true};
 }
 
+// Whether the byte is inside a character, not its first.
+inline bool continues_utf8(char byte) {
+  return (static_cast<uint8_t>(byte) & 0xc0) == 0x80;
+}
+
 }  // namespace gpuledger

@@ -12,6 +12,7 @@
 #include <algorithm>
 
 #include "base/file.h"
+#include "base/openssl_reason.h"
 #include "http/watched_file.h"
 
 namespace gpuledger::http {
@@ -27,14 +28,6 @@ struct Deleter {
 using Bio = std::unique_ptr<BIO, Deleter<BIO_free_all>>;
 using Certificate = std::unique_ptr<X509, Deleter<X509_free>>;
 using Key = std::unique_ptr<EVP_PKEY, Deleter<EVP_PKEY_free>>;
-
-// OpenSSL's text for the last failure; also empties its queue, which would spoil the next call.
-std::string openssl_reason() {
-  const unsigned long error = ERR_peek_last_error();
-  ERR_clear_error();
-  const char* reason = error == 0 ? nullptr : ERR_reason_error_string(error);
-  return reason == nullptr ? "unknown reason" : reason;
-}
 
 int version_number(TlsVersion version) {
   switch (version) {

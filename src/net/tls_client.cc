@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/openssl_reason.h"
 #include "net/wire.h"
 
 namespace gpuledger::net {
@@ -40,13 +41,6 @@ int add_authorities(SSL_CTX* context, const std::string& pem) {
 
 void TlsContextFree::operator()(ssl_ctx_st* context) const {
   SSL_CTX_free(context);
-}
-
-std::string openssl_reason() {
-  const unsigned long error = ERR_peek_last_error();
-  ERR_clear_error();
-  const char* reason = error == 0 ? nullptr : ERR_reason_error_string(error);
-  return reason == nullptr ? "unknown reason" : reason;
 }
 
 std::string system_authorities() {

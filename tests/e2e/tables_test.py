@@ -73,6 +73,16 @@ class TablesTest(unittest.TestCase):
         said = self.check_changed("src/app/top/table.cc", "namespace {", 'const char* kName = "slurm_job";\nnamespace {')
         self.assertIn("src/app/top/table.cc: knows the kind of owner slurm_job", said)
 
+    def test_a_file_without_its_licence(self):
+        said = self.check_changed("src/http/page/view.js", "// SPDX-License-Identifier: Apache-2.0\n", "")
+        self.assertEqual(said, "src/http/page/view.js: has no SPDX line\n")
+
+    def test_lines_that_stand_twice(self):
+        run = "".join(f"void once_{i}();  // {i}\n" for i in range(6))
+        said = self.check_changed("src/expose/view.cc", "namespace {", run + run.replace("//", "// again") + "namespace {")
+        self.assertEqual(said.count("\n"), 1, said)
+        self.assertIn("six lines that stand at src/expose/view.cc:", said)
+
     def test_a_file_that_the_page_names_and_nobody_has(self):
         said = self.check_changed("ARCHITECTURE.md", "`src/http/routes.cc`", "`src/http/paths.cc`")
         self.assertIn("ARCHITECTURE.md: there is no src/http/paths.cc", said)

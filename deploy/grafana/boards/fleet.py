@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who spends energy and money: everything, by namespace, by pod."""
 
 from grafana import lines, stat, table

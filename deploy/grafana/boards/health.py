@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether GPUs are well, and whether what the other dashboards show is to be trusted."""
 
 from grafana import lines, stat, table

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The GPUs and processes of one node."""
 
 from grafana import lines, stat, table

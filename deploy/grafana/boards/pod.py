@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One pod: what it draws, where, and how sure that is."""
 
 from grafana import lines, stat, table

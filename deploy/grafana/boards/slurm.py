@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Slurm jobs: who spends what, by job and step."""
 
 from grafana import lines, stat, table

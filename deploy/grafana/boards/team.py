@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one team spends and wastes: namespaces, and pods with the label team (--pod-labels=team)."""
 
 from grafana import lines, stat, table

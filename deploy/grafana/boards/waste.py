@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is held or drawn without work, and whom to ask."""
 
 from grafana import lines, stat, table

@@ -8,6 +8,7 @@
 #include "app/bill/formats.h"
 #include "app/bill/sharing.h"
 #include "base/quote.h"
+#include "base/utf8.h"
 
 namespace gpuledger::app {
 namespace {
@@ -59,8 +60,7 @@ std::string hours(const std::optional<double>& value, const Unit& unit) {
 
 // Characters, not bytes.
 size_t width(std::string_view text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return text.size() - static_cast<size_t>(std::count_if(text.begin(), text.end(), continues_utf8));
 }
 
 std::string padded(const std::string& text, size_t columns, bool left) {

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The settings are a library: tests and documentation need them without the program.
 find_package(yaml-cpp REQUIRED)
 # yaml-cpp for all folders: the packages' target is the shared library, called yaml-cpp in Debian 12 and

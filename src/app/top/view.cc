@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/utf8.h"
+
 namespace gpuledger::app::top {
 namespace {
 
@@ -62,7 +64,7 @@ void choose_next_gpu(const std::vector<uint32_t>& gpus, View& view) {
 
 // Removes the last character, with all its bytes.
 void erase_last(std::string& text) {
-  while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xC0) == 0x80) text.pop_back();
+  while (!text.empty() && continues_utf8(text.back())) text.pop_back();
   if (!text.empty()) text.pop_back();
 }
 

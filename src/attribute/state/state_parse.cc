@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attribute/state/state_text.h"
+#include "base/utf8.h"
 
 namespace gpuledger::attribute {
 namespace {
@@ -22,16 +23,12 @@ struct Refused {
 
 std::string read_bytes(const Json& json) {
   std::string bytes;
-  const auto& utf8 = json.get_ref<const std::string&>();
-  for (size_t i = 0; i < utf8.size(); ++i) {
-    const auto first = static_cast<unsigned char>(utf8[i]);
-    if (first < 0x80) {
-      bytes += utf8[i];
-    } else if ((first == 0xc2 || first == 0xc3) && i + 1 < utf8.size()) {
-      bytes += static_cast<char>(((first & 3) << 6) | (static_cast<unsigned char>(utf8[++i]) & 0x3f));
-    } else {
-      throw Refused{"a name is not encoded as bytes"};
-    }
+  std::string_view rest = json.get_ref<const std::string&>();
+  while (!rest.empty()) {
+    const Utf8Character byte = decode_utf8(rest);
+    if (!byte.valid || byte.code > 0xff) throw Refused{"a name is not encoded as bytes"};
+    bytes += static_cast<char>(byte.code);
+    rest.remove_prefix(byte.length);
   }
   return bytes;
 }

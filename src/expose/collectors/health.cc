@@ -70,7 +70,7 @@ void add_parts(const DeviceSeries& device, Samples& samples, std::span<const Par
 // Of a reading in percent.
 std::optional<double> share_of(const DeviceSeries& device, Vital vital) {
   const auto& percent = device.reading().vitals[vital];
-  return percent ? std::optional(static_cast<double>(*percent) / 100) : std::nullopt;
+  return percent ? std::optional(Ratio::of_percent(static_cast<double>(*percent)).value) : std::nullopt;
 }
 
 void add_throttled_time(const DeviceSeries& device, Samples& samples) {

@@ -79,6 +79,8 @@ class ApiServerPods::Session {
   void take(std::string_view event);
   void publish();
   Duration refused(const ApiStatus& status, const net::HttpReply* reply);
+  // The wait after a request that failed or was refused; empty for one that was answered.
+  std::optional<Duration> not_answered(const Result<net::HttpReply>& reply);
   Duration rejected_token();
   Duration not_yet();
 
@@ -127,6 +129,14 @@ class ApiServerPods::Session {
   std::optional<ApiStatus> error_;
 };
 
+std::optional<Duration> ApiServerPods::Session::not_answered(const Result<net::HttpReply>& reply) {
+  if (!reply) return failed(reply.error());
+  if (reply->status == 200) return {};
+  ApiStatus status = parse_api_status(reply->body);
+  status.code = reply->status;
+  return refused(status, &*reply);
+}
+
 Duration ApiServerPods::Session::list() {
   net::HttpRequest request;
   // Version 0: the server's cache. Without it, old servers read all pods of the cluster from etcd.
@@ -140,12 +150,7 @@ Duration ApiServerPods::Session::list() {
     fed = stream.feed(bytes);
     return fed.ok();
   });
-  if (!reply) return failed(reply.error());
-  if (reply->status != 200) {
-    ApiStatus status = parse_api_status(reply->body);
-    status.code = reply->status;
-    return refused(status, &*reply);
-  }
+  if (const auto wait = not_answered(reply)) return *wait;
   if (!fed) return failed(fed.error());
   auto pods = stream.finish();
   if (!pods) return failed(pods.error());
@@ -200,12 +205,7 @@ Duration ApiServerPods::Session::watch() {
     owner_.health_.counts(code_name(reply.error().code));
     return back_off();
   }
-  if (!reply) return failed(reply.error());
-  if (reply->status != 200) {
-    ApiStatus status = parse_api_status(reply->body);
-    status.code = reply->status;
-    return refused(status, &*reply);
-  }
+  if (const auto wait = not_answered(reply)) return *wait;
   waited_for_version_ = false;
   return events_ == 0 && Clock::now() - begin < options_.short_watch ? back_off() : kAtOnce;
 }

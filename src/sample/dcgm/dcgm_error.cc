@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sample/dcgm/dcgm_error.h"
 
-#include <algorithm>
-#include <iterator>
+#include "sample/error_row.h"
 
 namespace gpuledger::dcgm {
 
 namespace {
 
-struct Row {
-  Return value;
-  Code code;
-  const char* text;
-};
-
-// Own texts instead of errorString: that one is missing if loading the library failed.
-constexpr Row kRows[] = {
+constexpr ErrorRow kRows[] = {
     {kOk, Code::kInternal, "success"},
     {kBadParameter, Code::kInternal, "bad parameter"},
     {kNotSupported, Code::kNotSupported, "not supported"},
@@ -43,11 +35,8 @@ constexpr Row kRows[] = {
     {kNvmlDriverTimeout, Code::kTimeout, "the driver does not answer the engine"},
 };
 
-const Row& row_of(Return result) {
-  // Newer engines have more codes; all of them mean that there is no data.
-  static constexpr Row kOther = {kOk, Code::kInternal, "an error this program has no name for"};
-  const Row* row = std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& r) { return r.value == result; });
-  return row == std::end(kRows) ? kOther : *row;
+const ErrorRow& row_of(Return result) {
+  return error_row(kRows, result);
 }
 
 }  // namespace
@@ -57,7 +46,7 @@ Code code_of(Return result) {
 }
 
 std::string describe(const char* symbol, Return result) {
-  return std::string(symbol) + ": " + row_of(result).text + " (DCGM " + std::to_string(static_cast<int>(result)) + ")";
+  return describe_error(symbol, row_of(result), "DCGM", result);
 }
 
 bool means_engine_gone(Return result) {

@@ -13,7 +13,7 @@ constexpr double kHottest = 200;  // degrees; more means a missing sensor
 std::optional<Ratio> percent(const Reading& reading) {
   const auto value = reading.number();
   if (!value || *value < 0 || *value > 100) return std::nullopt;
-  return Ratio{*value / 100};
+  return Ratio::of_percent(*value);
 }
 
 std::optional<Bytes> mebibytes(const Reading& reading) {

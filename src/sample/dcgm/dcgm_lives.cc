@@ -58,7 +58,8 @@ std::optional<Life> LifeReader::confirm(Connection& engine, unsigned gpu, const 
     life.pid = stats.pid;
     life.began = std::chrono::microseconds(told.startTime);
     life.ended = std::chrono::microseconds(told.endTime);
-    life.busy_seconds = stats.gpuUtilization / 100.0 * std::chrono::duration<double>(life.ended - life.began).count();
+    life.busy_seconds =
+        Ratio::of_percent(stats.gpuUtilization).value * std::chrono::duration<double>(life.ended - life.began).count();
     if (told.maxGpuMemoryUsed >= 0 && !is_blank(told.maxGpuMemoryUsed)) {
       life.memory = Bytes{static_cast<uint64_t>(told.maxGpuMemoryUsed)};
     }

@@ -61,7 +61,7 @@ std::vector<ShortLife> AccountingReader::read(Session& session, Device device) {
     if (lived_seconds > std::chrono::duration<double>(now - *read_at_).count()) continue;
     ShortLife life;
     life.pid = pid;
-    life.busy_seconds = stats.gpuUtilization / 100.0 * lived_seconds;
+    life.busy_seconds = Ratio::of_percent(stats.gpuUtilization).value * lived_seconds;
     if (stats.maxMemoryUsage != kValueNotAvailable) life.memory = Bytes{stats.maxMemoryUsage};
     lives.push_back(life);
   }

@@ -126,8 +126,8 @@ void NvmlDevice::read_gauges(Session& session, DeviceSample& out) {
   if (!out.energy_counter) out.read_at = session.call.now();
   Utilization rates{};
   if (read(session, fn.nvmlDeviceGetUtilizationRates, &rates)) {
-    if (rates.gpu <= 100) out.gpu_utilization = Ratio{rates.gpu / 100.0};
-    if (rates.memory <= 100) out.memory_utilization = Ratio{rates.memory / 100.0};
+    if (rates.gpu <= 100) out.gpu_utilization = Ratio::of_percent(rates.gpu);
+    if (rates.memory <= 100) out.memory_utilization = Ratio::of_percent(rates.memory);
   }
   read_memory(session, out);
   unsigned celsius = 0;

@@ -1,54 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sample/nvml/nvml_error.h"
 
-#include <algorithm>
-#include <iterator>
+#include "sample/error_row.h"
 
 namespace gpuledger::nvml {
 
 namespace {
 
-struct Row {
-  int value;
-  Code code;
-  const char* text;
-  const char* advice;
-};
-
-// Own texts instead of nvmlErrorString: that one is missing if loading the library failed.
-constexpr Row kRows[] = {
-    {kSuccess, Code::kInternal, "success", ""},
-    {kUninitialized, Code::kUnavailable, "not initialised", ""},
-    {kInvalidArgument, Code::kInternal, "invalid argument", ""},
-    {kNotSupported, Code::kNotSupported, "not supported", ""},
+constexpr ErrorRow kRows[] = {
+    {kSuccess, Code::kInternal, "success"},
+    {kUninitialized, Code::kUnavailable, "not initialised"},
+    {kInvalidArgument, Code::kInternal, "invalid argument"},
+    {kNotSupported, Code::kNotSupported, "not supported"},
     {kNoPermission, Code::kPermission, "no permission",
      "run as root or let this user open /dev/nvidiactl and /dev/nvidia*"},
-    {kNotFound, Code::kNotFound, "not found", ""},
-    {kInsufficientSize, Code::kInternal, "buffer too small", ""},
+    {kNotFound, Code::kNotFound, "not found"},
+    {kInsufficientSize, Code::kInternal, "buffer too small"},
     {kDriverNotLoaded, Code::kUnavailable, "driver not loaded",
      "load the kernel module (modprobe nvidia) and see that nvidia-smi works; in a container, that /dev/nvidiactl is "
      "there"},
-    {kTimeout, Code::kTimeout, "timeout", ""},
+    {kTimeout, Code::kTimeout, "timeout"},
     {kIrqIssue, Code::kInternal, "interrupt problem", "see dmesg for what the nvidia module says"},
     {kLibraryNotFound, Code::kNotFound, "a library of the driver is missing", "install the whole driver package"},
-    {kFunctionNotFound, Code::kNotSupported, "function not found", ""},
+    {kFunctionNotFound, Code::kNotSupported, "function not found"},
     {kGpuIsLost, Code::kUnavailable, "GPU is lost", "see dmesg for its Xid; it needs a reset or the machine a reboot"},
     {kResetRequired, Code::kUnavailable, "GPU needs a reset", "nvidia-smi --gpu-reset once nothing uses it"},
     {17, Code::kInternal, "the operating system refused", "see dmesg; /dev/nvidia* may be blocked by a cgroup"},
     {kLibRmVersionMismatch, Code::kUnavailable, "library and kernel module are of different versions",
      "reload the nvidia module or reboot after a driver upgrade"},
-    {kInUse, Code::kInternal, "in use", ""},
-    {20, Code::kInternal, "out of memory", ""},
-    {kNoData, Code::kNotFound, "no data", ""},
-    {kArgumentVersionMismatch, Code::kNotSupported, "argument version not known to this driver", ""},
+    {kInUse, Code::kInternal, "in use"},
+    {20, Code::kInternal, "out of memory"},
+    {kNoData, Code::kNotFound, "no data"},
+    {kArgumentVersionMismatch, Code::kNotSupported, "argument version not known to this driver"},
     {kUnknown, Code::kInternal, "unknown error", "see dmesg for what the nvidia module says"},
 };
 
-const Row& row_of(Return result) {
-  static constexpr Row kOther = {0, Code::kInternal, "an error this program has no name for", ""};
-  const Row* row = std::find_if(std::begin(kRows), std::end(kRows),
-                                [&](const Row& r) { return r.value == static_cast<int>(result); });
-  return row == std::end(kRows) ? kOther : *row;
+const ErrorRow& row_of(Return result) {
+  return error_row(kRows, result);
 }
 
 }  // namespace
@@ -58,7 +46,7 @@ Code code_of(Return result) {
 }
 
 std::string describe(const char* symbol, Return result) {
-  return std::string(symbol) + ": " + row_of(result).text + " (NVML " + std::to_string(static_cast<int>(result)) + ")";
+  return describe_error(symbol, row_of(result), "NVML", result);
 }
 
 std::string advice_for(Return result) {

@@ -38,7 +38,7 @@ static_assert(std::size(kParts) == Activity::kParts && kMetrics <= kMostGpmMetri
 
 std::optional<Ratio> ratio_of(const GpmMetric& metric) {
   if (metric.nvmlReturn != kSuccess || !std::isfinite(metric.value) || metric.value < 0) return std::nullopt;
-  return Ratio{std::min(1.0, metric.value / 100)};
+  return std::min(Ratio{1}, Ratio::of_percent(metric.value));
 }
 
 std::optional<double> rate_of(const GpmMetric& metric) {

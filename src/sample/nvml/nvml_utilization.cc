@@ -230,7 +230,7 @@ UtilizationReply UtilizationReader::read(Session& session, Device device, Nanose
     return out;
   }
   const double scale = idle_scale(now, since, entries);
-  const auto ratio = [&](unsigned percent) { return Ratio{percent * scale / 100}; };
+  const auto ratio = [&](unsigned percent) { return Ratio::of_percent(percent * scale); };
   for (const Entry& e : entries) {
     out.uses.emplace_back(e.pid, EngineUse{ratio(e.sm), ratio(e.memory), ratio(e.encoder), ratio(e.decoder),
                                            ratio(e.jpeg), ratio(e.ofa)});

@@ -47,7 +47,7 @@ std::optional<Ratio> ratio_of(const Mean& mean) {
 
 std::optional<Ratio> ratio_of(const std::optional<uint32_t>& percent) {
   if (!percent || *percent > kMostPercent) return std::nullopt;
-  return Ratio{*percent / 100.0};
+  return Ratio::of_percent(*percent);
 }
 
 // As in the live source: zombie contexts leave percentages in the millions.
@@ -228,10 +228,10 @@ void ReplaySource::add_tickets(const Window& window, Processes& processes) const
     ProcessSample& process = processes[ticket.pid];
     process.pid = ticket.pid;
     EngineUse& use = process.use;
-    use.sm.value += ticket.sm / 100.0 / count;
-    use.memory.value += ticket.memory / 100.0 / count;
-    use.encoder.value += ticket.encoder / 100.0 / count;
-    use.decoder.value += ticket.decoder / 100.0 / count;
+    use.sm.value += Ratio::of_percent(ticket.sm).value / count;
+    use.memory.value += Ratio::of_percent(ticket.memory).value / count;
+    use.encoder.value += Ratio::of_percent(ticket.encoder).value / count;
+    use.decoder.value += Ratio::of_percent(ticket.decoder).value / count;
   }
 }
 

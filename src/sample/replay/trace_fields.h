@@ -65,7 +65,7 @@ class Line {
     const Json* value = find(key);
     if (value == nullptr || value->is_null()) return std::nullopt;
     const double number = value->is_number() ? value->get<double>() : -1;
-    if (std::isfinite(number) && number >= 0) return Ratio{number / 100};
+    if (std::isfinite(number) && number >= 0) return Ratio::of_percent(number);
     wrong(std::string("'") + key + "' is not a percentage");
     return std::nullopt;
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Serves the series of a file with client_golang. Each line of it: type, name, value, then label names and values, with
 // tabs between them.
 //

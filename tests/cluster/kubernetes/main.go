@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One program that is a whole small Kubernetes for the tests: etcd, the control plane, the kubelet and a device
 // plugin, each as a subcommand. One binary, because the parts share most of their code: it is compiled and linked once.
 package main
