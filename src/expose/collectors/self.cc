@@ -55,6 +55,15 @@ std::optional<Nanoseconds> push_age(const View& view) {
   return std::max(Nanoseconds(0), now - view.cycle.push->oldest_waiting.value_or(now));
 }
 
+constexpr Row<View> kLeftOut = {
+    "gpu_ledger_series_left_out", kGauge, "collector",
+    "Series that --max-series left out of this exposition, by collector: those with the least energy.",
+    [](const View& view, Samples& samples) {
+      for (const auto& [collector, count] : view.left_out) {
+        samples.add_as(view.labels().add("collector", collector).take(), count);
+      }
+    }};
+
 constexpr Row<View> kRows[] = {
     {"gpu_ledger_build_info", kGauge, "version revision", "The running program, always 1.",
      [](const View& view, Samples& samples) {
@@ -130,13 +139,7 @@ constexpr Row<View> kRows[] = {
      [](const View& view) { return view.cycle.self.max_fds; }},
     {"process_threads", kGauge, "", "Threads of the exporter.",
      [](const View& view) { return view.cycle.self.threads; }},
-    {"gpu_ledger_series_left_out", kGauge, "collector",
-     "Series that --max-series left out of this exposition, by collector: those with the least energy.",
-     [](const View& view, Samples& samples) {
-       for (const auto& [collector, count] : view.left_out) {
-         samples.add_as(view.labels().add("collector", collector).take(), count);
-       }
-     }},
+    kLeftOut,
     // Counts the samples before it, so it must be the last.
     {"gpu_ledger_series", kGauge, "", "Samples in this exposition, including this one.",
      [](const View&, Samples& samples) { samples.add(uint64_t{samples.written() + 1}); }},
@@ -152,6 +155,10 @@ constexpr Row<View> kDriverRows[] = {
 };
 
 }  // namespace
+
+const Row<View>& left_out_row() {
+  return kLeftOut;
+}
 
 std::vector<Family> driver_call_families() {
   CatalogBuilder catalog("driver-calls");
