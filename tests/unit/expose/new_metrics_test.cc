@@ -137,6 +137,24 @@ TEST(DeviceMetrics, MigInstances) {
   EXPECT_FALSE(out.has("gpu_ledger_mig_instance_memory_used_bytes")) << "not reported";
 }
 
+TEST(DeviceMetrics, WorkOfMigInstances) {
+  Cycle cycle = node_example();
+  const std::string names[] = {"gpu_ledger_mig_instance_utilization_ratio", "gpu_ledger_mig_instance_sm_active_ratio"};
+  for (const std::string& name : names) EXPECT_FALSE(expose(cycle).has(name)) << name << ": before Hopper not known";
+  Activity& activity = cycle.batch.devices[1].instance_activity[7];
+  activity.graphics = Ratio{0.75};
+  cycle.batch.devices[1].instance_activity[9].graphics = Ratio{1};  // an instance that is gone
+  Exposition out = expose(cycle);
+  EXPECT_EQ(out.value(names[0], {{"gpu", "1"}, {"mig_uuid", "MIG-0001"}, {"gi_id", "7"}}), Value("0.75"));
+  EXPECT_EQ(out.find(names[0]).size(), 1u);
+  EXPECT_FALSE(out.has(names[1])) << "this one the driver does not say";
+  activity.parts[Activity::kSm] = Ratio{0.5};
+  out = expose(cycle);
+  EXPECT_EQ(out.value(names[1], {{"mig_profile", "1g.10gb"}}), Value("0.5"));
+  cycle.ledger.devices[1].up = cycle.batch.devices[1].up = false;
+  for (const std::string& name : names) EXPECT_FALSE(expose(cycle).has(name)) << name << ": lost";
+}
+
 TEST(DeviceMetrics, RequestsBesideTheAllocation) {
   const Exposition out = expose(node_example());
   const Labels shared{
