@@ -61,6 +61,11 @@ TEST(ProcessInfo, PeakStaysAfterExitAndVideoIsAbsentUntilUsed) {
   EXPECT_TRUE(out.find("gpu_ledger_process_memory_peak_bytes", {{"pid", "300"}}).empty());
   EXPECT_EQ(out.value("gpu_ledger_process_encoder_utilization_ratio"), Value("0.25"));
   EXPECT_FALSE(out.has("gpu_ledger_process_decoder_utilization_ratio"));
+  Cycle cycle = node_example();
+  process_of(cycle, 200).decoder = Ratio{0.4};
+  const Exposition decoding = expose(cycle);
+  EXPECT_EQ(decoding.value("gpu_ledger_process_decoder_utilization_ratio", {{"pid", "200"}}), Value("0.4"));
+  EXPECT_EQ(decoding.find("gpu_ledger_process_decoder_utilization_ratio").size(), 1u);
 }
 
 TEST(ProcessInfo, OlderSeriesHaveNoNewLabels) {
