@@ -62,8 +62,10 @@ Return nvmlInitWithFlags(unsigned) {
 }
 
 Return nvmlShutdown(void) {
-  std::lock_guard lock(Node::get().mutex());
-  return Node::get().shutdown();
+  Node& node = Node::get();
+  node.delay(__func__);
+  std::lock_guard lock(node.mutex());
+  return node.shutdown();
 }
 
 const char* nvmlErrorString(Return result) {

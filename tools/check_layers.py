@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The walls of the house: which folder may include which, and how long a file may be.
+"""The walls of the house: which folder may include which, who may leave a thread behind, and how long a file may be.
 
 Prints one line for everything that is wrong and exits 1, or nothing and exits 0.
 """
@@ -36,6 +36,7 @@ ALLOWED_IN_APP = {
 LONGEST_FILE = 500
 SIZED = {".cc", ".h", ".inc", ".py", ".sh"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+DETACH = re.compile(r"\bdetach\s*\(\s*\)")
 LINK = re.compile(r"target_link_libraries\s*\(([^)]*)\)", re.DOTALL)
 
 
@@ -70,6 +71,12 @@ def check_includes(src):
                 yield f"{path}: app/{path.parent.name} must not include \"{target}\""
 
 
+def check_threads(src):
+    for path in sorted(src.rglob("*")):
+        if path.suffix in {".cc", ".h"} and room_of(path, src) != "task" and DETACH.search(path.read_text(encoding="utf-8")):
+            yield f"{path}: leaves a thread behind by itself; task::LeavableThread is for that"
+
+
 def check_links(src):
     for path in sorted(src.rglob("CMakeLists.txt")) + sorted(src.rglob("*.cmake")):
         for names in LINK.findall(path.read_text(encoding="utf-8")):
@@ -93,7 +100,7 @@ def main():
     if not src.is_dir():
         print(f"{src}: no such folder")
         return 1
-    complaints = [*check_includes(src), *check_links(src), *check_sizes(root)]
+    complaints = [*check_includes(src), *check_threads(src), *check_links(src), *check_sizes(root)]
     for line in complaints:
         print(line)
     return 1 if complaints else 0

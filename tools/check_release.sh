@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What the release promises about itself: it needs nothing but a glibc that is not too new, it is small, hardened, and it
-# runs with nothing beside it, the simulated node included.
+# What the release promises about itself: it needs nothing but a glibc that is not too new, it is small, also in memory,
+# hardened, and it runs with nothing beside it, the simulated node included.
 set -euo pipefail
 program=${1:?usage: tools/check_release.sh PROGRAM}
 limit=$((19 * 1000 * 1000))
@@ -39,4 +39,11 @@ version=$("${run[@]}" "$program" --version) || fail "$program --version failed"
 (cd "$alone" && env -i "${run[@]}" ./gpu-ledger once --backend=sim --sample-interval=200ms >metrics) ||
   fail "$program does not run on the simulated node, alone in a folder"
 grep -q '^gpu_ledger_device_energy_joules_total' "$alone/metrics" || fail "$program has no GPU on the simulated node"
+if [ ${#run[@]} -eq 0 ]; then  # an emulator has memory of its own
+  root=$(realpath "$(dirname "$0")/..")
+  GPU_LEDGER_BINARY=$(realpath "$program") GPU_LEDGER_SIM=$alone GPU_LEDGER_SOURCE=$root MEMORY_OF=release \
+    python3 -B "$root/tests/e2e/memory_test.py" >"$alone/memory" 2>&1 ||
+    { cat "$alone/memory" >&2; fail "$program takes more memory than docs/operations.md says"; }
+  grep '^memory:' "$alone/memory"
+fi
 echo "release: $version, $((size / 1000)) kB stripped, needs glibc ${needed#GLIBC_} and nothing else"

@@ -113,23 +113,32 @@ Status check_regular_or_absent(const std::string& path) {
   return Error{Code::kMalformed, "cannot write " + path + ": " + kind};
 }
 
-Status write_file_atomically(const std::string& path, std::string_view contents, mode_t mode, Flush flush) {
+Result<TemporaryFile> open_temporary_beside(const std::string& path) {
   if (path.empty() || path.ends_with('/')) {
     return Error{Code::kMalformed, "cannot write " + path + ": not the name of a file"};
   }
-  if (const Status usable = check_regular_or_absent(path); !usable.ok()) return usable;
-  std::string temporary = temporary_prefix(path) + std::string(kRandomPart);
+  GL_TRY_STATUS(check_regular_or_absent(path));
+  TemporaryFile file{temporary_prefix(path) + std::string(kRandomPart), {}};
+  file.fd.reset(::mkostemp(file.path.data(), O_CLOEXEC));
+  if (!file.fd) return errno_error("cannot write", path, errno);
+  (void)::flock(file.fd.get(), LOCK_EX | LOCK_NB);
+  return file;
+}
 
-  UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (!fd) return errno_error("cannot write", path, errno);
-  (void)::flock(fd.get(), LOCK_EX | LOCK_NB);  // marks it as in use; see remove_left_temporaries
-  int failed = fill_and_close(std::move(fd), contents, mode, flush);
-  if (failed == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) failed = errno;
-  if (failed != 0) {
-    ::unlink(temporary.c_str());
+Status rename_temporary(const std::string& temporary, const std::string& path) {
+  Status done = check_regular_or_absent(path);
+  if (done.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) done = errno_error("cannot write", path, errno);
+  if (!done.ok()) ::unlink(temporary.c_str());
+  return done;
+}
+
+Status write_file_atomically(const std::string& path, std::string_view contents, mode_t mode, Flush flush) {
+  GL_TRY(file, open_temporary_beside(path));
+  if (const int failed = fill_and_close(std::move(file.fd), contents, mode, flush)) {
+    ::unlink(file.path.c_str());
     return errno_error("cannot write", path, failed);
   }
-  return ok_status();
+  return rename_temporary(file.path, path);
 }
 
 void remove_left_temporaries(const std::string& path) {

@@ -48,9 +48,19 @@ Status write_to_stdout(std::string_view text);
 // never replaced, renamed or removed.
 Status check_regular_or_absent(const std::string& path);
 
-// A reader sees the old file or the whole new one, never a part. The temporary file is hidden beside it
-// (".NAME.XXXXXX", same file system, ignored by readers of *.prom) and removed on failure. Only a regular file is
-// replaced. kToSystem does not wait for the disk: the file survives the program, but not a power loss.
+// The new contents of a file while they are written: hidden beside it (".NAME.XXXXXX", same file system, ignored by
+// readers of *.prom), and locked as long as fd is open: see remove_left_temporaries.
+struct TemporaryFile {
+  std::string path;
+  UniqueFd fd;
+};
+// Mode 0600. An error unless the path may be written: it names a regular file or nothing.
+Result<TemporaryFile> open_temporary_beside(const std::string& path);
+// Gives the closed temporary file the name of the path, if that is still allowed. It is removed on failure.
+Status rename_temporary(const std::string& temporary, const std::string& path);
+
+// A reader sees the old file or the whole new one, never a part: it is written as a temporary file first. Only a
+// regular file is replaced. kToSystem does not wait for the disk: the file survives the program, but not a power loss.
 enum class Flush { kToDisk, kToSystem };
 Status write_file_atomically(const std::string& path, std::string_view contents, mode_t mode = 0644,
                              Flush flush = Flush::kToDisk);

@@ -95,6 +95,17 @@ std::string json_payload(std::string_view message, LogFields fields) {
   return line;
 }
 
+// Of a state that lasts.
+constexpr size_t kMostMessages = 8;
+
+std::string without_numbers(std::string_view message) {
+  std::string text;
+  for (const char c : message) {
+    if (std::isdigit(static_cast<unsigned char>(c)) == 0) text += c;
+  }
+  return text;
+}
+
 std::atomic<int> exit_code_without_memory{1};
 
 // Allocates nothing.
@@ -153,9 +164,9 @@ void log_line(LogLevel level, std::string_view message, LogFields fields) {
 bool StateLog::update(const std::string& name, std::string_view state, std::string_view message, LogLevel level) {
   {
     MutexLock lock(mutex_);
-    auto [entry, fresh] = states_.try_emplace(name);
-    if (!fresh && entry->second == state) return false;
-    entry->second = state;
+    Said& said = states_[name];
+    if (said.state != state) said = {std::string(state), {}};
+    if (said.messages.size() >= kMostMessages || !said.messages.insert(without_numbers(message)).second) return false;
   }
   log_line(level, message, {{"name", name}, {"state", state}});
   return true;

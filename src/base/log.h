@@ -4,6 +4,7 @@
 #include <concepts>
 #include <initializer_list>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -55,18 +56,25 @@ inline void log_error(std::string_view message, LogFields fields = {}) {
 // allocates, and an exception on a thread ends it silently.
 void end_when_out_of_memory(int exit_code);
 
-// Logs a state when it changes, not in every cycle. Keeps one short string per name forever, so names are things of the
-// machine (a GPU, a socket), never pids. Any thread.
+// Logs a state when it changes, not in every cycle. Keeps a few short strings per name forever, so names are things of
+// the machine (a GPU, a socket), never pids. Any thread.
 class StateLog {
  public:
-  // Returns true and writes one line with the fields `name` and `state` if the state has changed; the first call for a
-  // name always writes.
+  // Returns true and writes one line with the fields `name` and `state` if the state has changed, or if it has not and
+  // the message is new: a source may stay down for another reason. While the state lasts each message is written once,
+  // whatever numbers are in it, and only the first few: reasons that alternate or never repeat do not fill the log. The
+  // first call for a name always writes.
   bool update(const std::string& name, std::string_view state, std::string_view message,
               LogLevel level = LogLevel::kInfo);
 
  private:
+  struct Said {
+    std::string state;
+    std::set<std::string> messages;  // without their numbers
+  };
+
   Mutex mutex_;
-  std::map<std::string, std::string> states_ GL_GUARDED_BY(mutex_);
+  std::map<std::string, Said> states_ GL_GUARDED_BY(mutex_);
 };
 
 }  // namespace gpuledger

@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "expose/collectors/collectors.h"
 #include "expose/dcgm_seats.h"
 #include "expose/escape.h"
 #include "expose/upstream_split.h"
@@ -19,6 +20,7 @@ using Labels = std::vector<UpstreamLabel>;
 // Every line may be repeated for every pod on its GPU. No node needs more than these limits.
 constexpr size_t kMostWritten = 100'000;
 constexpr size_t kMostWrittenBytes = 32 << 20;
+constexpr size_t kExpectedBytes = 64 * 1024;
 
 constexpr std::string_view kNoHelp = "From dcgm-exporter.";
 
@@ -84,13 +86,24 @@ struct Scope {
   bool holds(const MigInstance* on) const { return on == nullptr || on->id.gpu_instance == instance; }
 };
 
+struct Limits {
+  size_t samples = kMostWritten;
+  size_t seats = 0;  // of a GPU; 0: all
+};
+
 class Relabelling {
  public:
-  Relabelling(const View& view, TextWriter& out) : view_(view), out_(out) {
+  Relabelling(const View& view, Limits limits, TextWriter& out) : view_(view), limits_(limits), out_(out) {
     for (const DeviceSeries& device : view.devices) {
-      gpus_.push_back({&device, seat_pods(view, device, false), seat_pods(view, device, true)});
+      KnownGpu& gpu =
+          gpus_.emplace_back(KnownGpu{&device, seat_pods(view, device, false), seat_pods(view, device, true)});
+      if (limits.seats == 0) continue;
+      keep_biggest(gpu.whole, limits.seats);
+      keep_biggest(gpu.by_instance, limits.seats);
     }
   }
+
+  size_t left_out() const { return left_out_; }
 
   void add(const UpstreamFamily& family) {
     out_.begin_family({family.name, type_of(family.type), {}, family.help.empty() ? kNoHelp : family.help});
@@ -217,27 +230,54 @@ class Relabelling {
   void write(Labels labels, std::string_view value) {
     set(labels, "node", view_.options.node);
     std::string text = write_labels(labels);
-    // A line with a pod and one that got the same pod are duplicates.
-    const bool full = out_.samples() >= kMostWritten || out_.bytes() + text.size() > kMostWrittenBytes;
-    if (full || !written_.insert(text).second) return;
-    out_.add(text, WrittenNumber{value});
+    if (out_.samples() >= limits_.samples || out_.bytes() + text.size() > kMostWrittenBytes) {
+      ++left_out_;
+    } else if (written_.insert(text).second) {  // a line with a pod and one that got the same pod are duplicates
+      out_.add(text, WrittenNumber{value});
+    }
   }
 
   const View& view_;
+  const Limits limits_;
   TextWriter& out_;
+  size_t left_out_ = 0;
   std::vector<KnownGpu> gpus_;
   bool older_form_ = false;
   std::unordered_set<std::string> written_;  // labels of this family
 };
 
+void write_left_out(const View& view, TextWriter& out) {
+  const Row<View>& row = left_out_row();
+  out.begin_family({std::string(row.name), row.type, {}, row.help});
+  Samples samples(view, out, {});
+  row.read(view, samples);
+}
+
 }  // namespace
 
 std::string write_upstream(const UpstreamText& text, const Cycle& cycle, const ExposeOptions& options, Format format) {
-  const View view = View::of_devices(cycle, options);
-  TextWriter out(format, 64 * 1024);
-  Relabelling relabelling(view, out);
-  for (const UpstreamFamily& family : text.families) relabelling.add(family);
-  return out.take();
+  View view = View::of_devices(cycle, options);
+  size_t left_out = 0;
+  const auto write = [&](Limits limits) {
+    TextWriter out(format, kExpectedBytes);
+    Relabelling relabelling(view, limits, out);
+    for (const UpstreamFamily& family : text.families) relabelling.add(family);
+    left_out = relabelling.left_out();
+    return out;
+  };
+  Limits limits;
+  if (options.max_series > 0) limits.samples = std::min(limits.samples, options.max_series);
+  TextWriter all = write(limits);
+  if (left_out == 0) return all.take();
+
+  // Each line is then repeated at most so often, for the pods that use most.
+  const size_t wanted = all.samples() + left_out;
+  size_t lines = 0;
+  for (const UpstreamFamily& family : text.families) lines += family.series.size();
+  TextWriter fewer = write({limits.samples - 1, std::max<size_t>(2, limits.samples / lines)});
+  view.left_out["dcgm-exporter"] = wanted - fewer.samples();
+  write_left_out(view, fewer);
+  return fewer.take();
 }
 
 }  // namespace gpuledger::expose

@@ -26,6 +26,8 @@ void AutoPods::run(const std::stop_token& stop) {
     if (due && (!source || given_up || active_index_ > 0)) {
       (void)search(stop, !source || given_up ? choices_.size() : active_index_);
       searched = std::chrono::steady_clock::now();
+      const MutexLock lock(mutex_);
+      searched_ = true;
     }
     if (!wait(stop, timing_.step)) return;
   }
@@ -94,6 +96,8 @@ void AutoPods::look_again() {
 
 SourceHealth AutoPods::nobody() const {
   SourceHealth health{.source = "pods", .up = false, .reason = "no pod source works", .errors = {}};
+  if (!searched_) health.reason = "no pod source has answered yet";
+  health.undecided = !searched_;
   for (const auto& [index, tried] : tried_) {
     health.reason += "; " + tried.source + ": " + tried.reason;
     for (const auto& [code, count] : tried.errors) health.errors[code] += count;
@@ -114,7 +118,9 @@ std::vector<SourceHealth> AutoPods::healths() const {
   if (source) all.push_back(source->health());
   for (const auto& [index, tried] : tried_) {
     // An older kubelet is no fault; but if no source works, the errors of all that were tried are shown.
-    if (!source && !tried.errors.empty()) all.push_back(tried);
+    if (source || tried.errors.empty()) continue;
+    all.push_back(tried);
+    all.back().undecided = !searched_;
   }
   if (!source && all.empty()) all.push_back(nobody());
   return all;

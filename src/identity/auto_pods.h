@@ -38,7 +38,7 @@ class AutoPods final : public PodSource {
 
   std::shared_ptr<const PodView> view() const override;
   SourceHealth health() const override;
-  // The source in use; if there is none, all that were tried.
+  // The source in use; if there is none, all that were tried. Undecided until all were: one of them may answer.
   std::vector<SourceHealth> healths() const override;
   void look_again() override;
 
@@ -56,6 +56,7 @@ class AutoPods final : public PodSource {
   mutable Mutex mutex_;
   std::condition_variable_any wake_;
   std::map<size_t, SourceHealth> tried_ GL_GUARDED_BY(mutex_);  // by choice; errors add up over all tries
+  bool searched_ GL_GUARDED_BY(mutex_) = false;                 // all of them, once
   std::shared_ptr<PodSource> active_ GL_GUARDED_BY(mutex_);
   std::jthread thread_;  // last: starts when all else is there
 };

@@ -123,7 +123,9 @@ bool Resolver::is_needed(std::string_view runtime) const {
 
 void Resolver::wait_for_names(Nanoseconds patience) const {
   const auto answered = [](const auto& source) {
-    return !source || source->view() || !source->health().errors.empty();
+    if (!source || source->view()) return true;
+    const SourceHealth health = source->health();
+    return !health.up && !health.undecided;
   };
   const auto all_answered = [&] {
     return answered(directory_.pods) && answered(directory_.allocations) &&

@@ -66,7 +66,8 @@ struct IdleState {
   bool evaluated = false;  // false: not known yet, or the GPU cannot tell; then `idle` is false
   bool idle = false;
   Nanoseconds idle_for{0};
-  Ratio highest_sm;  // since the last evaluation
+  Ratio highest_sm;    // since the last evaluation
+  bool works = false;  // likewise: on any engine
 };
 
 struct ProcessAccount {

@@ -15,17 +15,19 @@ class HealthCell {
   explicit HealthCell(std::string source) {
     health_.source = std::move(source);
     health_.reason = "not asked yet";
+    health_.undecided = true;
   }
 
   void works() {
     const MutexLock lock(mutex_);
     health_.up = true;
+    health_.undecided = false;
     health_.reason.clear();
   }
   // code: a short name for the counter ("unavailable", "http_403"); reason: problem and remedy in one line.
   void fails(const std::string& code, std::string reason) {
     const MutexLock lock(mutex_);
-    health_.up = false;
+    health_.up = health_.undecided = false;
     health_.reason = std::move(reason);
     ++health_.errors[code];
   }

@@ -3,6 +3,7 @@
 
 import http.server
 import os
+import signal
 import subprocess
 import threading
 import time
@@ -102,6 +103,35 @@ class AddOnTest(harness.Case):
         answer = ledger.get("/gpu/metrics")
         self.assertEqual(answer.status, 200, answer.text)
         return harness.Metrics(answer.text)
+
+    def test_sighup_does_not_change_whose_metrics_these_are(self):
+        """Where they come from takes a restart; the collectors do not."""
+        config = self.write("config.yaml", "log-level: info\n")
+        ledger = self.start(f"--config={config}")
+
+        def read_again(text):
+            before = ledger.log().count("settings read again")
+            config.write_text(text, encoding="utf-8")
+            ledger.send(signal.SIGHUP)
+            harness.wait_until(lambda: ledger.log().count("settings read again") > before, 5, "the settings")
+            seen = ledger.metrics().value("gpu_ledger_snapshot_timestamp_seconds")
+            harness.wait_until(lambda: ledger.metrics().value("gpu_ledger_snapshot_timestamp_seconds") > seen + 0.5, 10,
+                               "some cycles")
+
+        theirs = f"dcgm-exporter-file: {self.replace(OLDER)}\n"
+        self.assertTrue(self.gpu_metrics(ledger).find("dcgm_sm_clock"))
+        read_again(theirs)
+        self.assertTrue(self.gpu_metrics(ledger).find("dcgm_sm_clock"), "ours until the restart")
+        self.assertIn("this change takes effect after a restart", ledger.log())
+        read_again(theirs + "collector: {dcgm: false}\n")
+        self.assertEqual(ledger.get("/gpu/metrics").status, 404, "switched off")
+
+        ledger = self.start(f"--config={self.write('config.yaml', theirs)}")
+        harness.wait_until(lambda: self.gpu_metrics(ledger).find("dcgm_gpu_temp"), 10, "theirs")
+        for settings in ("log-level: info\n", "collector: {dcgm: false}\n"):
+            read_again(settings)
+            self.assertTrue(self.gpu_metrics(ledger).find("dcgm_gpu_temp", gpu="0"))
+            self.assertFalse(self.gpu_metrics(ledger).find("dcgm_sm_clock"), "theirs until the restart")
 
     def test_older_file(self):
         ledger = self.start(f"--dcgm-exporter-file={self.replace(OLDER)}")

@@ -145,6 +145,25 @@ class BadInputTest(harness.Case):
                         commands=["serve"], environment=environment)
         self.assertEqual(os.listdir(self.folder), ["bad.yaml"])
 
+    def test_the_simulator_where_nothing_can_be_written(self):
+        """As in a container with a read-only root, where /dev/shm is all that can be written to; and without that."""
+        def run(*closed):
+            mounts = " && ".join(f"mount --bind {at} {at} && mount -o remount,ro,bind {at}" for at in closed)
+            return subprocess.run(["unshare", "--mount", "--propagation=private", "sh", "-c", mounts + ' && exec "$0" once "$1"',
+                                   harness.BINARY, SIM], capture_output=True, text=True, timeout=20 * harness.SLOW,
+                                  env={k: v for k, v in harness.clean_environment().items() if k != "TMPDIR"})
+        if subprocess.run(["unshare", "--mount", "--propagation=private", "mount", "-t", "tmpfs", "tmpfs", "/mnt"],
+                          capture_output=True, check=False).returncode != 0:
+            self.skipTest("no mount namespaces here")
+        shared = run("/tmp")
+        self.assertEqual(shared.returncode, 0, shared.stderr)
+        self.assertTrue(harness.Metrics(shared.stdout).find("gpu_ledger_pod_energy_joules_total"))
+        nowhere = run("/tmp", "/dev/shm")
+        (line,) = nowhere.stderr.splitlines()
+        self.assertEqual(nowhere.returncode, 1)
+        for word in ("--backend=sim", "/tmp", "/dev/shm", "Read-only file system", "TMPDIR"):
+            self.assertIn(word, line)
+
 
 if __name__ == "__main__":
     unittest.main()

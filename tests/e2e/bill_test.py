@@ -111,9 +111,11 @@ class Live(harness.Case):
         column = [line.split() for line in done.stdout.splitlines() if re.match(r"[a-z].* \d+\.\d+ ", line)]
         self.assertGreater(len(column), 5, done.stdout)
 
+        left = self.write(".bill.csv.abc123", "half of a bill that was killed")
         by_team = run_bill(url, *span, "--by=label:team", f"--output={self.folder}/bill.csv", "--format=csv")
         self.assertEqual((by_team.returncode, by_team.stdout), (0, ""), by_team.stderr)
         self.assertIn(',owner,ml,', (self.folder / "bill.csv").read_text())
+        self.assertFalse(left.exists(), "left behind")
         for arguments, said in (
                 (("--by=label:tem",), "--by=label:tem: nothing in this span has it"),
                 (("--price-per-gpu-hour=H999=1",), 'no node has a GPU of the model "H999" (there is '),

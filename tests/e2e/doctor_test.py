@@ -16,6 +16,7 @@ import unittest
 import harness
 
 ACCOUNTING_ON = "gpus: [{model: H200, accounting: true}]\n"
+NO_PODS = {"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": []}
 PRIVATE = ["unshare", "--mount", "--propagation", "private"]
 
 
@@ -279,7 +280,8 @@ class DoctorTest(harness.Case):
             self.assert_said(needed, "docker", "warn", "500")
         self.assert_said(self.on_real_names("--podman-socket="), "podman", "ok", "as the settings say")
 
-    def test_api_server_and_its_rights(self):
+    def api_server(self):
+        """A server, and the environment and the command before a program that make it the program's API server."""
         if not can_unshare() or not shutil.which("openssl"):
             self.skipTest("needs root, namespaces and openssl")
         account = self.folder / "account"
@@ -297,17 +299,48 @@ class DoctorTest(harness.Case):
         place = "/run/secrets/kubernetes.io/serviceaccount"
         before = [*PRIVATE, "sh", "-c",
                   f'mount -t tmpfs none /run && mkdir -p {place} && cp {account}/* {place}/ && exec "$@"', "sh"]
+        return server, environment, before
+
+    def test_api_server_and_its_rights(self):
+        server, environment, before = self.api_server()
         look = lambda *more: self.on_real_names("--kubernetes-enabled=true", "--node-name=n1", *more,
                                                 environment=environment, before=before)
-        listing = {"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": []}
         replies = {"now": (403, b'{"kind":"Status","message":"pods is forbidden"}')}
         with self.serving(server, lambda _: replies["now"]):
             self.assert_said(look(), "apiserver", "FAIL", "RBAC", "pods list, watch", "ClusterRole")
             replies["now"] = (401, b"{}")
             self.assert_said(look(), "apiserver", "FAIL", "does not accept the token")
-            replies["now"] = (200, json.dumps(listing).encode())
+            replies["now"] = (200, json.dumps(NO_PODS).encode())
             self.assert_said(look(), "apiserver", "ok", "this node's pods")
         self.assert_said(look(), "apiserver", "FAIL", f"127.0.0.1:{server.server_port}", "network policies")
+
+    def test_an_api_server_that_takes_its_time_is_no_failing_source(self):
+        server, environment, before = self.api_server()
+        wait = threading.Event()
+        self.addCleanup(wait.set)
+
+        def answer(path):
+            wait.wait(60 if "watch" in path else 6 * harness.SLOW)  # longer than the start waits for names
+            return 200, json.dumps(NO_PODS).encode()
+
+        port = harness.free_port()
+        command = [*before, harness.BINARY, "serve", "--backend=nvml", f"--nvml-library={harness.SIM}/libnvidia-ml.so.1",
+                   f"--listen-address=127.0.0.1:{port}", *harness.FAST, "--kubernetes-enabled=true", "--node-name=n1",
+                   f"--pod-resources-socket={self.folder}/none/k.sock", f"--pods-api-socket={self.folder}/none/p.sock"]
+        environment["NVML_SIM_SCENARIO"] = str(self.write("s.yaml", ACCOUNTING_ON))
+        with self.serving(server, answer), harness.Program(command, environment) as program:
+            def metrics():
+                with contextlib.suppress(OSError):
+                    return harness.Metrics(harness.get(port).text)
+            first = harness.wait_until(metrics, 15, "metrics")
+            self.assertFalse(first.find("gpu_ledger_source_up", source="apiserver"), "it has answered already")
+            self.assertEqual(first.find("gpu_ledger_pod_names_missing"), [], "not known yet")
+            harness.wait_until(lambda: metrics().find("gpu_ledger_source_up", source="apiserver"), 20, "the answer")
+            self.assertEqual(metrics().value("gpu_ledger_pod_names_missing"), 0)
+            failing = [line for line in program.log().splitlines() if "source fails" in line]
+            self.assertEqual([line for line in failing if "name=pod-resources" not in line], [])
+            self.assertEqual(len(failing), 1, "its socket is not there")
+            wait.set()
 
     def test_textfile(self):
         proc = self.fake_proc()

@@ -77,6 +77,14 @@ class GpuMetricsTest(harness.Case):
         done = subprocess.run([PROMTOOL, "check", "metrics"], input=path.read_bytes(), capture_output=True,
                               timeout=30 * harness.SLOW)
         self.assertIn(done.returncode, (0, 3), done.stderr.decode())
+        # One limit for the whole file, which node_exporter serves as one.
+        fewer = ("--textfile-dcgm", "--collector.dcgm-modern", "--max-series=800")
+        once(f"--textfile={path}", *fewer)
+        for text in (path.read_text(), once(*fewer)):
+            metrics = harness.Metrics(text)
+            self.assertLessEqual(len(metrics.series), 800)
+            self.assertGreater(metrics.total("gpu_ledger_series_left_out"), 0)
+            self.assertTrue(metrics.find("dcgm_gpu_temp", gpu="0"))
         self.assertNotIn("dcgm_gpu_temp", once())
         self.assertIn("dcgm_gpu_temp", once("--textfile-dcgm"))
         with harness.Ledger(*harness.FAST, f"--textfile={path}", "--textfile-dcgm"):

@@ -190,6 +190,23 @@ class PageTest(PageCase):
         self.assertLess(sum(begin - end for (_, end), (begin, _) in zip(edges, edges[1:])), 15, "only what nobody looked at")
         self.assert_clean()
 
+    def test_without_a_history_the_rest_is_shown(self):
+        for failing in ("Promise.reject(new Error('cut off'))", "Promise.resolve(new Response('no', {status: 500}))",
+                        "Promise.resolve(new Response('{'))"):
+            with self.subTest(failing):
+                self.show_watts()
+                page = self.browser
+                page.run("plainFetch = window.fetch, window.fetch = (url, ...more) =>"
+                         f" url.includes('history') ? {failing} : plainFetch(url, ...more), state.historyAt = -Infinity, 0")
+                cycle = page.run("state.last.cycle")
+                shown = self.text("#processes tbody")
+                page.wait(f"state.last.cycle > {cycle} && document.querySelector('#processes tbody').innerText !== {shown!r}",
+                          "new numbers")
+                page.wait("document.querySelector('#trouble').innerText.includes('last hour')", "a word about the history")
+                self.assertNotIn("does not answer", self.text("#trouble"))
+                page.run("window.fetch = plainFetch, state.historyAt = -Infinity, 0")
+                page.wait("document.querySelector('#trouble').hidden", "the history that is back")
+
     def test_an_error_as_large_as_the_watts(self):
         self.show_watts()
         shown = """(power, error) => {

@@ -57,6 +57,12 @@ class PageViewTest(PageCase):
         self.assertRegex(self.text("#count"), r"^\d+ of \d+ processes(, \d+ of them ended)?$")
         self.choose("#search", "nobody has this name")
         self.assertEqual(self.column("pid"), [])
+        self.assertNotIn("held by", self.text("#waste"))
+        self.assertNotIn("given to", self.text("#waste"), "a search is for what is held without work too")
+        self.assertIn("no match", self.text("#waste"))
+        for words in ("workbench", "Notebook", "nvidia.com/gpu gpu 5"):
+            self.choose("#search", words)
+            self.assertRegex(self.text("#waste"), r"GPU 5\s+given to research/workbench-0, container notebook")
         self.choose("#search", "")
         self.choose("#namespace", "research")
         self.assertEqual(set(self.column("namespace")), {"research"})
@@ -180,6 +186,16 @@ class PageViewTest(PageCase):
         oldest = page.run("document.activeElement.getAttribute('aria-valuetext')")
         self.assertLess(oldest[:8], newest[:8])
         self.assertEqual(page.run("document.activeElement.getAttribute('aria-valuenow')"), "0")
+        # As for any slider: up is more, and more is later.
+        page.run("plainLearn = learn, learn = () => {}, 0")  # nothing new meanwhile
+        last = page.run("[...cards.values()].find((card) => card.chart.plot === document.activeElement)"
+                        ".chart.data.entries.length - 1")
+        place = lambda: int(page.run("document.activeElement.getAttribute('aria-valuenow')"))
+        for key, expected in (("PageUp", min(10, last)), ("Home", 0), ("ArrowUp", 1), ("ArrowDown", 0), ("End", last),
+                              ("PageDown", max(0, last - 10))):
+            page.press(key)
+            self.assertEqual(place(), expected, key)
+        page.run("learn = plainLearn, 0")
         page.press("Escape")
         self.assertTrue(page.run("[...document.querySelectorAll('.tip')].every((tip) => tip.hidden)"))
         page.run("document.querySelector('[data-column=pid]').focus()")

@@ -105,6 +105,13 @@ class ReplayTest(harness.Case):
         self.refuse(1, "record", folder / "a.jsonl", "--backend=nvml", f"--nvml-library={folder}/libnvidia-ml.so.1",
                     says=["libnvidia-ml.so.1"])
         self.assertEqual(os.listdir(folder), [])
+        fifo, link = folder / "fifo", folder / "link"
+        os.mkfifo(fifo)
+        link.symlink_to("/dev/null")
+        for path in (fifo, link):
+            self.refuse(1, "record", path, "--backend=sim", "--for=1s", says=[path])
+        self.assertTrue(fifo.is_fifo() and link.is_symlink(), "replaced")
+        self.assertEqual(sorted(os.listdir(folder)), ["fifo", "link"])
 
 
 if __name__ == "__main__":

@@ -39,6 +39,30 @@ class SignalsTest(harness.Case):
             self.assertEqual(code, 0, ledger.log())
             self.assertLess(seconds, 2 * harness.SLOW)
 
+    def test_sigterm_with_all_at_once_that_holds_it_up(self):
+        """Clients that are slow, a receiver that is silent, and a driver that is slow, hangs or cannot be closed."""
+        for latency in ("call: nvmlDeviceGetPowerUsage, ms: 900", "call: nvmlDeviceGetPowerUsage, ms: 20000, from: 5",
+                        "call: nvmlShutdown, ms: 20000"):
+            scenario = self.write("slow.yaml", f"gpus: [{{model: A10}}]\nlatencies: [{{{latency}}}]\n")
+            with self.subTest(latency), socket.create_server(("127.0.0.1", 0)) as silent, harness.Ledger(
+                    f"--push-url=http://127.0.0.1:{silent.getsockname()[1]}/api/v1/write", "--push-interval=1s",
+                    f"--textfile={self.folder}/gpu.prom", f"--state-file={self.folder}/state",
+                    scenario=scenario) as ledger:
+                for words in (b"GET /metrics HTTP/1.1\r\nHost: ", b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n" * 2000):
+                    slow = socket.create_connection(("127.0.0.1", ledger.port))
+                    self.addCleanup(slow.close)
+                    slow.setblocking(False)
+                    slow.send(words)
+                harness.wait_until(lambda: ledger.metrics().value("gpu_ledger_push_queue_samples"), 15, "a queue")
+                if "from" in latency:
+                    harness.wait_until(lambda: not ledger.metrics().value("gpu_ledger_device_up"), 15, "a lost GPU")
+                time.sleep(0.4)  # into the next cycle
+                code, seconds = ledger.stop(seconds=10)
+                self.assertEqual(code, 0, ledger.log())
+                self.assertLess(seconds, 2 * harness.SLOW, ledger.log())
+                self.assertFalse((self.folder / "gpu.prom").exists(), "the textfile is left")
+                (self.folder / "state").unlink()
+
     def test_sighup_reads_the_config_file_again(self):
         config = self.write("config.yaml", "metric-retention: 5m\nlog-level: info\n")
         with harness.Ledger(f"--config={config}", *harness.FAST) as ledger:

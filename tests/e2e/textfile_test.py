@@ -52,6 +52,18 @@ class TextfileTest(harness.Case):
         self.assertEqual([path.name for path in self.folder.iterdir()], [self.file.name])
         self.assertEqual(stat.S_IMODE(self.file.stat().st_mode), 0o644)
 
+    def test_one_pass_sees_work_on_every_engine(self):
+        scenario = self.write("video.yaml", "seed: 1\ngpus: [{model: A10}]\nprocesses:\n" + "".join(
+            f"  - {{pid: {pid}, gpus: 0, memory: 1GiB, owner: none, load: {{kind: idle, {engine}: 60, duty: steady}}}}\n"
+            for pid, engine in ((1001, "encoder"), (1002, "decoder"), (1003, "busy"), (1004, "memory"))))
+        done = subprocess.run([harness.BINARY, "once", "--backend=sim", f"--sim-scenario={scenario}"], text=True,
+                              capture_output=True, timeout=20 * harness.SLOW, env=harness.clean_environment(
+                                  {"GPU_LEDGER_SIM_EPOCH": str(self.epoch)}))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        status = {labels["pid"]: labels["status"] for labels, _ in harness.Metrics(done.stdout).find("gpu_process_info")}
+        self.assertEqual(status, {"gpu0_1001": "active", "gpu0_1002": "active", "gpu0_1003": "active",
+                                  "gpu0_1004": "unknown"})
+
     def test_serve_writes_after_every_scan_and_removes_at_the_end(self):
         with harness.Ledger(f"--textfile={self.file}", *harness.FAST) as ledger, NodeExporter(self.folder) as node:
             harness.wait_until(self.file.exists, 5, "the textfile")

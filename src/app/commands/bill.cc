@@ -75,6 +75,7 @@ Status write_bill(const Config& config, const Statement& statement) {
   }
   const std::string text = format->write(statement);
   if (config.bill_output.empty()) return write_to_stdout(text);
+  remove_left_temporaries(config.bill_output);
   const Status written = write_file_atomically(config.bill_output, text);
   if (!written.ok()) return Error{written.error().code, "--output: " + written.error().message};
   return ok_status();

@@ -37,7 +37,8 @@ Status once_command(const Config& config, const ConfigSources& /*sources*/) {
     return write_file_atomically(config.textfile, textfile_text(*snapshot->cycle, pipeline_options(config)),
                                  config.textfile_mode);
   }
-  return write_to_stdout(snapshot->text.get() + (config.textfile_dcgm ? snapshot->gpu_text.get() : ""));
+  return write_to_stdout(config.textfile_dcgm ? both_texts(*snapshot->cycle, pipeline_options(config).expose)
+                                              : snapshot->text.get());
 }
 
 }  // namespace gpuledger::app

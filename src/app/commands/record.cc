@@ -40,7 +40,7 @@ void record_trace(switch_trace::TracerThread& tracer, TraceRecorder& recorder, s
   switch_trace::TraceReport report = tracer.take_report();
   recorder.record_residency(std::move(report.bins), lines);
   if (!report.trouble.empty()) {
-    states.update("exact time", report.trouble, "recording without exact time: " + report.trouble, LogLevel::kWarn);
+    states.update("exact time", "off", "recording without exact time: " + report.trouble, LogLevel::kWarn);
   }
   if (report.lost > 0) log_warn("records of the trace were lost", {{"records", report.lost}});
 }

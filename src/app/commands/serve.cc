@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <csignal>
 #include <cstdlib>
@@ -17,23 +19,55 @@
 namespace gpuledger::app {
 namespace {
 
-// SIGTERM must take at most 2 s; the HTTP server takes up to 0.5 s.
+// SIGTERM must take at most 2 s. All who are waited for share the first part, closing has the rest, and what has not
+// ended then is left behind.
+constexpr Nanoseconds kToWait = std::chrono::milliseconds(1500);
+constexpr Nanoseconds kToEnd = std::chrono::milliseconds(1700);
 constexpr Nanoseconds kPatienceWithDriver = std::chrono::milliseconds(1000);
 constexpr Nanoseconds kPatienceWithDisk = std::chrono::milliseconds(300);
-// As long as the 2 s allow: the node may go for good, and its last joules with it.
-constexpr Nanoseconds kPatienceWithReceiver = std::chrono::milliseconds(1500);
 constexpr Nanoseconds kPatienceWithUpstream = std::chrono::milliseconds(500);
 
-// A driver call that hangs cannot be cancelled; the exit must not wait for it.
+// A call that hangs cannot be cancelled; the exit must not wait for it.
 [[noreturn]] void end_without_the_driver() {
   log_warn("the driver does not answer; ending without closing it");
   std::_Exit(EXIT_SUCCESS);
 }
 
+// The time from the signal to the end.
+class Ending {
+ public:
+  // From any thread; only the first time counts.
+  void begin() {
+    const MutexLock lock(mutex_);
+    if (watch_.joinable()) return;
+    began_ = std::chrono::steady_clock::now();
+    watch_ = std::jthread([this](const std::stop_token& stop) {
+      MutexLock waiting(mutex_);
+      over_.wait_until(waiting, stop, began_ + kToEnd, [] { return false; });
+      if (stop.stop_requested()) return;
+      log_warn("not all has ended in time; ending without the rest");
+      std::_Exit(EXIT_SUCCESS);
+    });
+  }
+
+  // What may still be waited, at most so long. Never nothing: who is ready needs a moment to say so.
+  Nanoseconds left(Nanoseconds most) const {
+    constexpr Nanoseconds kMoment = std::chrono::milliseconds(1);
+    const MutexLock lock(mutex_);
+    return std::clamp<Nanoseconds>(began_ + kToWait - std::chrono::steady_clock::now(), kMoment, most);
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::condition_variable_any over_;
+  std::chrono::steady_clock::time_point began_ GL_GUARDED_BY(mutex_);
+  std::jthread watch_ GL_GUARDED_BY(mutex_);  // last: it uses the others
+};
+
 // Handles SIGTERM and SIGINT while the main thread opens the driver, which may hang.
 class StartWatch {
  public:
-  StartWatch() : thread_([this](const std::stop_token& stop) { run(stop); }) {}
+  explicit StartWatch(Ending& ending) : ending_(ending), thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
   // Ends the watch. True: a signal came meanwhile.
   bool finish() {
@@ -51,6 +85,7 @@ class StartWatch {
     constexpr timespec kBeat{0, 20'000'000};
     while (!stop.stop_requested() && !asked_to_end_) asked_to_end_ = sigtimedwait(&ends, nullptr, &kBeat) > 0;
     if (!asked_to_end_) return;
+    ending_.begin();
     Mutex mutex;
     MutexLock lock(mutex);
     std::condition_variable_any started;
@@ -58,6 +93,7 @@ class StartWatch {
     if (!stop.stop_requested()) end_without_the_driver();
   }
 
+  Ending& ending_;
   bool asked_to_end_ = false;  // for the watch until it is joined
   std::jthread thread_;        // last: it uses the others
 };
@@ -119,7 +155,8 @@ Status serve_command(const Config& given, const ConfigSources& sources) {
   Config config = given;
   const SystemClock clock;
   SnapshotCell snapshots;
-  StartWatch start;
+  Ending ending;  // before what it watches
+  StartWatch start(ending);
   auto node = open_node(config, clock);
   if (!node.ok()) return node.error();
   if (auto options = upstream_options(config)) {
@@ -143,8 +180,8 @@ Status serve_command(const Config& given, const ConfigSources& sources) {
   announce(config, *node, **server);
 
   Sampler sampler(*node->pipeline, config.sample_interval, snapshots);
-  bool ending = start.finish();
-  while (!ending) {
+  bool asked_to_end = start.finish();
+  while (!asked_to_end) {
     const int signal = wait_for_signal(signals);
     if (signal == SIGHUP) {
       reload(config, sources, sampler, **server);
@@ -153,16 +190,18 @@ Status serve_command(const Config& given, const ConfigSources& sources) {
     } else if (signal == SIGUSR2) {
       sampler.post([](Pipeline& pipeline) { pipeline.resume_gpus(); });
     } else {
-      ending = true;
+      asked_to_end = true;
     }
   }
+  ending.begin();
   log_info("stopping");
   (*server)->stop();
-  const bool ended = sampler.stop(kPatienceWithDriver);
-  if (textfile && !textfile->remove(kPatienceWithDisk)) log_warn("the textfile cannot be removed in time");
+  const bool ended = sampler.stop(ending.left(kPatienceWithDriver));
+  if (textfile && !textfile->remove(ending.left(kPatienceWithDisk))) log_warn("the textfile cannot be removed in time");
   if (!ended) end_without_the_driver();
-  if (keeper && !keeper->finish(kPatienceWithDisk)) log_warn("the state is not on the disk yet");
-  node->pipeline->finish_push(snapshots.load()->cycle, kPatienceWithReceiver);
+  if (keeper && !keeper->finish(ending.left(kPatienceWithDisk))) log_warn("the state is not on the disk yet");
+  // All that is left: the node may go for good, and its last joules with it.
+  node->pipeline->finish_push(snapshots.load()->cycle, ending.left(kToWait));
   return ok_status();
 }
 

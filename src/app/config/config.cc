@@ -120,14 +120,8 @@ Status check_together(const GivenSettings& given, Config& config) {
     return wrong(origin_of("dcgm-exporter-file", given) + ": not together with " +
                  origin_of("dcgm-exporter-url", given));
   }
-  // The other exporter's metrics replace ours, so ours need not be read.
-  if (config.dcgm_exporter_url || !config.dcgm_exporter_file.empty()) {
-    if (config.textfile_dcgm) {
-      return wrong(origin_of("textfile-dcgm", given) +
-                   ": not in add-on mode, where /gpu/metrics is another exporter's");
-    }
-    config.collectors.erase("dcgm");
-    config.collectors.erase("dcgm-modern");
+  if ((config.dcgm_exporter_url || !config.dcgm_exporter_file.empty()) && config.textfile_dcgm) {
+    return wrong(origin_of("textfile-dcgm", given) + ": not in add-on mode, where /gpu/metrics is another exporter's");
   }
   GL_TRY_STATUS(check_push(given, config));
   GL_TRY_STATUS(check_format(given, config));

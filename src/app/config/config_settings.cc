@@ -144,7 +144,8 @@ const Setting kSettings[] = {
      kParsed<&Config::metric_prefix, parse_metric_prefix>},
     {"max-series", G::kServing, F::kValue, "COUNT", "15000",
      "limit of series in one scrape: the largest consumers stay, and always the GPUs and the program itself; "
-     "gpu_ledger_series_left_out counts the rest; 0: no limit",
+     "gpu_ledger_series_left_out counts the rest; also for another exporter's metrics on /gpu/metrics, and with "
+     "--textfile-dcgm for both documents together; 0: no limit",
      kParsed<&Config::max_series, parse_count>, kLive},
     {"textfile", G::kServing, F::kValue, "FILE", "",
      "also write the metrics to this file, for node_exporter's textfile collector (name it *.prom)",

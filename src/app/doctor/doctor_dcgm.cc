@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <condition_variable>
-#include <thread>
+#include <memory>
+#include <optional>
 
 #include "app/doctor/doctor.h"
 #include "app/runtime/wiring.h"
-#include "base/mutex.h"
+#include "task/leavable_thread.h"
 
 namespace gpuledger::app {
 namespace {
@@ -35,13 +35,6 @@ Finding ask_engine(const dcgm::DcgmSourceOptions& options) {
               std::to_string(count) + (count == 1 ? " GPU" : " GPUs")};
 }
 
-// A call into libdcgm may take a minute and cannot be cancelled, so its thread may be left behind.
-struct Answer {
-  Mutex mutex;
-  std::condition_variable_any came;
-  std::optional<Finding> finding GL_GUARDED_BY(mutex);
-};
-
 bool names_one_of(const expose::UpstreamText& text, const std::vector<GpuUuid>& gpus) {
   const auto is_ours = [&](const expose::UpstreamLabel& label) {
     return (label.name == "uuid" || label.name == "UUID") &&
@@ -59,16 +52,10 @@ bool names_one_of(const expose::UpstreamText& text, const std::vector<GpuUuid>& 
 
 Findings check_dcgm(const Config& config) {
   if (config.backend != Backend::kDcgm) return {};
-  const auto answer = std::make_shared<Answer>();
-  std::thread([answer, options = dcgm_options(config)] {
-    Finding finding = ask_engine(options);
-    const MutexLock lock(answer->mutex);
-    answer->finding = std::move(finding);
-    answer->came.notify_all();
-  }).detach();
-  MutexLock lock(answer->mutex);
-  const auto came = [&]() GL_REQUIRES(answer->mutex) { return answer->finding.has_value(); };
-  if (answer->came.wait_for(lock, kPatienceWithEngine, came)) return {*answer->finding};
+  // A call into libdcgm may take a minute and cannot be cancelled, so its thread may be left behind.
+  const auto answer = std::make_shared<std::optional<Finding>>();
+  task::LeavableThread thread([answer, options = dcgm_options(config)] { answer->emplace(ask_engine(options)); });
+  if (thread.end(kPatienceWithEngine)) return {**answer};
   if (config.dcgm_embedded) {
     return {{Level::kFail, kEngine, "the engine inside libdcgm does not start: try a running one, --dcgm-address"}};
   }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/runtime/pipeline.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
 #include "app/runtime/self_stats.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "expose/upstream_write.h"
 
 namespace gpuledger::app {
@@ -23,14 +25,26 @@ std::optional<uint64_t> count_folders(const std::string& folder) {
   return failed ? std::nullopt : std::optional(count);
 }
 
+size_t count_samples(std::string_view text) {
+  size_t count = 0;
+  while (!text.empty()) count += take_until(text, '\n').starts_with('#') ? 0 : 1;
+  return count;
+}
+
 }  // namespace
+
+std::string both_texts(const Cycle& cycle, expose::ExposeOptions shown) {
+  const size_t most = shown.max_series;
+  shown.max_series = (most + 1) / 2;  // 0 stays 0
+  const std::string of_gpus = expose::write_gpu_text(cycle, shown);
+  shown.max_series = most == 0 ? 0 : most - std::min(most - 1, count_samples(of_gpus));
+  return expose::write_text(cycle, shown) + of_gpus;
+}
 
 std::string textfile_text(const Cycle& cycle, const PipelineOptions& options) {
   expose::ExposeOptions shown = options.expose;
   shown.own_process_metrics = false;
-  std::string text = expose::write_text(cycle, shown);
-  if (options.textfile_dcgm) text += expose::write_gpu_text(cycle, shown);
-  return text;
+  return options.textfile_dcgm ? both_texts(cycle, shown) : expose::write_text(cycle, shown);
 }
 
 Pipeline::Pipeline(std::unique_ptr<GpuSource> source, std::unique_ptr<IdentitySource> resolver,

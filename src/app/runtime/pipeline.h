@@ -31,6 +31,9 @@ struct PipelineOptions {
   bool textfile_dcgm = false;  // also write /gpu/metrics to the textfile
 };
 
+// /metrics and /gpu/metrics as one document, for --textfile-dcgm. --max-series is for both together: /gpu/metrics may
+// have half, /metrics what that leaves.
+std::string both_texts(const Cycle& cycle, expose::ExposeOptions shown);
 // For node_exporter: the text without our own process_* series.
 std::string textfile_text(const Cycle& cycle, const PipelineOptions& options);
 

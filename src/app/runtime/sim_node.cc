@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "base/dynlib.h"
 #include "base/file.h"
@@ -61,11 +62,6 @@ Status check_carried(const Library& library) {
                    "): mount /proc, allow memory files to be mapped, or name a simulator on disk with --nvml-library"};
 }
 
-fs::path temporary_folder() {
-  const char* given = std::getenv("TMPDIR");
-  return given && *given ? given : "/tmp";
-}
-
 // A killed program could not clean up. Folders of other users are left to them.
 void remove_folders_of_the_dead(const fs::path& temporary) {
   std::error_code ignored;
@@ -83,6 +79,21 @@ void remove_folders_of_the_dead(const fs::path& temporary) {
   }
 }
 
+// A container with a read-only root often has only /dev/shm to write to.
+Result<std::string> make_folder() {
+  std::vector<fs::path> places = {"/tmp", "/dev/shm"};
+  if (const char* given = std::getenv("TMPDIR"); given && *given) places.insert(places.begin(), given);
+  std::string failures;
+  for (const fs::path& place : places) {
+    remove_folders_of_the_dead(place);
+    std::string root = place / (std::string(kFolderName) + std::to_string(::getpid()) + "-XXXXXX");
+    if (::mkdtemp(root.data())) return root;
+    failures += (failures.empty() ? "" : ", ") + place.string() + ": " + std::generic_category().message(errno);
+  }
+  return Error{Code::kPermission, "--backend=sim: cannot make a folder for the simulated node (" + failures +
+                                      "): mount an empty folder at /tmp, or name one that can be written to in TMPDIR"};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<SimNode>> SimNode::prepare(const std::string& scenario, const std::string& library,
@@ -94,11 +105,7 @@ Result<std::unique_ptr<SimNode>> SimNode::prepare(const std::string& scenario, c
   GL_TRY(found, find_library(library, carried));
   GL_TRY_STATUS(check_carried(found));
 
-  const fs::path temporary = temporary_folder();
-  remove_folders_of_the_dead(temporary);
-  std::string root = temporary / (std::string(kFolderName) + std::to_string(::getpid()) + "-XXXXXX");
-  if (!::mkdtemp(root.data()))
-    return errno_error("--backend=sim: cannot make a folder for the simulated node", root, errno);
+  GL_TRY(root, make_folder());
   // The simulator reads these when it is loaded. The epoch keeps its time when the library is closed and opened again,
   // for a driver reload or SIGUSR1.
   ::setenv("GPU_LEDGER_SIM_EPOCH", std::to_string(::time(nullptr)).c_str(), 0);

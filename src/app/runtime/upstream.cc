@@ -25,7 +25,7 @@ std::string seconds_text(Nanoseconds time) {
 Upstream::Upstream(UpstreamOptions options, const Clock& clock)
     : options_(std::move(options)),
       clock_(clock),
-      health_{.source = "dcgm-exporter", .up = false, .reason = "not asked yet", .errors = {}},
+      health_{.source = "dcgm-exporter", .up = false, .reason = "not asked yet", .errors = {}, .undecided = true},
       thread_([this](const std::stop_token& stop) { return look(stop); }) {}
 
 std::shared_ptr<const expose::UpstreamText> Upstream::view(Timestamp now) const {
@@ -51,6 +51,7 @@ task::PollThread::Next Upstream::look(const std::stop_token& stop) {
   has_looked_ = true;
   looked_.notify_all();
   health_.up = done.ok();
+  health_.undecided = false;
   health_.reason.clear();
   if (done.ok()) return {options_.url ? options_.url_period : options_.file_period};
   health_.reason = (options_.url ? options_.url->text + ": " : std::string()) + done.error().message;

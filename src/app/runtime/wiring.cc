@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <set>
 
 #include "app/push/push_queue.h"
 #include "app/runtime/directory.h"
@@ -52,8 +53,20 @@ Error driver_error(const Config& config, const SimNode* sim, Error error) {
   return error;
 }
 
+// In add-on mode the other exporter's metrics replace ours, so ours need not be read. By the settings in force, not by
+// those of a changed file: where the metrics come from takes a restart, and collectors do not.
+std::set<std::string> shown_collectors(const Config& config) {
+  std::set<std::string> shown = config.collectors;
+  if (upstream_options(config)) {
+    shown.erase("dcgm");
+    shown.erase("dcgm-modern");
+  }
+  return shown;
+}
+
 Readings readings_for(const Config& config) {
-  const auto shown = [&](const char* collector) { return config.collectors.contains(collector); };
+  const auto collectors = shown_collectors(config);
+  const auto shown = [&](const char* collector) { return collectors.contains(collector); };
   Readings readings;
   readings.vitals = shown("device") || shown("device-detail") || shown("dcgm") || shown("dcgm-modern");
   readings.pcie_traffic = config.dcgm_pcie_throughput && shown("dcgm");
@@ -185,7 +198,7 @@ PipelineOptions pipeline_options(const Config& config) {
   options.readings = readings_for(config);
   options.expose.process_prefix = config.metric_prefix;
   options.expose.max_series = config.max_series;
-  options.expose.collectors = config.collectors;
+  options.expose.collectors = shown_collectors(config);
   options.expose.node = config.node_name;
   options.expose.host_name = host_name(config);
   options.expose.pod = config.pod_name;

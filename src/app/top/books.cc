@@ -83,8 +83,11 @@ void fill_account(const Json& json, Books::Account& account) {
   account.owner = text(json, "owner_text");
   account.pod_uid = text(json, "pod_uid");
   account.container = text(json, "container");
+  account.container_id = text(json, "container_id");
   if (const auto energy = json.find("energy_joules"); energy != json.end() && energy->is_object()) {
     account.joules = number(*energy, "total").value_or(0);
+    account.alone_joules = joules(*energy, "alone");
+    account.shared_joules = joules(*energy, "shared");
   }
   account.error_joules = number(json, "energy_standard_error_joules").value_or(0);
 }
@@ -92,10 +95,6 @@ void fill_account(const Json& json, Books::Account& account) {
 Books::OwnerSum owner_of(const Json& json) {
   Books::OwnerSum owner;
   fill_account(json, owner);
-  if (const auto energy = json.find("energy_joules"); energy != json.end() && energy->is_object()) {
-    owner.alone_joules = joules(*energy, "alone");
-    owner.shared_joules = joules(*energy, "shared");
-  }
   owner.gpu_seconds = number(json, "gpu_seconds");
   owner.memory_peak = whole_number(json, "memory_peak_bytes");
   owner.gone_seconds = number(json, "gone_seconds");

@@ -38,13 +38,14 @@ struct Books {
     std::string owner;  // for people
     std::string pod_uid;
     std::string container;
-    double joules = 0;
+    std::string container_id;
+    double joules = 0;  // alone and shared
+    double alone_joules = 0;
+    double shared_joules = 0;
     double error_joules = 0;  // one standard error, of the shared part
   };
   // Beside that, of an owner.
   struct OwnerSum : Account {
-    double alone_joules = 0;
-    double shared_joules = 0;
     std::optional<double> gpu_seconds;
     std::optional<double> memory_peak;
     std::optional<double> gone_seconds;  // since its last process; empty: one runs

@@ -33,7 +33,7 @@ const Column& column_of(SortBy by) {
   return *std::find_if(std::begin(kNumbers), std::end(kNumbers), [&](const Column& each) { return each.by == by; });
 }
 
-// The relative error is that of all joules booked so far; if it is 100 % or more, the power says nothing.
+// With an error of 100 % or more the power says nothing.
 struct Power {
   std::string watts = "-";
   std::string error;
@@ -43,8 +43,8 @@ Power power_of(const Row& row) {
   constexpr double kLeastShown = 0.05;
   Power power;
   if (!row.watts) return power;
-  const double error = row.error_part * *row.watts;
-  power.known = error < kLeastShown || row.error_part < 1;
+  const double error = row.watts_error;
+  power.known = error < kLeastShown || error < *row.watts;
   power.watts = power.known ? watts_text(*row.watts) : "?";
   if (power.known && error >= kLeastShown) power.error = fmt::format("±{:.{}f}", error, error >= 100 ? 0 : 1);
   return power;
@@ -53,8 +53,8 @@ Power power_of(const Row& row) {
 // Empty: none, or less than the digits that the energy has.
 std::string energy_error(const Row& row) {
   constexpr double kLeastJoules = 0.5, kLeastPart = 0.001;
-  const double error = row.error_part * row.joules;
-  return error >= kLeastJoules && row.error_part >= kLeastPart ? "±" + energy_text(error) : "";
+  const double error = row.joules_error;
+  return error >= kLeastJoules && error >= kLeastPart * row.joules ? "±" + energy_text(error) : "";
 }
 
 std::string gpu_cell(const Row& row) {

@@ -28,6 +28,11 @@ auto process_key(const Books::Process& process) {
                                                        process.pid, process.started));
 }
 
+// One account of an owner: a container of it, on one GPU.
+auto account_key(const Books::Account& account) {
+  return std::tuple_cat(owner_key(account), std::tuple(account.container, account.container_id, account.gpu_uuid));
+}
+
 // Empty: the books before are not of the same run, or its clock was set.
 std::optional<double> seconds_between(const Books& now, const Books* before) {
   if (before == nullptr || now.at <= before->at || now.cycle <= before->cycle) return std::nullopt;
@@ -53,8 +58,10 @@ std::optional<double> power(double joules, double joules_before, std::optional<d
   return seconds && joules >= joules_before ? std::optional((joules - joules_before) / *seconds) : std::nullopt;
 }
 
-double error_part(double joules, double error_joules) {
-  return joules > 0 ? error_joules / joules : 0;
+// The relative error of shared joules is that of all joules it ever shared. What it used alone is measured.
+double power_error(const Books::Account& now, double shared_before, std::optional<double> seconds) {
+  if (!seconds || now.shared_joules <= 0) return 0;
+  return now.error_joules / now.shared_joules * std::max(0.0, now.shared_joules - shared_before) / *seconds;
 }
 
 bool is_on(const View& view, const Books::Account& account) {
@@ -64,9 +71,9 @@ bool is_on(const View& view, const Books::Account& account) {
 std::vector<Row> process_rows(const Books& now, const Books* before, const View& view) {
   const auto seconds = seconds_between(now, before);
   const std::set<std::string> measured = measured_gpus(now, before);
-  std::map<decltype(process_key(Books::Process())), double> booked;
+  std::map<decltype(process_key(Books::Process())), Books::Account> booked;
   if (seconds) {
-    for (const Books::Process& process : before->processes) booked[process_key(process)] = process.joules;
+    for (const Books::Process& process : before->processes) booked[process_key(process)] = process;
   }
   std::vector<Row> rows;
   for (const Books::Process& process : now.processes) {
@@ -76,14 +83,17 @@ std::vector<Row> process_rows(const Books& now, const Books* before, const View&
     row.pid = process.pid;
     row.active = process.active;
     if (process.active) {
-      if (measured.contains(process.gpu_uuid))
-        row.watts = power(process.joules, booked[process_key(process)], seconds);  // a new process starts at 0
+      if (measured.contains(process.gpu_uuid)) {
+        const Books::Account& then = booked[process_key(process)];  // a new process starts at 0
+        row.watts = power(process.joules, then.joules, seconds);
+        row.watts_error = power_error(process, then.shared_joules, seconds);
+      }
       row.share = process.share;
       row.memory = process.memory;
       row.idle_seconds = process.idle_seconds;
     }
-    row.error_part = error_part(process.joules, process.error_joules);
     row.joules = process.joules;
+    row.joules_error = process.error_joules;
     row.owner = process.owner;
     row.process = process.name;
     row.search =
@@ -96,7 +106,6 @@ std::vector<Row> process_rows(const Books& now, const Books* before, const View&
 struct Sum {
   Row row;
   std::set<uint32_t> gpus;
-  double error_joules = 0;
   bool measured = false;  // on some GPU; what follows is of those
   double measured_joules = 0;
   double joules_before = 0;
@@ -128,7 +137,6 @@ Row finish(Sum& sum, std::optional<double> seconds) {
   if (sum.active > 1) row.process = std::to_string(sum.active) + " processes";
   if (row.gpus > 1) row.share.reset();                  // shares of different GPUs do not add up
   if (sum.idle < sum.active) row.idle_seconds.reset();  // somebody works
-  row.error_part = error_part(row.joules, sum.error_joules);
   if (row.active && sum.measured) row.watts = power(sum.measured_joules, sum.joules_before, seconds);
   return std::move(row);
 }
@@ -137,6 +145,10 @@ Row finish(Sum& sum, std::optional<double> seconds) {
 std::vector<Row> owner_rows(const Books& now, const Books* before, const View& view) {
   const auto seconds = seconds_between(now, before);
   const std::set<std::string> measured = measured_gpus(now, before);
+  std::map<decltype(account_key(Books::Account())), double> shared_before;
+  if (seconds) {
+    for (const Books::Account& account : before->owners) shared_before[account_key(account)] = account.shared_joules;
+  }
   std::map<decltype(owner_key(Books::Account())), Sum> sums;
   for (const Books::Account& account : now.owners) {
     if (!is_on(view, account)) continue;
@@ -145,9 +157,10 @@ std::vector<Row> owner_rows(const Books& now, const Books* before, const View& v
     sum.row.owner = account.owner;
     sum.row.search += lower(account.owner + "\n" + account.container + "\n");
     sum.row.joules += account.joules;
-    sum.error_joules += account.error_joules;  // an upper bound: how they hang together is not known here
+    sum.row.joules_error += account.error_joules;  // an upper bound: how they hang together is not known here
     if (!measured.contains(account.gpu_uuid)) continue;
     sum.measured = true;
+    sum.row.watts_error += power_error(account, shared_before[account_key(account)], seconds);  // likewise
     sum.measured_joules += account.joules;
   }
   if (seconds) {

@@ -18,10 +18,11 @@ struct Row {
   size_t processes = 1;
   bool active = false;
   std::optional<double> watts;  // since the books before, of the GPUs that were measured
-  double error_part = 0;        // standard error over joules, of all that was booked
+  double watts_error = 0;       // one standard error
   std::optional<double> share;
   std::optional<double> memory;
   double joules = 0;
+  double joules_error = 0;  // one standard error
   std::optional<double> idle_seconds;
   std::string owner;
   std::string process;

@@ -35,6 +35,7 @@ IdleState IdleTracker::state(Nanoseconds now) const {
   state.idle = state.evaluated && quiet_evaluations_ >= 2;
   if (state.idle) state.idle_for = now - last_active_;
   state.highest_sm = Ratio{std::max(evaluated_sm_, highest_sm_)};
+  state.works = busy_;
   return state;
 }
 

@@ -35,6 +35,8 @@ std::span<const Row<ClosedSeries>> closed_rows();
 std::span<const Row<AllocationSeries>> allocation_rows();
 std::span<const Row<AllocationSeries>> given_rows();  // once for all of a container
 std::span<const Row<PodSeries>> pod_rows();
+// Also written with another exporter's metrics.
+const Row<View>& left_out_row();
 
 // Labels of every series of a process, of each set of names.
 inline constexpr std::string_view kProcessLabels =

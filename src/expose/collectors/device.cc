@@ -100,6 +100,16 @@ constexpr Row<DeviceSeries> kRows[] = {
      }},
 };
 
+// Of the GPU instance, which may hold several compute instances.
+template <typename Get>
+void add_activity(const DeviceSeries& device, Samples& samples, Get get) {
+  add_instances(device, [&](const MigInstance& instance, LabelText& labels) {
+    const auto& known = device.reading().instance_activity;
+    const auto found = known.find(instance.id.gpu_instance);
+    if (found != known.end()) samples.add(value_of(get(found->second)), labels.take());
+  });
+}
+
 constexpr Row<DeviceSeries> kMigRows[] = {
     {"gpu_ledger_mig_instance_info", kGauge, "mig_uuid mig_profile gi_id ci_id compute_slices",
      "A MIG instance of the GPU, always 1. mig_profile and compute_slices are absent if the driver does not describe "
@@ -123,6 +133,19 @@ constexpr Row<DeviceSeries> kMigRows[] = {
        add_instances(device, [&](const MigInstance& instance, LabelText& labels) {
          samples.add(instance.memory_used, labels.take());
        });
+     }},
+    {"gpu_ledger_mig_instance_utilization_ratio", kGauge, "mig_uuid mig_profile gi_id ci_id",
+     "Share of time in which any kernel ran on the GPU instance, 0 to 1. Absent where neither the driver (before "
+     "Hopper) "
+     "nor DCGM reports it.",
+     [](const DeviceSeries& device, Samples& samples) {
+       add_activity(device, samples, [](const Activity& activity) { return activity.graphics; });
+     }},
+    {"gpu_ledger_mig_instance_sm_active_ratio", kGauge, "mig_uuid mig_profile gi_id ci_id",
+     "Share of the GPU instance's multiprocessors that had work, averaged over time, 0 to 1. Absent where neither "
+     "the driver (before Hopper) nor DCGM reports it.",
+     [](const DeviceSeries& device, Samples& samples) {
+       add_activity(device, samples, [](const Activity& activity) { return activity.parts[Activity::kSm]; });
      }},
 };
 

@@ -24,7 +24,7 @@ constexpr Row<View> kNodeRows[] = {
 // "unknown" without utilization (MIG before Hopper), and before two idle evaluations.
 std::string_view status_of(const ProcessAccount& process) {
   if (process.idle.evaluated) return process.idle.idle ? "idle" : "active";
-  return process.sm && process.sm->value > 0 ? "active" : "unknown";
+  return process.idle.works || (process.sm && process.sm->value > 0) ? "active" : "unknown";
 }
 
 constexpr Row<ProcessSeries> kProcessRows[] = {

@@ -18,19 +18,34 @@ void add_folded(const View& view, Samples& samples) {
   add("process", "limit", folded.processes_over_limit);
 }
 
+bool has_nameless_pod(const IdentityMap& identities) {
+  return std::any_of(identities.by_pid.begin(), identities.by_pid.end(), [](const auto& process) {
+    const Owner& owner = process.second.owner;
+    return owner.kind == OwnerKind::kPod && owner.pod.empty();
+  });
+}
+
 // Empty: there is no Kubernetes, or its sources have not answered yet.
 std::optional<bool> pod_names_missing(const View& view) {
-  static constexpr std::string_view kTellers[] = {"pods", "pods-api", "apiserver", "kubelet", "cri", "pod-resources"};
+  static constexpr std::string_view kTellers[] = {"pods", "pods-api", "apiserver", "kubelet", "cri"};
   bool any = false;
   bool told = false;
   bool undecided = false;
   for (const SourceHealth& health : view.sources) {
-    if (std::find(std::begin(kTellers), std::end(kTellers), health.source) == std::end(kTellers)) continue;
+    const bool allocations = health.source == "pod-resources";
+    if (!allocations && std::find(std::begin(kTellers), std::end(kTellers), health.source) == std::end(kTellers))
+      continue;
     any = true;
-    told |= health.up;
+    // Allocations tell the pod of a process only where one pod has the GPU to itself.
+    told |= health.up && (!allocations || !has_nameless_pod(*view.cycle.identities));
     undecided |= health.undecided;
   }
   return any && (told || !undecided) ? std::optional(!told) : std::nullopt;
+}
+
+// Its failures are no trouble while nothing needs it.
+bool is_shown(const SourceHealth& health) {
+  return health.up || health.needed;
 }
 
 void add_dropped(const View& view, Samples& samples) {
@@ -55,6 +70,15 @@ std::optional<Nanoseconds> push_age(const View& view) {
   return std::max(Nanoseconds(0), now - view.cycle.push->oldest_waiting.value_or(now));
 }
 
+constexpr Row<View> kLeftOut = {
+    "gpu_ledger_series_left_out", kGauge, "collector",
+    "Series that --max-series left out of this exposition, by collector: those with the least energy.",
+    [](const View& view, Samples& samples) {
+      for (const auto& [collector, count] : view.left_out) {
+        samples.add_as(view.labels().add("collector", collector).take(), count);
+      }
+    }};
+
 constexpr Row<View> kRows[] = {
     {"gpu_ledger_build_info", kGauge, "version revision", "The running program, always 1.",
      [](const View& view, Samples& samples) {
@@ -69,13 +93,15 @@ constexpr Row<View> kRows[] = {
      "where no process on a GPU runs in one.",
      [](const View& view, Samples& samples) {
        for (const SourceHealth& health : view.sources) {
-         if (!health.up && !health.needed) continue;
+         if (!is_shown(health)) continue;
          samples.add_as(view.labels().add("source", health.source).take(), health.up);
        }
      }},
-    {"gpu_ledger_source_errors_total", kCounter, "source code", "Failures of the source since the program started.",
+    {"gpu_ledger_source_errors_total", kCounter, "source code",
+     "Failures of the source since the program started. Absent where gpu_ledger_source_up is.",
      [](const View& view, Samples& samples) {
        for (const SourceHealth& health : view.sources) {
+         if (!is_shown(health)) continue;
          for (const auto& [code, count] : health.errors) {
            samples.add_as(view.labels().add("source", health.source).add("code", code).take(), count);
          }
@@ -90,8 +116,11 @@ constexpr Row<View> kRows[] = {
     {"gpu_ledger_processes_without_owner", kGauge, "", "Processes in a container or pod whose name was not found.",
      [](const View& view) { return uint64_t{view.cycle.identities->without_owner}; }},
     {"gpu_ledger_pod_names_missing", kGauge, "",
-     "1 while there is a kubelet or a cluster but no source of pod names, else 0. Absent without Kubernetes. "
-     "gpu_ledger_source_up shows which source is down, the log and gpu-ledger doctor show why.",
+     "1 while no source of pod names answers, else 0. Also 0 while pod-resources, which tells allocations, answers and "
+     "every pod on a GPU has a name by that: it has one if it shares its GPU with no other pod. Absent without "
+     "Kubernetes "
+     "and until the sources have answered. gpu_ledger_source_up shows which source is down, the log and gpu-ledger "
+     "doctor show why.",
      [](const View& view) { return pod_names_missing(view); }},
     {"gpu_ledger_accounts_folded_total", kCounter, "account reason",
      "Accounts dropped or closed since the program started: processes above --max-exited-processes (reason limit; "
@@ -130,13 +159,7 @@ constexpr Row<View> kRows[] = {
      [](const View& view) { return view.cycle.self.max_fds; }},
     {"process_threads", kGauge, "", "Threads of the exporter.",
      [](const View& view) { return view.cycle.self.threads; }},
-    {"gpu_ledger_series_left_out", kGauge, "collector",
-     "Series that --max-series left out of this exposition, by collector: those with the least energy.",
-     [](const View& view, Samples& samples) {
-       for (const auto& [collector, count] : view.left_out) {
-         samples.add_as(view.labels().add("collector", collector).take(), count);
-       }
-     }},
+    kLeftOut,
     // Counts the samples before it, so it must be the last.
     {"gpu_ledger_series", kGauge, "", "Samples in this exposition, including this one.",
      [](const View&, Samples& samples) { samples.add(uint64_t{samples.written() + 1}); }},
@@ -152,6 +175,10 @@ constexpr Row<View> kDriverRows[] = {
 };
 
 }  // namespace
+
+const Row<View>& left_out_row() {
+  return kLeftOut;
+}
 
 std::vector<Family> driver_call_families() {
   CatalogBuilder catalog("driver-calls");

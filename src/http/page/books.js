@@ -16,6 +16,7 @@ const state = {
   live: new Map(),    // GPU -> entries of this page, in steps as long as the server's
   owners: new Map(),  // owner key -> {label, namespace}
   historyAt: -Infinity,
+  historyTrouble: '',  // why the last hour is not there
   changedAt: Date.now(),
   step: 1,
 };
@@ -120,11 +121,19 @@ function learn(now) {
   }
 }
 
+// True: there is something new. Without it the page shows what it has seen itself.
 async function readHistory() {
-  if (performance.now() - state.historyAt < kHistoryMs) return;
+  if (performance.now() - state.historyAt < kHistoryMs) return false;
   state.historyAt = performance.now();
-  const answer = await fetch('api/v1/history', {cache: 'no-store', signal: AbortSignal.timeout(10 * kPollMs)});
-  if (answer.ok) learnHistory(await answer.json());
+  try {
+    const answer = await fetch('api/v1/history', {cache: 'no-store', signal: AbortSignal.timeout(10 * kPollMs)});
+    if (!answer.ok) throw new Error('HTTP ' + answer.status);
+    learnHistory(await answer.json());
+    state.historyTrouble = '';
+  } catch (error) {
+    state.historyTrouble = error.message;
+  }
+  return !state.historyTrouble;
 }
 
 // Owners of the last hour and of now.

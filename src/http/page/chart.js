@@ -40,7 +40,7 @@ function makeChart() {
     const last = entries.length - 1;
     const here = chart.at === null ? last + 1 : entryAt(chart);
     const to = {ArrowLeft: here - 1, ArrowDown: here - 1, ArrowRight: here + 1, ArrowUp: here + 1, Home: 0, End: last,
-                PageUp: here - 10, PageDown: here + 10}[event.key];
+                PageUp: here + 10, PageDown: here - 10}[event.key];
     if (to === undefined || last < 0) return;
     event.preventDefault();
     const entry = entries[Math.min(last, Math.max(0, to))];

@@ -12,13 +12,12 @@ function listLine(mark, className, text) {
 }
 
 function drawWaste() {
-  const lines = state.last.processes.filter((p) => p.active && p.idle && processPasses(p))
+  const lines = state.last.processes.filter((p) => p.active && p.idle && isWanted(p))
     .sort((a, b) => (b.memory_used_bytes || 0) - (a.memory_used_bytes || 0))
     .map((p) => [bytes(p.memory_used_bytes),
       `held by ${processLabel(p)} of ${ownerLabel(p)} on GPU ${p.gpu}, idle for ${duration(p.idle_seconds)}`]);
   for (const given of state.last.allocations || []) {
-    if (!(given.idle_seconds >= kLeastUnusedSeconds)) continue;
-    if (!passes({label: ownerLabel(given), namespace: given.namespace})) continue;
+    if (!(given.idle_seconds >= kLeastUnusedSeconds) || !isWanted(given)) continue;
     const share = given.replica === undefined ? '' : ` (replica ${given.replica})`;
     lines.push([given.mig_uuid ? 'MIG' : 'GPU ' + given.gpu,
       `given to ${ownerLabel(given)}, container ${given.container || '?'}, as ${given.resource}${share}: ` +
@@ -26,7 +25,8 @@ function drawWaste() {
   }
   const shown = allWaste ? lines : lines.slice(0, kWasteLines);
   byId('waste').replaceChildren(...(lines.length ? shown.map(([mark, text]) => listLine(mark, 'idle', text))
-    : [listLine('none', 'up', 'nobody holds GPU memory or a GPU without working')]));
+    : [listLine('none', 'up', view.q || view.namespace || view.owner ? 'no match'
+        : 'nobody holds GPU memory or a GPU without working')]));
   byId('more-waste').hidden = lines.length <= kWasteLines;
   setText(byId('more-waste'), allWaste ? 'Show fewer' : `Show all ${lines.length}`);
 }
@@ -85,19 +85,18 @@ async function update() {
   let now;
   try {
     now = await readSnapshot();
-    if (!state.last || now.at !== state.last.at) {
-      state.changedAt = Date.now();
-      learn(now);
-      await readHistory();
-    } else {
-      now = null;
-    }
   } catch (error) {
     return say('gpu-ledger does not answer (' + error.message + '); what you see is old. Trying again.');
   }
-  if (now) redraw();
+  if (!state.last || now.at !== state.last.at) {
+    state.changedAt = Date.now();
+    learn(now);
+    redraw();
+    if (await readHistory()) redraw();
+  }
   const old = (Date.now() - state.changedAt) / 1000;
-  say(old > Math.max(15, 3 * state.step) ? `The numbers are ${duration(old)} old: the driver does not answer.` : '');
+  say(old > Math.max(15, 3 * state.step) ? `The numbers are ${duration(old)} old: the driver does not answer.`
+    : state.historyTrouble && `The last hour cannot be read (${state.historyTrouble}). Trying again in a minute.`);
 }
 
 function poll() {

@@ -58,7 +58,7 @@ function makeHead() {
 function processesInOrder() {
   const column = columns.find((each) => each.id === view.sort);
   const sign = view.order === 'down' ? -1 : 1;
-  const keyed = state.last.processes.filter(processPasses)
+  const keyed = state.last.processes.filter(isWanted)
     .map((process) => ({process, key: processKey(process), value: column.value(process)}));
   return keyed.sort((a, b) => {
     const absent = (a.value === undefined) - (b.value === undefined);

@@ -24,11 +24,12 @@ function writeAddress() {
 const passes = ({label, namespace}) =>
   (!view.namespace || namespace === view.namespace) && (!view.owner || label === view.owner);
 
-function processPasses(process) {
-  if (!passes({label: ownerLabel(process), namespace: namespaceOf(process)})) return false;
+// A process or an allocation: the filters, and every word of the search.
+function isWanted(item) {
+  if (!passes({label: ownerLabel(item), namespace: namespaceOf(item)})) return false;
   const words = view.q.toLowerCase().split(/\s+/).filter(Boolean);
-  const text = [process.name, process.pid, ownerLabel(process), process.namespace, process.container, process.user,
-                process.user_name, 'GPU ' + process.gpu].filter((part) => part !== undefined).join('\n').toLowerCase();
+  const text = [item.name, item.pid, ownerLabel(item), item.namespace, item.container, item.user, item.user_name,
+                item.resource, 'GPU ' + item.gpu].filter((part) => part !== undefined).join('\n').toLowerCase();
   return words.every((word) => text.includes(word));
 }
 

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sample/replay/trace_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <utility>
 
 #include "base/file.h"
@@ -15,22 +12,15 @@
 namespace gpuledger::replay {
 
 Result<TraceFile> TraceFile::create(const std::string& path) {
-  const size_t name_at = path.rfind('/') + 1;  // npos + 1 is 0
-  struct stat found {};
-  if (name_at == path.size() || (::stat(path.c_str(), &found) == 0 && S_ISDIR(found.st_mode))) {
-    return errno_error("cannot write", path, EISDIR);
-  }
-  std::string temporary = path.substr(0, name_at) + "." + path.substr(name_at) + ".XXXXXX";
-  UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (!fd) return errno_error("cannot write", path, errno);
-  (void)::fchmod(fd.get(), 0644);
-  gzFile file = ::gzdopen(fd.get(), path.ends_with(".gz") ? "wb" : "wbT");
+  remove_left_temporaries(path);
+  GL_TRY(temporary, open_temporary_beside(path));
+  gzFile file = ::gzdopen(temporary.fd.get(), path.ends_with(".gz") ? "wb" : "wbT");
   if (file == nullptr) {
-    ::unlink(temporary.c_str());
+    ::unlink(temporary.path.c_str());
     return errno_error("cannot write", path, ENOMEM);
   }
-  (void)fd.release();  // file owns it
-  return TraceFile(path, std::move(temporary), file);
+  (void)temporary.fd.release();  // file owns it
+  return TraceFile(path, std::move(temporary.path), file);
 }
 
 TraceFile::TraceFile(std::string path, std::string temporary, gzFile_s* file)
@@ -55,9 +45,8 @@ Status TraceFile::append(std::string_view lines) {
 
 Status TraceFile::commit() {
   errno = 0;
-  int failed = ::gzclose(std::exchange(file_, nullptr)) == Z_OK ? 0 : (errno != 0 ? errno : EIO);
-  if (failed == 0 && ::rename(temporary_.c_str(), path_.c_str()) != 0) failed = errno;
-  if (failed == 0) return ok_status();
+  if (::gzclose(std::exchange(file_, nullptr)) == Z_OK) return rename_temporary(temporary_, path_);
+  const int failed = errno != 0 ? errno : EIO;
   ::unlink(temporary_.c_str());
   return errno_error("cannot write", path_, failed);
 }

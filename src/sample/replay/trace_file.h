@@ -11,8 +11,8 @@ struct gzFile_s;
 
 namespace gpuledger::replay {
 
-// A recording written to a hidden file beside its path (".NAME.XXXXXX") and renamed when complete; without commit()
-// nothing remains. Gzipped if the name ends in .gz.
+// A recording written as a temporary file and renamed when complete; without commit() nothing remains. Gzipped if the
+// name ends in .gz. Only for its owner: it names the processes of all users.
 class TraceFile {
  public:
   static Result<TraceFile> create(const std::string& path);

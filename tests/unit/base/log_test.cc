@@ -133,12 +133,43 @@ TEST_F(LogTest, StateLogSpeaksOnChangeOnly) {
     EXPECT_FALSE(states.update("gpu0", "up", "GPU answers"));
     EXPECT_TRUE(states.update("gpu1", "up", "GPU answers"));
     EXPECT_TRUE(states.update("gpu0", "lost", "GPU is lost", LogLevel::kWarn));
-    EXPECT_FALSE(states.update("gpu0", "lost", "GPU is lost, again", LogLevel::kWarn));
+    EXPECT_FALSE(states.update("gpu0", "lost", "GPU is lost", LogLevel::kWarn));
     EXPECT_TRUE(states.update("gpu0", "up", "GPU is back"));
   });
   ASSERT_EQ(lines.size(), 4u);
   EXPECT_THAT(lines[2], testing::EndsWith("level=warn msg=\"GPU is lost\" name=gpu0 state=lost"));
   EXPECT_THAT(lines[3], testing::EndsWith("level=info msg=\"GPU is back\" name=gpu0 state=up"));
+}
+
+TEST_F(LogTest, StateLogSaysEachReasonOnceWhileTheStateLasts) {
+  use("info", "text");
+  StateLog states;
+  const auto says = [&](const std::string& state, const std::string& message) {
+    return states.update("apiserver", state, message, LogLevel::kWarn);
+  };
+  const auto lines = lines_of([&] {
+    EXPECT_TRUE(says("down", "source fails: no route after 3 s"));
+    EXPECT_FALSE(says("down", "source fails: no route after 17 s")) << "only a number has changed";
+    EXPECT_TRUE(says("down", "source fails: HTTP 403"));
+    for (int cycle = 0; cycle < 5; ++cycle) {
+      EXPECT_FALSE(says("down", "source fails: no route after 9 s")) << "two reasons in turn do not fill the log";
+      EXPECT_FALSE(says("down", "source fails: HTTP 401"));
+    }
+    EXPECT_TRUE(says("up", "source works"));
+    EXPECT_TRUE(says("down", "source fails: HTTP 403")) << "another outage";
+  });
+  EXPECT_EQ(lines.size(), 4u);
+}
+
+TEST_F(LogTest, StateLogEndsWhereEveryReasonDiffers) {
+  use("info", "text");
+  StateLog states;
+  std::string reason = "fails: ";
+  const auto lines = lines_of([&] {
+    for (int cycle = 0; cycle < 100; ++cycle) (void)states.update("odd", "down", reason += 'x', LogLevel::kWarn);
+  });
+  EXPECT_GT(lines.size(), 1u);
+  EXPECT_LE(lines.size(), 10u);
 }
 
 }  // namespace

@@ -287,5 +287,28 @@ TEST(SelfCollector, SaysThatNobodyTellsTheNamesOfPods) {
   EXPECT_EQ(missing(), std::nullopt) << "no Kubernetes";
 }
 
+// By allocations a pod is known that has a GPU to itself; on one that several share, they tell no process's pod.
+TEST(SelfCollector, AllocationsAloneNameOnlyPodsThatShareNoGpu) {
+  Cycle cycle = node_example();
+  const auto missing = [&] { return expose(cycle).value("gpu_ledger_pod_names_missing"); };
+  const auto pod_of_five = [&](const char* name) {
+    auto identities = std::make_shared<IdentityMap>(*cycle.identities);
+    identities->by_pid[5].owner.kind = OwnerKind::kPod;
+    identities->by_pid[5].owner.pod = name;
+    cycle.identities = identities;
+  };
+  cycle.sources = {{"pod-resources", true, "", {}}, {"pods", false, "needs --node-name", {}}};
+  EXPECT_EQ(missing(), Value("0")) << "no process needs more";
+  pod_of_five("alone");
+  EXPECT_EQ(missing(), Value("0"));
+  pod_of_five("");
+  EXPECT_EQ(missing(), Value("1"));
+  cycle.sources[1].undecided = true;
+  EXPECT_EQ(missing(), std::nullopt) << "its source may still answer";
+  // The other mix: names are there, allocations are not, which gpu_ledger_source_up says.
+  cycle.sources = {{"pod-resources", false, "refused", {}}, {"apiserver", true, "", {}}};
+  EXPECT_EQ(missing(), Value("0")) << "the pod may have started this moment";
+}
+
 }  // namespace
 }  // namespace gpuledger::expose

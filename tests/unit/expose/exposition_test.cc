@@ -62,6 +62,8 @@ Cycle whole_example() {
   auto description = std::make_shared<DeviceDescription>(*cycle.ledger.devices[1].description);
   description->mig.at(0).memory_used = Bytes{1};
   cycle.ledger.devices[1].description = description;
+  Activity& activity = cycle.batch.devices[1].instance_activity[description->mig[0].id.gpu_instance];
+  activity.graphics = activity.parts[Activity::kSm] = Ratio{0.5};
   return cycle;
 }
 

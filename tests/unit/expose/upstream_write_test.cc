@@ -226,14 +226,50 @@ TEST_F(UpstreamWriteTest, OpenMetricsAndTheNodesName) {
   EXPECT_EQ(read.families.at("y").type, "unknown");
 }
 
-TEST_F(UpstreamWriteTest, RepeatingHasAnEnd) {
+// What it would have been without the limit, and what it says was left out of that.
+TEST_F(UpstreamWriteTest, MaxSeriesKeepsThePodsThatDrawMost) {
+  for (int i = 0; i < 40; ++i) run(2, pod_owner("p" + std::to_string(i)), kMiB, 10'000 + 1000 * i);
+  std::string text = "dcgm_power_usage{" + uuid(2) + "} 100\ndcgm_fb_used{" + uuid(2) + "} 5000\n";
+  for (int i = 0; i < 8; ++i) text += "t{" + uuid(2) + ",x=\"" + std::to_string(i) + "\"} 1\n";
+  options_.max_series = 0;
+  const size_t all = write(text).samples.size();
+  EXPECT_EQ(all, 2 * 43u + 8 * 42u);
+  for (const Format format : {Format::kText, Format::kOpenMetrics}) {
+    options_.max_series = 100;
+    const auto read = write(text, format);
+    EXPECT_LE(read.samples.size(), 100u);
+    EXPECT_GT(read.samples.size(), 80u) << "the room is used";
+    EXPECT_EQ(read.value("gpu_ledger_series_left_out", {{"collector", "dcgm-exporter"}}),
+              std::to_string(all - (read.samples.size() - 1)));
+    for (const char* pod : {"a", "b"}) EXPECT_EQ(read.find("t", {{"pod_name", pod}}).size(), 8u) << pod;
+    EXPECT_TRUE(read.find("t", {{"pod_name", "p0"}}).empty());
+    EXPECT_EQ(read.micro_sum("dcgm_power_usage"), 100'000'000);
+    EXPECT_EQ(read.micro_sum("dcgm_fb_used"), 5'000'000'000);
+  }
+  options_.max_series = all;
+  const auto whole = write(text);
+  EXPECT_EQ(whole.samples.size(), all);
+  EXPECT_FALSE(whole.has("gpu_ledger_series_left_out")) << "nothing was";
+}
+
+TEST_F(UpstreamWriteTest, MaxSeriesHoldsWhereEvenTheirOwnLinesAreMore) {
+  std::string text;
+  for (int i = 0; i < 500; ++i) text += "t{x=\"" + std::to_string(i) + "\"} 1\n";
+  options_.max_series = 100;
+  const auto read = write(text);
+  EXPECT_EQ(read.samples.size(), 100u);
+  EXPECT_EQ(read.value("gpu_ledger_series_left_out"), "401");
+}
+
+TEST_F(UpstreamWriteTest, RepeatingHasAnEndWithoutALimitToo) {
   for (int i = 0; i < 40; ++i) run(2, pod_owner("p" + std::to_string(i)), kMiB, 1);
   std::string text;
   for (int i = 0; i < 5000; ++i) text += "t{" + uuid(2) + ",x=\"" + std::to_string(i) + "\"} 1\n";
   const auto parsed = parse_upstream(text);
   ASSERT_TRUE(parsed.ok());
+  options_.max_series = 0;
   const std::string written = write_upstream(*parsed, cycle_, options_, Format::kText);
-  EXPECT_EQ(std::count(written.begin(), written.end(), '\n'), 100'000 + 2);
+  EXPECT_LE(std::count(written.begin(), written.end(), '\n'), 100'000 + 4);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ using namespace std::chrono_literals;
 struct World {
   std::atomic<bool> possible{true};
   std::atomic<bool> answers{true};
+  std::atomic<bool> fails{true};  // where it does not answer; false: it is silent
   std::atomic<int> opened{0};
 };
 
@@ -25,7 +26,7 @@ class FakePods final : public PodSource {
   }
   SourceHealth health() const override {
     SourceHealth health{.source = name_, .up = world_.answers, .reason = {}, .errors = {}};
-    if (!health.up) health.errors["unavailable"] = 1;
+    if (!health.up && world_.fails) health.errors["unavailable"] = 1;
     if (!health.up) health.reason = "no answer from " + name_;
     return health;
   }
@@ -108,6 +109,35 @@ TEST(AutoPods, NothingToChooseFromIsSaid) {
   ASSERT_TRUE(eventually([&] { return pods.health().reason.find("no socket") != std::string::npos; }));
   ASSERT_EQ(pods.healths().size(), 1u);
   EXPECT_EQ(pods.healths()[0].source, "pods");
+}
+
+TEST(AutoPods, IsUndecidedUntilAllWereTried) {
+  World failing, slow;
+  failing.answers = false;
+  slow.answers = false;
+  slow.fails = false;
+  AutoPods pods({choice("failing", failing), choice("slow", slow)}, {.patience = 60s, .again = 60s, .step = 2ms});
+  ASSERT_TRUE(eventually([&] { return slow.opened > 0; }));
+  EXPECT_TRUE(pods.health().undecided);
+  ASSERT_EQ(pods.healths().size(), 1u);
+  EXPECT_EQ(pods.healths()[0].source, "failing");
+  EXPECT_TRUE(pods.healths()[0].undecided) << "it may never be needed";
+  slow.answers = true;
+  ASSERT_TRUE(eventually([&] { return pods.view() != nullptr; }));
+  EXPECT_FALSE(pods.health().undecided);
+  EXPECT_EQ(pods.healths().size(), 1u);
+  EXPECT_EQ(pods.healths()[0].source, "slow");
+}
+
+TEST(AutoPods, IsDecidedWhenNobodyAnswersInTime) {
+  World slow;
+  slow.answers = false;
+  slow.fails = false;
+  AutoPods pods({choice("slow", slow)}, kQuick);
+  EXPECT_TRUE(pods.health().undecided);
+  ASSERT_TRUE(eventually([&] { return !pods.health().undecided; }));
+  EXPECT_FALSE(pods.healths()[0].undecided);
+  EXPECT_EQ(pods.healths()[0].errors.at("timeout"), 1u);
 }
 
 TEST(AutoPods, EndsAtOnce) {

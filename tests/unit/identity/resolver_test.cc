@@ -273,6 +273,43 @@ TEST_F(ResolverTest, APodInAContainerIsBelievedFromWithinAndWhenItIsKnown) {
   EXPECT_EQ(map->by_pid.at(7).owner.container_id, std::string(64, 'c')) << "another container than ours";
 }
 
+// The usual kind: the exporter has a cgroup namespace of its own, so the container that is its node is in no path.
+TEST_F(ResolverTest, APodInAContainerSeenFromAPrivateCgroupNamespace) {
+  std::string slice_uid = kUid;
+  std::replace(slice_uid.begin(), slice_uid.end(), '-', '_');
+  const std::string burstable = "kubelet-kubepods-burstable";
+  const auto pod = [&](const std::string& uid) {
+    return burstable + ".slice/" + burstable + "-pod" + uid + ".slice/cri-containerd-" + kId + ".scope\n";
+  };
+  testing::ProcTree tree;
+  tree.write("self/cgroup", "0::/\n");
+  tree.add(5, "train", 1, "0::/../../../" + pod(slice_uid));
+  tree.add(6, "batch", 1, "0::/../../../" + pod("99992222_3333_4444_5555_666677778888"));
+  // Beside the node, on the machine that runs it: a container, and a pod of another such node.
+  tree.add(7, "jupyter", 1, "0::/../../../../../../" + kOtherId + "\n");
+  tree.add(8, "train", 1,
+           "0::/../../../../../../" + kOtherId + "/kubelet.slice/kubelet-kubepods.slice/" + pod(slice_uid));
+  tree.add(9, "exporter", 1, "0::/\n");
+  auto* const pods = new FixedPods;
+  pods->name_pod();
+  NodeDirectory directory;
+  directory.pods.reset(pods);
+  Resolver resolver(ProcReader(tree.root()), std::move(directory));
+  const auto map = resolver.resolve(batch_of({5, 6, 7, 8, 9}));
+  EXPECT_EQ(map->by_pid.at(5).owner.kind, OwnerKind::kPod);
+  EXPECT_EQ(map->by_pid.at(5).owner.pod, "train-0");
+  EXPECT_EQ(map->by_pid.at(5).owner.container, "pytorch");
+  EXPECT_EQ(map->by_pid.at(6).owner.kind, OwnerKind::kPod);
+  EXPECT_EQ(map->by_pid.at(6).owner.pod, "") << "no source knows it";
+  EXPECT_EQ(map->by_pid.at(6).owner.pod_uid, "99992222-3333-4444-5555-666677778888");
+  for (Pid pid : {7, 8}) {
+    EXPECT_EQ(map->by_pid.at(pid).owner.kind, OwnerKind::kContainer) << pid;
+    EXPECT_EQ(map->by_pid.at(pid).owner.container_id, kOtherId) << pid;
+  }
+  EXPECT_EQ(map->by_pid.at(9).owner.kind, OwnerKind::kHost);
+  EXPECT_EQ(map->without_owner, 1u);
+}
+
 TEST_F(ResolverTest, NothingNewGivesTheSameMap) {
   tree_.add(5, "blender", 100);
   const auto first = resolver_.resolve(batch_of({5}));

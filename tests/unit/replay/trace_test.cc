@@ -2,6 +2,7 @@
 #include "sample/replay/trace.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -273,6 +274,46 @@ TEST_F(TraceFiles, CannotBeWhereNoFileCanBe) {
     EXPECT_THAT(file.error().message, HasSubstr("cannot write " + path));
   }
   EXPECT_EQ(files(), 0u);
+}
+
+TEST_F(TraceFiles, ReplaceOnlyARegularFile) {
+  const std::string fifo = folder_ + "/fifo";
+  const std::string link = folder_ + "/link";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  std::filesystem::create_symlink(folder_ + "/nowhere", link);
+  for (const std::string& path : {fifo, link}) {
+    const auto file = TraceFile::create(path);
+    ASSERT_FALSE(file.ok()) << path;
+    EXPECT_THAT(file.error().message, HasSubstr("cannot write " + path + ": "));
+  }
+  // One that came while the recording ran.
+  auto file = TraceFile::create(folder_ + "/a.jsonl");
+  ASSERT_TRUE(file.ok());
+  ASSERT_TRUE(file->append(kDeviceLine).ok());
+  ASSERT_EQ(::mkfifo((folder_ + "/a.jsonl").c_str(), 0600), 0);
+  const Status committed = file->commit();
+  ASSERT_FALSE(committed.ok());
+  EXPECT_THAT(committed.error().message, HasSubstr("not a regular file"));
+  EXPECT_TRUE(std::filesystem::is_fifo(folder_ + "/a.jsonl"));
+  EXPECT_TRUE(std::filesystem::is_fifo(fifo));
+  EXPECT_EQ(files(), 3u) << "no temporary file is left";
+}
+
+TEST_F(TraceFiles, OfKilledRecordingsAreRemovedAndLivingOnesAreNot) {
+  std::ofstream(folder_ + "/.a.jsonl.abc123") << "half";
+  const auto living = TraceFile::create(folder_ + "/a.jsonl");
+  ASSERT_TRUE(living.ok());
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/.a.jsonl.abc123"));
+  const auto second = TraceFile::create(folder_ + "/a.jsonl");
+  ASSERT_TRUE(second.ok());
+  EXPECT_EQ(files(), 2u);
+}
+
+// It names the processes of all users.
+TEST_F(TraceFiles, AreForTheirOwnerOnly) {
+  write("/a.jsonl");
+  using std::filesystem::perms;
+  EXPECT_EQ(std::filesystem::status(folder_ + "/a.jsonl").permissions(), perms::owner_read | perms::owner_write);
 }
 
 TEST_F(TraceFiles, ThatCannotBeReadAreNamed) {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "app/config/config_settings.h"
+#include "app/runtime/wiring.h"
 #include "config_reading.h"
 
 namespace gpuledger::app {
@@ -44,6 +45,22 @@ TEST(Reload, EverySettingTakesEffectWhenItsRowSays) {
 
 TEST(Reload, ToSayExactTimeIsOffIsNoChange) {
   EXPECT_THAT(changes_needing_restart(Config{}, config_of({"--exact-time=off"})), IsEmpty());
+}
+
+// A file that now names another exporter, or no longer does, must not change the collectors before the restart.
+TEST(Reload, AddOnModeIsDecidedByTheSettingsInForce) {
+  const std::set<std::string> ours = Config{}.collectors;
+  ASSERT_TRUE(ours.contains("dcgm"));
+  const Config add_on = config_of({"--dcgm-exporter-file=/run/dcgm.prom"});
+  std::set<std::string> without = ours;
+  without.erase("dcgm");
+  Config config;
+  take_live_changes(config, add_on);
+  EXPECT_EQ(pipeline_options(config).expose.collectors, ours);
+  config = add_on;
+  EXPECT_EQ(pipeline_options(config).expose.collectors, without);
+  take_live_changes(config, Config{});
+  EXPECT_EQ(pipeline_options(config).expose.collectors, without);
 }
 
 TEST(Reload, RereadSeesTheChangedFileUnderTheSameFlags) {

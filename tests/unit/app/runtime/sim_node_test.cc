@@ -66,6 +66,15 @@ TEST_F(SimNodeTest, TheFolderGoesWithTheNode) {
   EXPECT_FALSE(fs::exists(folder));
 }
 
+TEST_F(SimNodeTest, AFolderThatCannotBeWrittenToIsNotTheLast) {
+  for (const char* const wrong : {"/proc", "/nowhere/at/all"}) {
+    ::setenv("TMPDIR", wrong, 1);
+    const auto node = SimNode::prepare("", "/nowhere/libnvidia-ml.so.1");
+    ASSERT_TRUE(node.ok()) << node.error().message;
+    EXPECT_TRUE(fs::is_directory(fs::path((*node)->proc_root()).parent_path()));
+  }
+}
+
 TEST_F(SimNodeTest, ACarriedSimulatorIsLoadedFromMemory) {
   const auto bytes = read_file(GPU_LEDGER_BINARY_DIR "/sim/libnvidia-ml.so.1", 256 << 20);
   ASSERT_TRUE(bytes.ok()) << bytes.error().message;

@@ -118,6 +118,7 @@ TEST(TopRows, AddsUpByOwner) {
     books.processes.push_back(one);
     Books::Account account = one;
     account.joules = 80;  // 30 of them of processes that are gone
+    account.shared_joules = 20;
     account.error_joules = 2;
     books.owners.push_back({account});
   }
@@ -125,7 +126,10 @@ TEST(TopRows, AddsUpByOwner) {
   books.owners.push_back({books.processes.back()});
   Books before = books;
   before.at -= 2, before.cycle -= 1;
-  for (Books::Account& account : before.owners) account.joules -= 10;
+  for (Books::Account& account : before.owners) {
+    account.joules -= 10;
+    account.shared_joules -= 5;
+  }
 
   std::vector<Row> rows = make_rows(books, &before, by_owner());
   ASSERT_EQ(rows.size(), 2u);
@@ -138,7 +142,8 @@ TEST(TopRows, AddsUpByOwner) {
   EXPECT_EQ(big.process, "2 processes");
   EXPECT_EQ(big.memory, 2e9);
   EXPECT_EQ(big.idle_seconds, 10);
-  EXPECT_DOUBLE_EQ(big.error_part, 4.0 / 160);
+  EXPECT_DOUBLE_EQ(big.joules_error, 4);
+  EXPECT_DOUBLE_EQ(big.watts_error, 2 * (2.0 / 20) * 5 / 2) << "of both GPUs";
   EXPECT_EQ(rows[1].pid, 31);
 
   rows = make_rows(books, &before, by_owner(on_gpu(1)));

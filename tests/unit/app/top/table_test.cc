@@ -69,6 +69,32 @@ TEST(TopTable, AnErrorAsLargeAsTheWattsIsNoNumber) {
   EXPECT_THAT(shown(books, &kBefore), Not(HasSubstr("uncertain")));
 }
 
+// 10 kJ alone, which are measured, and 1 kJ shared, which are known to half. The page says the same of this.
+TEST(TopTable, TheErrorOfTheWattsIsThatOfTheirSharedPart) {
+  const auto books = [](int second, int alone, int shared) {
+    const std::string account =
+        R"("gpu":0,"gpu_uuid":"GPU-0","owner":"pod","owner_text":"team/a","energy_joules":{"total":)" +
+        std::to_string(alone + shared) + R"(,"alone":)" + std::to_string(alone) + R"(,"shared":)" +
+        std::to_string(shared) + R"(},"energy_standard_error_joules":500)";
+    const auto parsed =
+        parse_books(R"({"at":)" + std::to_string(second) + R"(,"cycle":)" + std::to_string(second) +
+                    R"(,"gpus":[{"index":0,"uuid":"GPU-0","up":true,"power_watts":300}],"processes":[{)" + account +
+                    R"(,"pid":7,"name":"p7","active":true}],"owners":[{)" + account + "}]}");
+    EXPECT_TRUE(parsed.ok());
+    return parsed.value_or({});
+  };
+  const Books now = books(8, 10000, 1000);
+  const Books shared = books(7, 10000, 700), alone = books(7, 9700, 1000), both = books(7, 9800, 900);
+  View by_owner;
+  by_owner.by_owner = true;
+  for (const View& view : {View(), by_owner}) {
+    EXPECT_THAT(shown(now, &shared, view), HasSubstr(" 300.0   ±150 "));
+    EXPECT_THAT(shown(now, &both, view), HasSubstr(" 300.0  ±50.0 "));
+    EXPECT_THAT(shown(now, &alone, view), HasSubstr(" 300.0        "));
+    EXPECT_THAT(shown(now, &alone, view), HasSubstr("±500J")) << "the energy has its error all the same";
+  }
+}
+
 TEST(TopTable, EnergyHasItsError) {
   Books books = kNow;
   Books::Process& process = books.processes[0];

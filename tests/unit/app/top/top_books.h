@@ -30,7 +30,7 @@ inline Books::Process process(int64_t pid, double joules, uint32_t on = 0) {
   process.owner_kind = "pod";
   process.owner = "team/job-" + std::to_string(pid);
   process.active = true;
-  process.joules = joules;
+  process.joules = process.shared_joules = joules;
   process.memory = pid == 12 ? 9e9 : 1e9;
   return process;
 }
@@ -55,7 +55,8 @@ inline Books a_second_before(const Books& now) {
   books.cycle -= 1;
   for (size_t i = 0; i < books.processes.size(); ++i) {
     books.processes[i].joules -= static_cast<double>(books.processes[i].pid);
-    books.owners[i].joules = books.processes[i].joules;
+    books.processes[i].shared_joules = books.processes[i].joules;
+    books.owners[i].joules = books.owners[i].shared_joules = books.processes[i].joules;
   }
   return books;
 }
