@@ -212,12 +212,13 @@ DeviceBook::Accounts::iterator DeviceBook::open_account(const ProcessSample& pro
   return it;
 }
 
-void DeviceBook::retire_missing(const Present& step) {
+void DeviceBook::retire_missing(const Present& step, bool step_ended) {
   exited_ = 0;
   for (auto& [key, account] : accounts_) {
-    account.was_there = step.has(account);
+    const bool here = step.has(account);
+    if (step_ended) account.was_there = here;
     if (!account.exited && account.owner) account.owner->last_seen = now_;
-    if (!account.exited && account.was_there && !account.momentary) continue;
+    if (!account.exited && here && !account.momentary) continue;
     ++exited_;
     if (account.exited) continue;
     account.exited = now_;

@@ -192,11 +192,18 @@ TEST(Engine, SeriesOfAReusedPidDoesNotFallWhenTheElderIsForgotten) {
 TEST(Engine, NobodyLivesForEverOnALostGpu) {
   BookingRules short_memory = rules();
   short_memory.retention = std::chrono::seconds(5);
+  short_memory.owner_retention = std::chrono::seconds(10);
   Engine engine(short_memory);
   step(engine, BatchBuilder(0).gpu(0, 0).process(1, 1));
+  step(engine, BatchBuilder(1).gpu(0, 100'000).process(1, 1));
   Ledger ledger;
-  for (int second = 1; second < 20; ++second) ledger = step(engine, BatchBuilder(second));
+  for (int second = 2; second < 12; ++second) ledger = step(engine, BatchBuilder(second));
+  EXPECT_EQ(ledger.processes.size(), 1u);
+  EXPECT_EQ(ledger.owners.size(), 1u);
+  for (int second = 12; second < 20; ++second) ledger = step(engine, BatchBuilder(second));
   EXPECT_TRUE(ledger.processes.empty());
+  EXPECT_TRUE(ledger.owners.empty());
+  EXPECT_EQ(ledger.closed.size(), 1u);
 }
 
 TEST(Engine, WhoLeavesWhileUtilisationFailsIsNotLeftOut) {
