@@ -144,6 +144,7 @@ class DeviceBook {
   void add_tenant(Accounts::iterator account, const ProcessSample& process, const DeviceSample& sample,
                   Present& present);
   void add_those_who_left(Present& present);
+  void divide_instances(Present& present) const;
   Accounts::iterator first_account(const ProcKey& process, const std::optional<MigId>& mig);
   Accounts::iterator find_living(Pid pid);
   Accounts::iterator find_recent(Pid pid);

@@ -189,7 +189,7 @@ DeviceBook::Survivors DeviceBook::survivors(const Present& present) {
     const Tenant& tenant = present.tenants[i];
     if (mps && tenant.mps_server) continue;  // works only for its clients
     result.who.push_back(known->second);
-    result.weights.push_back(tenant.mig_slices > 0 ? 1.0 * tenant.mig_slices / tenant.mig_tenants : 1.0);
+    result.weights.push_back(tenant.mig_slices > 0 ? tenant.mig_slices * tenant.mig_part : 1.0);
   }
   result.others = here + before.size() - 2 * lived;
 

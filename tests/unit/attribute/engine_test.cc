@@ -400,6 +400,31 @@ TEST(Engine, TheHardwareCounterIsWhatWasBeforeAndWhatWasMeasured) {
   EXPECT_EQ(shows(step(engine, BatchBuilder(2).gpu(0, 50'000))), Energy::millijoules(5'150'000));
 }
 
+TEST(Engine, OfAMigInstanceEachPaysByTheTimeItWasThere) {
+  Engine engine(rules());
+  const auto at = [](double second, int64_t counter) {
+    BatchBuilder batch(second);
+    batch.gpu(0, counter);
+    MigInstance slice;
+    slice.uuid = "MIG-a";
+    slice.id = {1, 0};
+    slice.compute_slices = 3;
+    batch.description().mig = {slice};
+    batch.device().utilization = UtilizationState::kUnsupported;
+    batch.process(1, 0).last().mig = slice.id;
+    return batch;
+  };
+  step(engine, at(0, 0));
+  BatchBuilder batch = at(1, 500'000);
+  batch.process(2, 0).last().mig = MigId{1, 0};
+  batch.last().listed = false;
+  batch.last().came = BatchBuilder::to_ns(0.5);
+  batch.last().left = BatchBuilder::to_ns(0.75);
+  const Ledger ledger = step(engine, batch);
+  EXPECT_NEAR(process(ledger, 1).booked.shared.joules(), 400, 1);
+  EXPECT_NEAR(process(ledger, 2).booked.shared.joules(), 100, 1);
+}
+
 TEST(Engine, EveryStepSaysWhoPaidForIt) {
   Engine engine(rules());
   (void)step(engine, BatchBuilder(0).gpu(0, 0).process(1, 0.8).process(2, 0.2));
@@ -411,6 +436,7 @@ TEST(Engine, EveryStepSaysWhoPaidForIt) {
   }
   const Ledger idle = step(engine, BatchBuilder(4).gpu(0, 400'000));
   const Ledger gone = step(engine, BatchBuilder(5).gpu(0, 500'000));
+  ASSERT_EQ(gone.processes.size(), 2u);
   for (const ProcessAccount& process : gone.processes) EXPECT_EQ(process.last_step, Energy()) << "somebody long gone";
 }
 
