@@ -170,7 +170,7 @@ void DeviceBook::book_stall(const EnergyMeter::Step& step, const Present& presen
 DeviceBook::Survivors DeviceBook::survivors(const Present& present) {
   std::map<ProcPlace, Account*> before;
   for (auto& [key, account] : accounts_) {
-    if (account.was_there && !account.exited) before[{std::get<0>(key), std::get<1>(key)}] = &account;
+    if (account.was_there) before[{std::get<0>(key), std::get<1>(key)}] = &account;
   }
   const bool mps = std::any_of(present.tenants.begin(), present.tenants.end(), [](auto& t) { return t.mps_client; });
   Survivors result;

@@ -225,10 +225,10 @@ DeviceBook::Accounts::iterator DeviceBook::open_account(const ProcessSample& pro
 void DeviceBook::retire_missing(const Present& step, bool step_ended) {
   exited_ = 0;
   for (auto& [key, account] : accounts_) {
-    const bool here = step.has(account);
+    const bool here = step.has(account) && !account.momentary;
     if (step_ended) account.was_there = here;
     if (!account.exited && account.owner) account.owner->last_seen = now_;
-    if (!account.exited && here && !account.momentary) continue;
+    if (!account.exited && here) continue;
     ++exited_;
     if (account.exited) continue;
     account.exited = now_;

@@ -87,6 +87,42 @@ TEST(Engine, WhoCameBeforeTheCounterIsReadAgainDoesNotPayForTheGap) {
   }
 }
 
+// The same for a lost GPU and over a restart.
+class Gap : public ::testing::TestWithParam<bool> {
+ protected:
+  Gap() { engine_.restore({}, "boot"); }
+  void begin() {
+    if (GetParam()) {
+      const EngineState left = *parse_state(write_state(engine_.state()));
+      engine_ = Engine(rules());
+      engine_.restore(left, "boot");
+    } else {
+      for (int second = 1; second < 5; ++second) step(engine_, BatchBuilder(second));
+    }
+  }
+  Engine engine_{rules()};
+};
+INSTANTIATE_TEST_SUITE_P(LostOrRestarted, Gap, ::testing::Bool());
+
+// Nor does a name that is not known again yet, with the counter unread, take the gap from the process.
+TEST_P(Gap, ANameThatComesLateCostsTheProcessNothing) {
+  const Owner pod = testing::pod_owner("train");
+  Owner nameless;
+  nameless.kind = OwnerKind::kPod;
+  nameless.pod_uid = pod.pod_uid;
+  step(engine_, BatchBuilder(0).gpu(0, 0).process(1, 1, 0, pod));
+  begin();
+  BatchBuilder silent(30);
+  silent.gpu(0, 0).process(1, 1, 0, nameless);
+  silent.device().energy_counter.reset();
+  step(engine_, silent);
+  const Ledger ledger = step(engine_, BatchBuilder(31).gpu(0, 9'000'000).process(1, 1, 0, nameless));
+  EXPECT_EQ(reason(ledger, Reason::kExporterDown), Energy());
+  ASSERT_EQ(ledger.owners.size(), 1u);
+  EXPECT_EQ(ledger.owners[0].owner, pod);
+  EXPECT_EQ(ledger.owners[0].booked.shared, Energy::millijoules(9'000'000));
+}
+
 // A stopped program, a frozen machine: the books of a stall are those of a restart of the same length.
 TEST(Engine, AStallIsBookedAsARestartIs) {
   const auto before = [](Engine& engine) {
@@ -204,23 +240,6 @@ TEST(Engine, AnInferredOwnerIsEstimated) {
   EXPECT_EQ(ledger.owners.at(0).booked.shared, Energy::millijoules(100'000));
   EXPECT_EQ(process(ledger, 7).booked.alone, Energy());
 }
-
-// The same for a lost GPU and over a restart.
-class Gap : public ::testing::TestWithParam<bool> {
- protected:
-  Gap() { engine_.restore({}, "boot"); }
-  void begin() {
-    if (GetParam()) {
-      const EngineState left = *parse_state(write_state(engine_.state()));
-      engine_ = Engine(rules());
-      engine_.restore(left, "boot");
-    } else {
-      for (int second = 1; second < 5; ++second) step(engine_, BatchBuilder(second));
-    }
-  }
-  Engine engine_{rules()};
-};
-INSTANTIATE_TEST_SUITE_P(LostOrRestarted, Gap, ::testing::Bool());
 
 // A counter below the last one was reset in the gap: what it shows was spent there, and no process survived the reset.
 TEST_P(Gap, TheValueOfACounterThatWasResetIsTheExportersOwn) {
