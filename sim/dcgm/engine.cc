@@ -13,7 +13,7 @@
 namespace gpuledger::sim_dcgm {
 namespace {
 
-constexpr size_t kMostKept = 512;
+constexpr size_t kMostKept = 8192;  // 15 seconds of lists of 54 processes
 
 }  // namespace
 

@@ -62,8 +62,8 @@ Value utilization_of(Driver& driver, Device device, FieldId field) {
 }
 
 std::vector<nvml::ProcessInfo> processes_of(Driver& driver, Device device, bool graphics) {
-  std::vector<nvml::ProcessInfo> found(256);
-  unsigned count = 256;
+  std::vector<nvml::ProcessInfo> found(1024);
+  unsigned count = 1024;
   const auto& list = graphics ? driver.fn().nvmlDeviceGetGraphicsRunningProcesses_v3
                               : driver.fn().nvmlDeviceGetComputeRunningProcesses_v3;
   if (list.pointer(device, &count, found.data()) != nvml::kSuccess) count = 0;

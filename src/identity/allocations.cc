@@ -128,11 +128,13 @@ std::vector<Allocation> join_allocations(const GrantView& grants, const PodView*
   return found;
 }
 
-std::optional<Allocation> sole_pod(const std::vector<Allocation>& allocations, const GpuUuid& gpu) {
+std::optional<Allocation> sole_pod(const std::vector<Allocation>& allocations, const GpuUuid& gpu,
+                                   const Name& mig_uuid) {
   std::optional<Allocation> holder;
   for (const Allocation& allocation : allocations) {
     if (allocation.gpu != gpu) continue;
-    if (!allocation.mig_uuid.empty()) return std::nullopt;
+    if (allocation.mig_uuid.empty() != mig_uuid.empty()) return std::nullopt;
+    if (allocation.mig_uuid != mig_uuid) continue;
     if (!holder) {
       holder = allocation;
     } else if (holder->name_space != allocation.name_space || holder->pod != allocation.pod) {

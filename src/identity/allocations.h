@@ -16,9 +16,11 @@ namespace gpuledger::identity {
 // real GPUs are not known. Sorted, without duplicates.
 std::vector<Allocation> join_allocations(const GrantView& grants, const PodView* pods, const SampleBatch& batch);
 
-// The one pod that has the GPU: all of it or all granted replicas. container is empty if several of its containers have
-// it. Nothing if two pods share it, if it has MIG instances or if it is free.
-std::optional<Allocation> sole_pod(const std::vector<Allocation>& allocations, const GpuUuid& gpu);
+// The one pod that has the GPU, or that instance of it (mig_uuid): all of it or all granted replicas. container is
+// empty if several of its containers have it. Nothing if two pods share it, if it is free, or if it is not known which
+// part of the GPU a pod has.
+std::optional<Allocation> sole_pod(const std::vector<Allocation>& allocations, const GpuUuid& gpu,
+                                   const Name& mig_uuid);
 
 // The one container that has the whole GPU; null if the GPU is shared, has MIG instances or is free.
 const Allocation* sole_holder(const std::vector<Allocation>& allocations, const GpuUuid& gpu);

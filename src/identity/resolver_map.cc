@@ -34,7 +34,20 @@ std::shared_ptr<const IdentityMap> Resolver::write_map(const SampleBatch& batch)
   return map;
 }
 
-// It exited before it was read. Its pod can still be inferred if only one pod has the GPU.
+namespace {
+
+// Nothing: an instance that is not described.
+std::optional<Name> instance_of(const ProcessSample& process, const DeviceDescription& device) {
+  if (!process.mig) return Name();
+  for (const MigInstance& instance : device.mig) {
+    if (instance.id == *process.mig) return instance.uuid;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+// It exited before it was read. Its pod can still be inferred if only one pod has the GPU or the MIG instance.
 ProcessIdentity Resolver::stranger(Pid pid, const SampleBatch& batch) const {
   ProcessIdentity identity;
   identity.key.pid = pid;
@@ -42,8 +55,10 @@ ProcessIdentity Resolver::stranger(Pid pid, const SampleBatch& batch) const {
   identity.owner.kind = OwnerKind::kUnknown;
   for (const DeviceSample& device : batch.devices) {
     const auto is_it = [&](const ProcessSample& process) { return process.pid == pid; };
-    if (!device.description || std::none_of(device.processes.begin(), device.processes.end(), is_it)) continue;
-    const auto holder = sole_pod(allocations_, device.description->uuid);
+    const auto process = std::find_if(device.processes.begin(), device.processes.end(), is_it);
+    if (!device.description || process == device.processes.end()) continue;
+    const auto instance = instance_of(*process, *device.description);
+    const auto holder = instance ? sole_pod(allocations_, device.description->uuid, *instance) : std::nullopt;
     if (!holder) break;
     identity.owner_inferred = true;
     identity.owner.kind = OwnerKind::kPod;

@@ -16,12 +16,15 @@ constexpr uint32_t kFew = 64;
 constexpr uint32_t kMany = 256;
 constexpr double kTimes = 1.0 * kMany / kFew;
 constexpr double kTolerance = 1.2;
+// The books of 16 x 512 processes are larger than a processor's caches: measured 1.11 to 1.16 times what is linear. A
+// quadratic part would make it up to 2.
+constexpr double kToleranceBeyondCaches = 1.4;
 constexpr int kRounds = 40;
 
 // Everybody is there and known: the most work that a cycle can be.
 struct Settled {
-  explicit Settled(uint32_t processes_per_gpu)
-      : engine((BookingRules())), node(CrowdedNode::settled(kGpus, processes_per_gpu, engine)) {}
+  explicit Settled(uint32_t processes_per_gpu, uint32_t gpus = kGpus)
+      : engine((BookingRules())), node(CrowdedNode::settled(gpus, processes_per_gpu, engine)) {}
   attribute::Engine engine;
   CrowdedNode node;
 };
@@ -62,9 +65,9 @@ double ratio_of_scrapes(Settled& few, Settled& many, size_t max_series) {
 
 // A machine that others use makes single measurements worse, never better: the best of a few tries counts.
 template <typename Measure>
-double best_of_three(Measure measure) {
+double best_of_three(Measure measure, double enough = kTimes * kTolerance) {
   double best = measure();
-  for (int more = 0; more < 2 && best > kTimes * kTolerance; ++more) best = std::min(best, measure());
+  for (int more = 0; more < 2 && best > enough; ++more) best = std::min(best, measure());
   return best;
 }
 
@@ -72,6 +75,13 @@ TEST(Growth, ACycleIsLinearInTheNumberOfProcesses) {
   Settled few(kFew);
   Settled many(kMany);
   EXPECT_LT(best_of_three([&] { return ratio_of_cycles(few, many); }), kTimes * kTolerance);
+}
+
+TEST(Growth, ACycleIsLinearTo16GpusWith512ProcessesEach) {
+  constexpr double kMost = 2 * kToleranceBeyondCaches;
+  Settled half(512, 8);
+  Settled whole(512, 16);
+  EXPECT_LT(best_of_three([&] { return ratio_of_cycles(half, whole); }, kMost), kMost);
 }
 
 TEST(Growth, AScrapeIsLinearWithAndWithoutALimitOfSeries) {

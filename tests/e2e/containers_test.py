@@ -201,7 +201,9 @@ class ContainersTest(harness.Case):
         found = {entry["container_id"] for entry, _ in metrics.find("gpu_ledger_container_energy_joules_total")}
         self.assertEqual(found, {number}, "the process outside is nobody's container")
         self.assertGreater(metrics.total("gpu_ledger_host_energy_joules_total"), 0)
-        for entry, _ in metrics.find("my_gpu_process_active", pid=str(pid)):
+        active = metrics.find("my_gpu_process_active", pid=str(pid))
+        self.assertTrue(active)
+        for entry, _ in active:
             self.assertEqual((entry.get("container"), entry.get("container_id")), ("chat-server", number))
         self.assertEqual(metrics.value("gpu_ledger_source_up", source=engine.runtime), 1)
 

@@ -71,7 +71,9 @@ class DcgmTest(harness.Case):
             self.assertEqual(self.engine(metrics), 1)
             self.assertEqual(metrics.value("gpu_ledger_source_up", source="nvml"), 1)
             # What the engine says of the device over a process's life, a thousand megajoules, is nobody's.
-            for labels, joules in metrics.find("my_gpu_process_energy_joules_total"):
+            booked = metrics.find("my_gpu_process_energy_joules_total")
+            self.assertTrue(booked)
+            for labels, joules in booked:
                 self.assertLess(joules, metrics.value(DEVICE, gpu=labels["gpu"]))
             self.assertTrue(metrics.find("gpu_ledger_driver_call_duration_seconds_count",
                                          call="dcgmEntitiesGetLatestValues"))

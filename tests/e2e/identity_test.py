@@ -62,7 +62,9 @@ class IdentityTest(harness.Case):
                 with self.subTest(FORGED[gpu]):
                     found = [(k, {key: v for key, v in w.items() if key in who}) for k, w in paid[gpu]]
                     self.assertEqual(found, [(kind, who)] * len(found), paid[gpu])
-            for labels, _ in metrics.find("my_gpu_process_active", process_name="tenant"):
+            tenants = metrics.find("my_gpu_process_active", process_name="tenant")
+            self.assertTrue(tenants)
+            for labels, _ in tenants:
                 self.assertNotEqual(labels.get("container_id"), WEB, "an id that anybody may write is shown as a fact")
 
     def test_more_processes_than_open_files(self):

@@ -140,7 +140,9 @@ class PageTest(PageCase):
         self.show(ledger)
         self.browser.run(KEEP_SNAPSHOTS)
         self.browser.wait("snapshots.length > 1 && !!state.look", "two looks")
-        for card in self.browser.run(CARDS):
+        cards = self.browser.run(CARDS)
+        self.assertTrue(cards)
+        for card in cards:
             self.assertEqual(len(card["legend"]), 10, "eight with a name, others, nobody")
             self.assertEqual([name for name, _ in card["legend"]][-2:], ["other owners", "nobody"])
             self.assertAlmostEqual(sum(watts for _, watts in card["legend"]), card["total"], delta=0.06)

@@ -137,6 +137,7 @@ class PrometheusTest(harness.Case):
 
     def check_balance(self, prometheus):
         gpus = prometheus.query(BALANCE)
+        self.assertTrue(gpus)
         self.assertEqual(len(gpus), len(prometheus.query('gpu_ledger_device_info{job="direct"}')))
         for result in gpus:
             self.assertLess(abs(float(result["value"][1])), 0.001, result["metric"])

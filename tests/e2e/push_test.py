@@ -161,7 +161,9 @@ class PushTest(harness.Case):
         for at in sorted(during):
             owners = "{__name__=~\"gpu_ledger_(pod|slurm_job|container|host|unknown_owner)_energy_joules_total|" \
                      "gpu_ledger_closed_energy_joules|gpu_ledger_device_unattributed_joules_total\"}"
-            for one in receiver.query(f"sum by (gpu) ({DEVICE}) - sum by (gpu) ({owners})", at / 1000):
+            gpus = receiver.query(f"sum by (gpu) ({DEVICE}) - sum by (gpu) ({owners})", at / 1000)
+            self.assertTrue(gpus, at)
+            for one in gpus:
                 self.assertLess(abs(float(one["value"][1])), 0.001, (at, one))
 
     def test_a_silent_receiver_does_not_delay_the_end(self):

@@ -98,6 +98,23 @@ class SignalsTest(harness.Case):
             self.assertTrue(ledger.alive())
             self.assertFalse(ledger.metrics().find("gpu_idle_memory_total_bytes"))
 
+    def test_processes_outlive_a_pause_that_is_longer_than_their_retention(self):
+        energy = lambda metrics: metrics.total("my_gpu_process_energy_joules_total", pid="41001")
+        with harness.Ledger(*harness.FAST, "--metric-retention=1s") as ledger:
+            harness.wait_until(lambda: energy(ledger.metrics()) > 0, 10, "energy of a process")
+            before = ledger.metrics()
+            ledger.send(signal.SIGUSR1)
+            harness.wait_until(lambda: ledger.metrics().value("my_gpu_process_active", pid="41001") == 0, 10,
+                               "the process to be out of sight")
+            time.sleep(2)
+            self.assertGreaterEqual(energy(ledger.metrics()), energy(before))
+            ledger.send(signal.SIGUSR2)
+            harness.wait_until(lambda: ledger.metrics().value("my_gpu_process_active", pid="41001") == 1, 10,
+                               "the process again")
+            after = ledger.metrics()
+            self.assertGreater(energy(after), energy(before), "it pays for the pause")
+            self.assert_balanced(after)
+
     def test_sigusr1_lets_the_gpu_go_and_sigusr2_takes_it_back(self):
         with harness.Ledger(*harness.FAST) as ledger:
             time.sleep(1)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <random>
-#include <set>
 
 #include "attribute/books/engine.h"
 #include "attribute/state/state_text.h"
@@ -11,7 +11,8 @@
 #include "support/laws.h"
 
 // Random histories of a node: processes that come, go, share, exec into a pod, reuse pids; counters that restart;
-// GPUs that get lost, drivers that go away, utilisation that fails. After every step the books must balance.
+// GPUs that get lost, drivers that go away, for a second or for longer than the retention, utilisation that fails.
+// After every step the books must balance.
 namespace gpuledger {
 namespace {
 
@@ -28,10 +29,13 @@ class RandomNode {
   explicit RandomNode(uint64_t seed) : random_(seed) {}
 
   BatchBuilder next() {
-    // Mostly a second, sometimes a hiccup, seldom a suspended machine.
-    now_ += one_in(50) ? 0.02 : one_in(200) ? 60.0 : 0.9 + 0.2 * fraction();
+    // Mostly a second, sometimes a hiccup, seldom a suspended machine. Not while something is lost for long: after both
+    // it may be forgotten.
+    const bool calm = now_ > driver_away_until_ && now_ > *std::max_element(lost_until_, lost_until_ + kGpus);
+    now_ += one_in(50) ? 0.02 : calm && one_in(200) ? 60.0 : 0.9 + 0.2 * fraction();
     BatchBuilder builder(now_);
-    if (one_in(60)) return builder;  // the driver is away
+    if (one_in(400)) driver_away_until_ = now_ + kLostForLong;
+    if (one_in(60) || now_ < driver_away_until_) return builder;
     for (uint32_t gpu = 0; gpu < kGpus; ++gpu) add_gpu(builder, gpu);
     return builder;
   }
@@ -44,25 +48,27 @@ class RandomNode {
 
  private:
   static constexpr uint32_t kGpus = 3;
+  static constexpr double kLostForLong = 30;  // seconds: longer than the retention of processes, not of owners
 
   void add_gpu(BatchBuilder& builder, uint32_t index) {
     if (one_in(300)) counters_[index] = 0;
     counters_[index] += one_in(500) ? 50'000'000 : static_cast<int64_t>(fraction() * 700'000);
     builder.gpu(index, counters_[index]);
     DeviceSample& device = builder.device();
-    if (one_in(80)) {
+    if (one_in(400)) lost_until_[index] = now_ + kLostForLong;
+    if (one_in(80) || now_ < lost_until_[index]) {
       device.up = false;
       device.energy_counter.reset();
       return;
     }
     if (one_in(30)) device.energy_counter.reset();
     auto& processes = processes_[index];
-    if (one_in(4) && processes.size() < 12) processes.push_back({static_cast<Pid>(1 + random_() % 40), ++starts_, ""});
+    const auto pid = static_cast<Pid>(1 + 40 * index + random_() % 40);  // a pid is one process of the node
+    const bool free = std::none_of(processes.begin(), processes.end(), [&](auto& other) { return other.pid == pid; });
+    if (one_in(4) && processes.size() < 12 && free) processes.push_back({pid, ++starts_, ""});
     if (one_in(5) && !processes.empty())
       processes.erase(processes.begin() + static_cast<long>(random_() % processes.size()));
-    std::set<Pid> used;
     for (SimpleProcess& process : processes) {
-      if (!used.insert(process.pid).second) continue;
       if (process.pod.empty() && one_in(20)) process.pod = "pod-" + std::to_string(random_() % 6);
       const Owner owner = process.pod.empty() ? Owner{} : testing::pod_owner(process.pod);
       builder.process(process.pid, one_in(2) ? 0 : fraction(), process.start, owner);
@@ -78,6 +84,8 @@ class RandomNode {
 
   std::mt19937_64 random_;
   double now_ = 0;
+  double driver_away_until_ = 0;
+  double lost_until_[kGpus] = {};
   int64_t counters_[kGpus] = {1'000'000, 0, 900'000'000};
   uint64_t starts_ = 1000;
   std::vector<SimpleProcess> processes_[kGpus];
@@ -98,7 +106,7 @@ TEST_P(LedgerLaws, BooksBalanceAndNothingFallsInAnyHistory) {
     rules.retention = std::chrono::seconds(20);
     // Every other history is full of accounts that end.
     if (seed % 2 == 0) {
-      rules.owner_retention = std::chrono::seconds(40);
+      rules.owner_retention = std::chrono::seconds(100);
       rules.most_exited_processes = 3;
       rules.most_ended_owners = 2;
     }
@@ -125,7 +133,7 @@ TEST_P(LedgerLaws, BooksBalanceAndNothingFallsOverRestarts) {
     std::tie(rules.attribution, rules.static_power) = GetParam();
     rules.retention = std::chrono::seconds(20);
     if (seed % 2 == 0) {
-      rules.owner_retention = std::chrono::seconds(40);
+      rules.owner_retention = std::chrono::seconds(100);
       rules.most_ended_owners = 2;
     }
     std::mt19937_64 random(seed);

@@ -55,15 +55,18 @@ def events(chance, seconds):
     """(at, line): every GPU has one fault at a time."""
     made = []
 
-    def every(mean, write):
+    def every(mean, write, seldom_longer_by=0):
         at = chance.expovariate(1 / mean) + 5
         while at < seconds:
             lasts = chance.uniform(0.5, 6)
+            if seldom_longer_by and chance.random() < 0.25:
+                lasts += seldom_longer_by
             made.append((at, write(at, lasts)))
             at += lasts + 1 + chance.expovariate(1 / mean)
 
     for gpu in range(len(MODELS)):
-        every(60, lambda at, lasts, gpu=gpu: f"do: gpu_lost, gpu: {gpu}, until: {at + lasts:.2f}")
+        every(60, lambda at, lasts, gpu=gpu: f"do: gpu_lost, gpu: {gpu}, until: {at + lasts:.2f}",
+              seldom_longer_by=15)  # than --metric-retention in soak_test.py
         every(150, lambda at, lasts, gpu=gpu: f"do: counter_reset, gpu: {gpu}")
         every(90, lambda at, lasts, gpu=gpu: f"do: xid, gpu: {gpu}, xid: {chance.choice([13, 31, 43, 63, 79])}")
     every(45, lambda at, lasts: f"do: driver_reload, for: {min(lasts, 3):.2f}")

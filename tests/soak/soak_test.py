@@ -30,9 +30,6 @@ SPEED = ("--sample-interval=200ms", "--process-scan-interval=400ms", "--idle-int
 OWNERS = [f"gpu_ledger_{kind}_energy_joules_total" for kind in ("pod", "slurm_job", "container", "host", "unknown_owner")]
 OWNERS.append("gpu_ledger_closed_energy_joules")
 DEVICE, REST = "gpu_ledger_device_energy_joules_total", "gpu_ledger_device_unattributed_joules_total"
-# Of a process: they end when it has been out of sight for --metric-retention, which it also is on a GPU that is lost for so
-# long, and begin anew should it come back. Those of owners and GPUs never end.
-OF_A_PROCESS = ("my_gpu_process_", "gpu_process_", "gpu_idle_")
 # Of the program itself: they begin anew with it.
 OF_THE_PROGRAM = ("gpu_ledger_sample_duration", "gpu_ledger_driver_call", "gpu_ledger_source_errors", "process_")
 
@@ -174,15 +171,14 @@ class SoakTest(harness.Case):
             lives = len(set(started.values()))  # the last but one may be too short for a scrape
             self.assertIn(lives, [1] if job == "steady" else [self.kills, self.kills + 1], job)
             for name in names:
-                kept, may_end = not name.startswith(OF_THE_PROGRAM), name.startswith(OF_A_PROCESS)
+                kept = not name.startswith(OF_THE_PROGRAM)
                 for labels, samples in prometheus.samples(f'{name}{{job="{job}"}}', seconds).items():
                     for (before, value), (after, next_value) in zip(samples, samples[1:]):
                         checked += 1
                         if next_value >= value:
                             continue
                         same_run = started.get(before) == started.get(after)
-                        ended = may_end and any(before < scrape < after for scrape in started)
-                        if (kept or same_run) and not ended:
+                        if kept or same_run:
                             fallen.append(f"{dict(labels)} fell from {value} to {next_value} at {after}, "
                                           f"{'in one run' if same_run else 'over a restart'}")
         print(f"soak: {checked} steps of {len(names)} counters, over {self.kills} restarts, "

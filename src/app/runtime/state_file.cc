@@ -21,18 +21,24 @@ std::string set_aside(const std::string& path, int64_t unix_time, const std::str
          (moved ? "; kept as " + aside : "; " + errno_error("cannot rename", path, errno).message);
 }
 
-std::optional<attribute::EngineState> read_one(const std::string& path, int64_t unix_time,
-                                               std::vector<std::string>& warnings) {
+// Empty: none, or not usable.
+Result<std::optional<attribute::EngineState>> read_one(const std::string& path, int64_t unix_time,
+                                                       std::vector<std::string>& warnings) {
+  using Found = std::optional<attribute::EngineState>;
   const auto text = read_file(path, kLargestState);
-  if (!text.ok() && text.error().code == Code::kNotFound) return std::nullopt;
   if (!text.ok()) {
-    warnings.push_back(set_aside(path, unix_time, text.error().message));
-    return std::nullopt;
+    const Error& error = text.error();
+    if (error.code == Code::kNotFound) return Found();
+    if (error.code != Code::kMalformed) {
+      return Error{error.code, error.message + "; its counters would start at 0: make it readable, or remove it"};
+    }
+    warnings.push_back(set_aside(path, unix_time, error.message));
+    return Found();
   }
   auto state = attribute::parse_state(*text);
-  if (state.ok()) return std::move(*state);
+  if (state.ok()) return Found(std::move(*state));
   warnings.push_back(set_aside(path, unix_time, path + " " + state.error().message));
-  return std::nullopt;
+  return Found();
 }
 
 }  // namespace
@@ -46,8 +52,8 @@ Result<StateFound> read_state_files(const std::string& path, int64_t unix_time) 
     if (const Status usable = check_regular_or_absent(name); !usable.ok()) return usable.error();
   }
   StateFound found;
-  auto durable = read_one(path, unix_time, found.warnings);
-  auto recent = read_one(recent_state_path(path), unix_time, found.warnings);
+  GL_TRY(durable, read_one(path, unix_time, found.warnings));
+  GL_TRY(recent, read_one(recent_state_path(path), unix_time, found.warnings));
   if (durable) found.state = std::move(*durable);
   if (recent && recent->number >= found.state.number) found.state = std::move(*recent);
   return found;

@@ -20,7 +20,8 @@ struct StateFound {
   std::vector<std::string> warnings;
 };
 
-// The newer usable one of the two. Missing files are normal. An error only if the path is not a file; it is left alone.
+// The newer usable one of the two. Missing files are normal. An error if the path is not a file or cannot be read (a
+// failing disk, rights, open files); it is left alone, because the state in it may be good.
 Result<StateFound> read_state_files(const std::string& path, int64_t unix_time);
 
 }  // namespace gpuledger::app

@@ -52,7 +52,7 @@ bool DeviceBook::book(const EnergyMeter::Step& step, const Present& present, con
   }
   // A GPU or driver that was lost has no earlier utilization samples.
   const Nanoseconds memory = down_since_ ? Nanoseconds(0) : kUtilizationMemory;
-  if (step.time > std::max(memory, 2 * rules.sample_interval)) {
+  if (restored_ || step.time > std::max(memory, 2 * rules.sample_interval)) {
     book_stall(step, present, rules);
     return false;
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace gpuledger::attribute {
 DeviceBook::DeviceBook(std::shared_ptr<const DeviceDescription> description, const Constants& constants)
@@ -26,14 +27,6 @@ void DeviceBook::advance(const DeviceSample& sample, const SampleBatch& batch, c
   now_ = at.steady;
   use_estimator(rules.attribution);
   const Present present = gather(sample, identities);
-  if (absence_) {
-    if (end_absence(sample, at, present, rules)) {
-      meter_.close(sample, at);
-      note_counter(sample);
-    }
-    retire_missing(present);
-    return;
-  }
   const auto step = meter_.read(sample, at, highest_power());
   if (step) {
     if (wait_for_utilization(sample, present, step->time)) return;
@@ -43,9 +36,10 @@ void DeviceBook::advance(const DeviceSample& sample, const SampleBatch& batch, c
     last_crowd_ = present.who.size();
     down_since_.reset();
   }
-  meter_.close(sample, at);
+  const bool closed = meter_.close(sample, at);
+  if (closed) restored_ = false;
   note_counter(sample);
-  retire_missing(present);
+  retire_missing(present, closed);
 }
 
 void DeviceBook::begin_step(Energy energy) {
@@ -62,8 +56,7 @@ void DeviceBook::note_counter(const DeviceSample& sample) {
 }
 
 void DeviceBook::mark_down(Nanoseconds now) {
-  up_ = false;
-  if (!down_since_) down_since_ = now;
+  if (std::exchange(up_, false) || !down_since_) down_since_ = now;
   for (auto& [key, account] : accounts_) {
     account.forget_gauges();
     account.idle.observe(DeviceSample{}, EngineUse{}, Nanoseconds(0));  // blind
@@ -111,6 +104,8 @@ void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rule
     double owed = 0;
     bool living = false;
   };
+  // Their processes may have exited meanwhile.
+  const bool lost = !up_ && down_since_ && at.steady - *down_since_ > rules.retention;
   size_t places = 0;
   for (const auto& [owner, book] : owners_) book.place = ++places;
   std::vector<Sums> by_owner(places + 1);  // by the owner's place; the first is for accounts without owner
@@ -118,13 +113,13 @@ void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rule
     Sums& sums = by_owner[account.owner ? account.owner->place : 0];
     const double owes = estimator_ ? owed(account) : 0;
     sums.owed += owes;
-    sums.living |= !account.exited;
     ProcessAccount& process = ledger.processes.emplace_back();
     process.gpu = description_->uuid;
     process.gpu_index = description_->index;
     process.mig = account.mig;
     process.identity = account.identity;
-    process.active = !account.exited;
+    process.active = !account.exited && !lost;
+    sums.living |= process.active;
     process.booked = account.booked;
     process.booked += account.inherited;
     if (account.charged_in == charges_) process.last_step = account.last_step;
@@ -138,8 +133,8 @@ void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rule
     process.memory_peak = account.memory_peak;
     process.compute = account.compute;
     process.graphics = account.graphics;
-    if (account.exited) {
-      process.gone_for = at.steady - *account.exited;
+    if (!process.active) {
+      process.gone_for = at.steady - account.exited.value_or(now_);
       process.idle.evaluated = account.idle.state(at.steady).evaluated;
     } else {
       process.idle = account.idle.state(at.steady);

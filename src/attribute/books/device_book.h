@@ -59,7 +59,7 @@ class DeviceBook {
   // Restored once, before the first advance(). Of a state from another boot only the books count: its processes have
   // exited, and the hardware counter was reset.
   DeviceState state(const std::string& boot_id) const;
-  void restore(const DeviceState& state, const std::string& boot_id, Nanoseconds now);
+  void restore(const DeviceState& state, const std::string& boot_id, Timestamp now);
 
  private:
   // A process whose owner changes (its pod became known) gets a new account: the old owner keeps its charges,
@@ -126,12 +126,6 @@ class DeviceBook {
     bool has(const Account& account) const { return step != 0 && account.seen_in == step; }
   };
 
-  // From the last reading before a restart until the first one after it.
-  struct Absence {
-    Timestamp began;
-    Energy counter;
-    std::set<uint64_t> living;  // accounts of the processes at its start
-  };
   // The processes that ran during a time without samples, and estimates of their use.
   struct Survivors {
     std::vector<Account*> who;
@@ -139,8 +133,7 @@ class DeviceBook {
     size_t others = 0;  // that came or left
   };
 
-  bool end_absence(const DeviceSample& sample, Timestamp at, const Present& present, const BookingRules& rules);
-  Survivors survivors(const std::set<uint64_t>& living, const Present& present);
+  Survivors survivors(const Present& present);
   void book_absence(Energy energy, Nanoseconds time, const Survivors& survivors, const BookingRules& rules);
   void book_stall(const EnergyMeter::Step& step, const Present& present, const BookingRules& rules);
   bool beyond_belief(Energy energy, Nanoseconds time) const;
@@ -151,12 +144,13 @@ class DeviceBook {
   void add_tenant(Accounts::iterator account, const ProcessSample& process, const DeviceSample& sample,
                   Present& present);
   void add_those_who_left(Present& present);
+  void divide_instances(Present& present) const;
   Accounts::iterator first_account(const ProcKey& process, const std::optional<MigId>& mig);
   Accounts::iterator find_living(Pid pid);
   Accounts::iterator find_recent(Pid pid);
   bool seen_under_any_owner(const AccountKey& key, const Present& present);
   Accounts::iterator open_account(const ProcessSample& process, const ProcessIdentity* identity);
-  void retire_missing(const Present& present);
+  void retire_missing(const Present& present, bool step_ended);
   void note_peaks();
   static void note_user(const ProcessIdentity& identity, OwnerBook& owner);
   static void note_job(const JobFacts& job, OwnerBook& owner);
@@ -229,7 +223,7 @@ class DeviceBook {
   Nanoseconds now_{0};                     // of the batch being booked
   size_t last_crowd_ = ~0ul;               // processes in the last step
   std::optional<Nanoseconds> down_since_;  // lost at some moment since the last step
-  std::optional<Absence> absence_;         // not booked yet
+  bool restored_ = false;                  // the current step began before a restart
 };
 
 }  // namespace gpuledger::attribute

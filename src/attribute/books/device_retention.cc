@@ -48,8 +48,10 @@ size_t DeviceBook::forget_if(Matches matches) {
 }
 
 void DeviceBook::forget_exited(Nanoseconds now, const BookingRules& rules) {
-  // The processes of a GPU that is lost for so long are not known.
-  if (!up_ && down_since_ && now - *down_since_ > rules.retention) retire_missing(Present{});
+  // Processes of a lost GPU are kept, because they pay for this time if they still run when it answers again. Their
+  // number cannot grow meanwhile. Those of a GPU that may never come back are not kept for ever.
+  const Nanoseconds longest = std::max(rules.retention, rules.owner_retention);
+  if (!up_ && down_since_ && now - *down_since_ > longest) retire_missing(Present{}, true);
   forget_if([&](const Account& account) { return now - *account.exited > rules.retention; });
   while (!closed_lately_.empty() && now - closed_lately_.front().at > kPastCanChange) {
     if (estimator_) estimator_->forget_owner(closed_lately_.front().id);
@@ -72,7 +74,7 @@ size_t DeviceBook::forget_accounts(const Ended& last) {
 
 // An owner that was charged in this step is shown once more, or its counter would miss the last joules.
 bool DeviceBook::has_ended(const OwnerBook& book) const {
-  return book.accounts == 0 && book.last_seen < now_;
+  return book.accounts == 0 && (book.last_seen < now_ || !up_);
 }
 
 // The steps of a Slurm job end together: a report of the job is the sum of its steps.

@@ -25,13 +25,9 @@ DeviceState DeviceBook::state(const std::string& boot_id) const {
   DeviceState state;
   state.uuid = description_->uuid;
   state.boot_id = boot_id;
-  if (absence_) {
-    state.read_at = absence_->began;
-    state.counter = absence_->counter;
-  } else {
-    state.read_at = meter_.at().value_or(Timestamp{});
-    state.counter = meter_.counter();
-  }
+  state.read_at = meter_.at().value_or(Timestamp{});
+  state.counter = meter_.counter();
+  if (!state.counter) state.power = meter_.power();
   state.measured = measured_;
   state.counted_before = counted_before_;
   state.unattributed = unattributed_;
@@ -82,8 +78,9 @@ DeviceState DeviceBook::state(const std::string& boot_id) const {
   return state;
 }
 
-void DeviceBook::restore(const DeviceState& state, const std::string& boot_id, Nanoseconds now) {
+void DeviceBook::restore(const DeviceState& state, const std::string& boot_id, Timestamp at) {
   const bool same_boot = !boot_id.empty() && state.boot_id == boot_id;
+  const Nanoseconds now = at.steady;
   now_ = now;
   // May change later; claims and errors pass on to the next one.
   use_estimator(Attribution::kAdaptive);
@@ -116,11 +113,12 @@ void DeviceBook::restore(const DeviceState& state, const std::string& boot_id, N
   resident_floor_ = PowerFloor(state.resident_floor);
   if (!same_boot) return;
   estimator_->recall(state.learned);
-  if (!state.counter) return;
-  absence_ = Absence{state.read_at, *state.counter, {}};
-  for (const auto& [key, account] : accounts_) {
-    if (!account.exited) absence_->living.insert(account.id);
-  }
+  if (!state.counter && !state.power) return;
+  // Either clock may have been set: the wall clock by hand, the steady one by moving to another namespace. Too long a
+  // time does no harm to the difference of a counter, but to an integral of power.
+  const Nanoseconds gap = state.counter ? std::max(away, at.wall - state.read_at.wall) : away;
+  meter_ = EnergyMeter(state.counter, state.power, {now - std::max(gap, Nanoseconds(1)), state.read_at.wall});
+  restored_ = true;
 }
 
 // Retention counts only time with samples: a process that exited in between exits now.
@@ -150,6 +148,7 @@ void DeviceBook::restore_account(const AccountState& state, bool same_boot, Nano
   } else if (!same_boot) {
     account.exited = now;
   }
+  account.was_there = !account.exited;
   if (account.exited) ++exited_;
 }
 
@@ -160,43 +159,18 @@ void DeviceBook::restore_idleness(const AccountState& state, Nanoseconds saved_a
   if (found != accounts_.end()) found->second.idle = IdleTracker(*state.idle, saved_at);
 }
 
-// False: the GPU's counter was not read, and the next step covers this time too.
-bool DeviceBook::end_absence(const DeviceSample& sample, Timestamp at, const Present& present,
-                             const BookingRules& rules) {
-  if (!sample.energy_counter && description_->energy_source == EnergySource::kCounter) return false;
-  const Absence absence = std::move(*absence_);
-  absence_.reset();
-  down_since_.reset();
-  // A counter that restarted says nothing about the time before, and its value may not be of this absence.
-  if (!sample.energy_counter || *sample.energy_counter < absence.counter) return true;
-  const Energy energy = *sample.energy_counter - absence.counter;
-  // Either clock may have been set back: the wall clock by hand, the steady one by moving to another namespace.
-  const Nanoseconds time = std::max({at.steady - absence.began.steady, at.wall - absence.began.wall, Nanoseconds(0)});
-  begin_step(energy);
-  if (beyond_belief(energy, time)) {
-    book_to_reason(energy, Reason::kAnomaly);
-  } else {
-    book_absence(energy, time, survivors(absence.living, present), rules);
-  }
-  return true;
-}
-
-// There were no samples for longer than the driver keeps them, or the GPU was lost: a stopped program, a frozen or
-// suspended machine, a GPU that hung. Treated like a restart.
+// There were no samples for longer than the driver keeps them: a restart or a stop of the program, a frozen or
+// suspended machine, a GPU or driver that did not answer. One rule for all.
 void DeviceBook::book_stall(const EnergyMeter::Step& step, const Present& present, const BookingRules& rules) {
   // No process survives a driver reload.
   if (step.restarted) return book_to_reason(step.energy, Reason::kExporterDown);
-  std::set<uint64_t> living;
-  for (const auto& [key, account] : accounts_) {
-    if (account.was_there && !account.exited) living.insert(account.id);
-  }
-  book_absence(step.energy, step.time, survivors(living, present), rules);
+  book_absence(step.energy, step.time, survivors(present), rules);
 }
 
-DeviceBook::Survivors DeviceBook::survivors(const std::set<uint64_t>& living, const Present& present) {
+DeviceBook::Survivors DeviceBook::survivors(const Present& present) {
   std::map<ProcPlace, Account*> before;
   for (auto& [key, account] : accounts_) {
-    if (living.contains(account.id)) before[{std::get<0>(key), std::get<1>(key)}] = &account;
+    if (account.was_there) before[{std::get<0>(key), std::get<1>(key)}] = &account;
   }
   const bool mps = std::any_of(present.tenants.begin(), present.tenants.end(), [](auto& t) { return t.mps_client; });
   Survivors result;
@@ -215,7 +189,7 @@ DeviceBook::Survivors DeviceBook::survivors(const std::set<uint64_t>& living, co
     const Tenant& tenant = present.tenants[i];
     if (mps && tenant.mps_server) continue;  // works only for its clients
     result.who.push_back(known->second);
-    result.weights.push_back(tenant.mig_slices > 0 ? 1.0 * tenant.mig_slices / tenant.mig_tenants : 1.0);
+    result.weights.push_back(tenant.mig_slices > 0 ? tenant.mig_slices * tenant.mig_part : 1.0);
   }
   result.others = here + before.size() - 2 * lived;
 

@@ -65,20 +65,30 @@ DeviceBook::Present DeviceBook::gather(const DeviceSample& sample, const Identit
   }
   add_those_who_left(step);
 
-  std::map<MigId, uint32_t> crowd;
-  for (const auto& who : step.who) {
-    if (who->second.mig) ++crowd[who->second.mig->id];
-  }
-  for (size_t i = 0; i < step.who.size(); ++i) {
-    const auto& mig = step.who[i]->second.mig;
-    if (mig) step.tenants[i].mig_tenants = crowd[mig->id];
-  }
+  divide_instances(step);
   // Names can be unknown (an exited process, a recording): then each non-client is a server.
   const auto server = [](const Tenant& tenant) { return tenant.mps_server; };
   if (std::none_of(step.tenants.begin(), step.tenants.end(), server)) {
     for (Tenant& tenant : step.tenants) tenant.mps_server = !tenant.mps_client;
   }
   return step;
+}
+
+// The processes of an instance share it by the time that each was there.
+void DeviceBook::divide_instances(Present& step) const {
+  const Nanoseconds begin = meter_.at() ? meter_.at()->steady : now_;
+  const auto stay = [&](size_t i) {
+    const auto& [from, to] = step.stays[i];
+    const Nanoseconds time = std::min(to, now_) - std::max(from, begin);
+    return std::chrono::duration<double>(std::max(time, Nanoseconds(1))).count();
+  };
+  std::map<MigId, double> sums;
+  for (size_t i = 0; i < step.who.size(); ++i) {
+    if (const auto& mig = step.who[i]->second.mig) sums[mig->id] += stay(i);
+  }
+  for (size_t i = 0; i < step.who.size(); ++i) {
+    if (const auto& mig = step.who[i]->second.mig) step.tenants[i].mig_part = stay(i) / sums[mig->id];
+  }
 }
 
 void DeviceBook::add_tenant(Accounts::iterator account, const ProcessSample& process, const DeviceSample& sample,
@@ -212,12 +222,13 @@ DeviceBook::Accounts::iterator DeviceBook::open_account(const ProcessSample& pro
   return it;
 }
 
-void DeviceBook::retire_missing(const Present& step) {
+void DeviceBook::retire_missing(const Present& step, bool step_ended) {
   exited_ = 0;
   for (auto& [key, account] : accounts_) {
-    account.was_there = step.has(account);
+    const bool here = step.has(account) && !account.momentary;
+    if (step_ended) account.was_there = here;
     if (!account.exited && account.owner) account.owner->last_seen = now_;
-    if (!account.exited && account.was_there && !account.momentary) continue;
+    if (!account.exited && here) continue;
     ++exited_;
     if (account.exited) continue;
     account.exited = now_;

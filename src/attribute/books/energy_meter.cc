@@ -23,13 +23,14 @@ std::optional<EnergyMeter::Step> EnergyMeter::read(const DeviceSample& sample, T
   return std::nullopt;
 }
 
-void EnergyMeter::close(const DeviceSample& sample, Timestamp at) {
+bool EnergyMeter::close(const DeviceSample& sample, Timestamp at) {
   const bool counts = sample.energy_counter.has_value();
   const bool integrates = sample.description->energy_source == EnergySource::kPowerIntegral && sample.power;
-  if (!counts && !integrates) return;
+  if (!counts && !integrates) return false;
   counter_ = sample.energy_counter;
   power_ = sample.power;
   at_ = at;
+  return true;
 }
 
 }  // namespace gpuledger::attribute

@@ -18,14 +18,20 @@ class EnergyMeter {
     bool restarted = false;  // the counter restarted: a part of the energy is not known
   };
 
+  EnergyMeter() = default;
+  // Goes on after a restart.
+  EnergyMeter(std::optional<Energy> counter, std::optional<Power> power, Timestamp at)
+      : counter_(counter), power_(power), at_(at) {}
+
   // Empty: nothing to book yet (first sample, or no value), and the next step covers this time too.
   // most: the highest power of the GPU, which tells a restarted counter from a broken one.
   std::optional<Step> read(const DeviceSample& sample, Timestamp at, std::optional<Power> most) const;
-  // Ends the step of read().
-  void close(const DeviceSample& sample, Timestamp at);
+  // Ends the step of read(). False: the sample has no value, and the step goes on.
+  bool close(const DeviceSample& sample, Timestamp at);
 
   // The last reading, at the start of the current step.
   std::optional<Energy> counter() const { return counter_; }
+  std::optional<Power> power() const { return power_; }
   std::optional<Timestamp> at() const { return at_; }
 
  private:

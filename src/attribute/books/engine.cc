@@ -30,7 +30,7 @@ Ledger Engine::advance(const SampleBatch& batch, const IdentityMap& identities) 
     if (!present.insert(uuid).second) continue;
     const auto [book, opened] = books_.try_emplace(uuid, sample.description, constants_);
     if (const auto memory = remembered_.find(uuid); opened && memory != remembered_.end()) {
-      book->second.restore(memory->second, boot_id_, now);
+      book->second.restore(memory->second, boot_id_, batch.at);
       remembered_.erase(memory);
     }
     book->second.advance(sample, batch, identities, rules_);

@@ -32,7 +32,7 @@ std::optional<std::vector<double>> gpu_time_shares(UtilizationState utilization,
     for (size_t i = 0; i < tenants.size(); ++i) {
       if (tenants[i].mig_slices == 0) return std::nullopt;
       const double busy = tenants[i].mig_activity.value_or(Ratio{1}).value;
-      shares[i] = busy * tenants[i].mig_slices / tenants[i].mig_tenants;
+      shares[i] = busy * tenants[i].mig_slices * tenants[i].mig_part;
     }
     return shares;
   }

@@ -16,7 +16,7 @@ struct Tenant {
   bool mps_server = false;
   std::optional<Ratio> mig_activity;  // of its instance
   uint32_t mig_slices = 0;            // of its instance; 0 outside MIG
-  uint32_t mig_tenants = 1;           // processes in its instance
+  double mig_part = 1;                // of its instance: by the time that each process was there
 };
 
 // Each tenant's share of the GPU's time, not normalised. All zero: no samples.

@@ -65,6 +65,7 @@ struct DeviceState {
   std::string boot_id;            // start ticks, steady time and the counter are only valid within one boot
   Timestamp read_at;              // of the counter
   std::optional<Energy> counter;  // empty: never read, or a GPU without one
+  std::optional<Power> power;     // of a GPU without a counter; empty also in older states
   Energy measured;
   std::optional<Energy> counted_before;  // as in the ledger; empty also in older states
   std::array<Energy, kReasonCount> unattributed{};

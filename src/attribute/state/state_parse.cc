@@ -16,6 +16,8 @@ using Json = nlohmann::json;
 // One kilowatt for 36 years: higher values are errors, and sums of a few do not overflow.
 constexpr int64_t kMostMicrojoules = int64_t{1} << 60;
 
+constexpr int64_t kMostMilliwatts = 1'000'000'000;
+
 // Like nlohmann's exceptions thrown only in this file and caught in parse_state.
 struct Refused {
   std::string why;
@@ -161,7 +163,6 @@ AccountState account(const Json& json) {
 PowerFloor::Memory floor_of(const Json& json, const char* key) {
   const auto found = json.find(key);
   if (found == json.end()) return {};
-  constexpr int64_t kMostMilliwatts = 1'000'000'000;
   return {Power::milliwatts(whole(found->at(0), 0, kMostMilliwatts)), small(found->at(1))};
 }
 
@@ -206,6 +207,7 @@ DeviceState device_of(const Json& json) {
   device.boot_id = read_bytes(json.at("boot_id"));
   device.read_at = {time(json.at("steady_ns")), time(json.at("wall_ns"))};
   if (json.contains("counter_uj")) device.counter = energy(json["counter_uj"]);
+  if (json.contains("power_mw")) device.power = Power::milliwatts(whole(json["power_mw"], 0, kMostMilliwatts));
   device.measured = energy(json.at("measured_uj"));
   if (json.contains("counted_before_uj")) device.counted_before = energy(json["counted_before_uj"]);
   const Json& reasons = json.at("unattributed_uj");

@@ -194,6 +194,7 @@ void write_device(JsonText& json, const DeviceState& device) {
   json.field("steady_ns", device.read_at.steady);
   json.field("wall_ns", device.read_at.wall);
   if (device.counter) json.field("counter_uj", *device.counter);
+  if (device.power) json.field("power_mw", device.power->milliwatts());
   json.field("measured_uj", device.measured);
   if (device.counted_before) json.field("counted_before_uj", *device.counted_before);
   json.name("unattributed_uj");

@@ -13,7 +13,6 @@ namespace {
 
 constexpr size_t kMostReadings = 4096;  // 4 KiB each
 constexpr size_t kEntitiesAtOnce = 32;  // older engines take 64
-constexpr int kHistoryLength = 256;
 
 #define GL_CALL(connection, symbol, ...) \
   (connection).call(#symbol, (connection).functions().symbol __VA_OPT__(, ) __VA_ARGS__)

@@ -61,7 +61,9 @@ class Connection {
     Reading reading;
   };
   std::vector<Answer> read_latest(std::vector<Entity> entities, std::vector<FieldId> fields, bool live);
-  // A GPU's field in that time, oldest first. If the engine's clock was set back, it has values in the future.
+  // A GPU's field in that time, oldest first, at most kHistoryLength. If the engine's clock was set back, it has values
+  // in the future.
+  static constexpr int kHistoryLength = 256;
   std::vector<Reading> read_history(unsigned gpu, FieldId field, int64_t since_us, int64_t until_us,
                                     int order = kOrderAscending);
 

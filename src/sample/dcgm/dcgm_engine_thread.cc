@@ -26,6 +26,27 @@ void append(std::vector<T>& events, const std::vector<T>& fresh) {
   if (events.size() > kMostEvents) events.erase(events.begin(), events.end() - kMostEvents);
 }
 
+// When a process came or left is told once. If nobody took that view, the next one tells it.
+void carry_over(const std::vector<ProcessSample>& untaken, std::vector<ProcessSample>& processes) {
+  for (const ProcessSample& process : untaken) {
+    const auto at = std::lower_bound(processes.begin(), processes.end(), process.pid,
+                                     [](const ProcessSample& other, Pid pid) { return other.pid < pid; });
+    if (at == processes.end() || at->pid != process.pid) {
+      if (process.left) processes.insert(at, process);
+    } else if (!at->came) {
+      at->came = process.came;
+    }
+  }
+}
+
+void carry_over(const View& untaken, View& view) {
+  for (const DeviceSample& before : untaken.devices) {
+    for (DeviceSample& device : view.devices) {
+      if (device.description->uuid == before.description->uuid) carry_over(before.processes, device.processes);
+    }
+  }
+}
+
 }  // namespace
 
 // Kept by the thread too, so that it may outlive the source.
@@ -60,6 +81,7 @@ struct EngineThread::Shared {
   SteadyClock::time_point next_attempt GL_GUARDED_BY(mutex);
   Nanoseconds retry GL_GUARDED_BY(mutex) = kFirstRetry;
   Findings findings GL_GUARDED_BY(mutex);
+  bool taken GL_GUARDED_BY(mutex) = false;  // its view
   SteadyClock::time_point viewed_at GL_GUARDED_BY(mutex);
 
   bool has_work() const GL_REQUIRES(mutex) { return !released && asked && SteadyClock::now() >= next_attempt; }
@@ -114,6 +136,8 @@ void EngineThread::Shared::keep(Result<View> view) {
   if (view) {
     append(findings.lives, view->lives);
     append(findings.xids, view->xids);
+    if (findings.view && !taken) carry_over(*findings.view, *view);
+    taken = false;
     findings.view = std::make_shared<const View>(std::move(*view));
     findings.health.up = true;
     findings.health.reason.clear();
@@ -196,6 +220,7 @@ Findings EngineThread::take() {
   if (held.view && now - shared_->viewed_at > limit) held.view.reset();
   Findings out = held;
   if (shared_->hangs > 0) out.health.errors[code_name(Code::kTimeout)] += shared_->hangs;
+  shared_->taken = true;
   held.lives.clear();
   held.xids.clear();
   return out;

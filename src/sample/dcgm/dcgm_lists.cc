@@ -17,6 +17,8 @@ constexpr int64_t kAheadUs = 100000;      // a list may be read after the counte
 // An empty list leaves no value: a GPU has no process if the newest value is older than this.
 constexpr int64_t kLateUs = 500000;
 constexpr int64_t kFurthestBackUs = 10'000'000;  // if a read comes late
+// Of Connection::kHistoryLength each: the lists of a second with 1,600 processes.
+constexpr int kMostPages = 64;
 
 int64_t micros(Nanoseconds time) {
   return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
@@ -43,23 +45,33 @@ void ProcessLists::read_list(Connection& engine, unsigned gpu, size_t list, int6
                              Gpu& known) {
   std::optional<int64_t> next_us;
   bool newest = true;
-  for (const Reading& reading : engine.read_history(gpu, kLists[list], since_us, until_us, kOrderDescending)) {
-    newest = newest && (!next_us || *next_us - reading.at_us <= kBetweenEntriesUs);
-    next_us = reading.at_us;
-    known.until_us[list] = std::max(known.until_us[list], reading.at_us);
-    if (newest) known.newest_us[list] = reading.at_us;
-    const auto process = reading.blob<RunningProcess>(kRunningProcessVersion);
-    if (!process || process->pid == 0) continue;
-    const auto [entry, fresh] = known.seen.try_emplace(process->pid);
-    Seen& seen = entry->second;
-    seen.first_us = fresh ? reading.at_us : std::min(seen.first_us, reading.at_us);
-    if (reading.at_us <= seen.last_us[list]) continue;
-    seen.last_us[list] = reading.at_us;
-    seen.process.pid = process->pid;
-    (kLists[list] == kFieldComputePids ? seen.process.compute : seen.process.graphics) = true;
-    if (!is_blank(static_cast<int64_t>(process->memoryUsed)) && process->memoryUsed < UINT64_MAX / 2) {
-      seen.process.memory = Bytes{process->memoryUsed};
+  bool more = true;
+  for (int page = 0; page < kMostPages && more && since_us <= until_us; ++page) {
+    const auto readings = engine.read_history(gpu, kLists[list], since_us, until_us, kOrderDescending);
+    for (const Reading& reading : readings) {
+      newest = newest && (!next_us || *next_us - reading.at_us <= kBetweenEntriesUs);
+      next_us = reading.at_us;
+      known.until_us[list] = std::max(known.until_us[list], reading.at_us);
+      if (newest) known.newest_us[list] = reading.at_us;
+      note(reading, list, known);
     }
+    more = readings.size() == Connection::kHistoryLength;
+    if (more) until_us = readings.back().at_us - 1;
+  }
+}
+
+void ProcessLists::note(const Reading& reading, size_t list, Gpu& known) {
+  const auto process = reading.blob<RunningProcess>(kRunningProcessVersion);
+  if (!process || process->pid == 0) return;
+  const auto [entry, fresh] = known.seen.try_emplace(process->pid);
+  Seen& seen = entry->second;
+  seen.first_us = fresh ? reading.at_us : std::min(seen.first_us, reading.at_us);
+  if (reading.at_us <= seen.last_us[list]) return;
+  seen.last_us[list] = reading.at_us;
+  seen.process.pid = process->pid;
+  (kLists[list] == kFieldComputePids ? seen.process.compute : seen.process.graphics) = true;
+  if (!is_blank(static_cast<int64_t>(process->memoryUsed)) && process->memoryUsed < UINT64_MAX / 2) {
+    seen.process.memory = Bytes{process->memoryUsed};
   }
 }
 

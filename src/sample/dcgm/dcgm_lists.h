@@ -39,6 +39,7 @@ class ProcessLists {
   };
 
   static void read_list(Connection& engine, unsigned gpu, size_t list, int64_t since_us, int64_t until_us, Gpu& known);
+  static void note(const Reading& reading, size_t list, Gpu& known);
   static std::vector<ProcessSample> tell(Gpu& known, bool first, int64_t engine_us, Nanoseconds at,
                                          Nanoseconds interval);
 

@@ -68,6 +68,7 @@ void NvmlDevice::forget_capabilities(const FunctionTable& functions) {
   calm_.reset();
   vitals_.reset();
   glances_.reset();
+  refuses_glances_ = lists_instances_ = false;
   gpm_.close(functions);
 }
 
@@ -254,14 +255,32 @@ void NvmlDevice::add_short_lives(Session& session, Nanoseconds since_last, Devic
   }
 }
 
-// In MIG mode processes cannot be told apart within a step, and a GPU that failed waits for the next sample.
+// A GPU that failed waits for the next sample.
 std::vector<Pid> NvmlDevice::glance(Session& session) {
-  if (!answering_ || !handle_ || description_->mig_enabled.value_or(false)) return {};
-  read_lists(session, {});
-  note_glance(session);
+  if (!answering_ || !handle_) return {};
+  if (description_->mig_enabled.value_or(false)) {
+    if (!glance_at_instances(session)) return {};
+  } else {
+    read_lists(session, {});
+    note_glance(session);
+  }
   std::vector<Pid> there;
   for (const ProcessSample& process : listed_) there.push_back(process.pid);
   return there;
+}
+
+// Without rights the GPU's own lists are refused or empty. Then only scans see the processes, through the instances'
+// own handles, which are not kept: an instance may be destroyed at any time. The monitors are not read, because those
+// of the whole GPU tell nothing of its instances.
+bool NvmlDevice::glance_at_instances(Session& session) {
+  if (refuses_glances_) return false;
+  auto lists = read_process_lists(session, handle_, true, {});
+  refuses_glances_ = !lists && lists.error().code == Code::kPermission;
+  if (!lists || (lists->empty() && !lists_instances_)) return false;
+  lists_instances_ = true;
+  listed_ = std::move(*lists);
+  glances_.note_lists(listed_, session.call.now().steady);
+  return true;
 }
 
 void NvmlDevice::note_glance(Session& session) {
@@ -296,7 +315,7 @@ DeviceSample NvmlDevice::sample(Session& session, bool scan, Nanoseconds sample_
     if (!lost_) read_processes(session, migs, scan, sample_interval, out);
     calm_.note_full(out, session.call.now().steady);
   }
-  if (!lost_ && !description_->mig_enabled.value_or(false)) glances_.hand_on(session, handle_, listed_, out);
+  if (!lost_) glances_.hand_on(session, handle_, listed_, out);
   const Nanoseconds now = session.call.now().steady;
   if (description_->accounting_enabled.value_or(false)) {
     for (const ProcessSample& process : out.processes) accounting_.note_seen(process.pid);

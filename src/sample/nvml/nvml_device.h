@@ -59,6 +59,7 @@ class NvmlDevice {
   void read_lists(Session& session, const std::vector<MigDevice>& migs);
   void read_processes(Session& session, const std::vector<MigDevice>& migs, bool scan, Nanoseconds interval,
                       DeviceSample& out);
+  bool glance_at_instances(Session& session);
   void note_glance(Session& session);
   void read_activity(Session& session, DeviceSample& out);
   void repeat_calm(Timestamp now, DeviceSample& out);
@@ -81,6 +82,8 @@ class NvmlDevice {
   VitalsReader vitals_;
   Glances glances_;
   bool shared_ = false;                    // at the last glance
+  bool refuses_glances_ = false;           // MIG: its lists need rights
+  bool lists_instances_ = false;           // MIG: its lists have named a process
   std::optional<Nanoseconds> sampled_at_;  // steady
   std::vector<ProcessSample> listed_;      // as last read, by pid
   std::set<Pid> never_listed_;             // active, but not found by a scan; not searched again before the next

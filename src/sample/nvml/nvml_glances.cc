@@ -2,14 +2,25 @@
 #include "sample/nvml/nvml_glances.h"
 
 #include <algorithm>
-#include <unordered_map>
-#include <unordered_set>
+#include <utility>
 
 namespace gpuledger::nvml {
 namespace {
 
 // 2.4 seconds of samples every 20 ms, as the driver keeps them.
 constexpr unsigned kMostPowerSamples = 256;
+
+// With MIG a process may be on several instances.
+std::pair<Pid, std::optional<MigId>> place_of(const ProcessSample& process) {
+  return {process.pid, process.mig};
+}
+
+// Lists are in this order.
+template <typename Processes>
+auto first_from(Processes& processes, const std::pair<Pid, std::optional<MigId>>& place) {
+  return std::lower_bound(processes.begin(), processes.end(), place,
+                          [](const ProcessSample& process, const auto& other) { return place_of(process) < other; });
+}
 
 int64_t microseconds(Nanoseconds time) {
   return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
@@ -40,21 +51,19 @@ void Glances::reset() {
 
 void Glances::note_lists(const std::vector<ProcessSample>& listed, Nanoseconds now) {
   any_ = true;
-  std::unordered_set<Pid> here;
-  for (const ProcessSample& process : listed) here.insert(process.pid);
-  std::unordered_map<Pid, size_t> present;  // stays_
-  for (size_t i = 0; i < stays_.size(); ++i) {
-    Stay& stay = stays_[i];
-    if (!stay.left && !here.contains(stay.process.pid)) stay.left = now;
-    if (!stay.left) present.try_emplace(stay.process.pid, i);
-  }
-  for (const ProcessSample& process : listed) {
-    const auto [known, fresh] = present.try_emplace(process.pid, stays_.size());
-    if (fresh) {
-      stays_.push_back({process, now, std::nullopt});
-    } else {
-      stays_[known->second].process = process;
+  std::vector<bool> known(listed.size());
+  for (Stay& stay : stays_) {
+    if (stay.left) continue;
+    const auto at = first_from(listed, place_of(stay.process));
+    if (at == listed.end() || place_of(*at) != place_of(stay.process)) {
+      stay.left = now;
+      continue;
     }
+    stay.process = *at;
+    known[static_cast<size_t>(at - listed.begin())] = true;
+  }
+  for (size_t i = 0; i < listed.size(); ++i) {
+    if (!known[i]) stays_.push_back({listed[i], now, std::nullopt});
   }
 }
 
@@ -76,16 +85,17 @@ void Glances::hand_on(Session& session, Device device, const std::vector<Process
     out.activity = mean_of(readings_);
   }
   out.activity_readings = std::exchange(readings_, {});
-  if (stays_.size() > 1) read_power(session, device, out);
+  // Those of the whole GPU tell nothing of its instances.
+  const bool mig = std::any_of(stays_.begin(), stays_.end(), [](const Stay& stay) { return stay.process.mig; });
+  if (stays_.size() > 1 && !mig) read_power(session, device, out);
   for (const Stay& stay : stays_) add_stay(stay, out);
   std::erase_if(stays_, [](const Stay& stay) { return stay.left.has_value(); });
   for (Stay& stay : stays_) stay.came.reset();
 }
 
 void Glances::add_stay(const Stay& stay, DeviceSample& out) {
-  auto at = std::lower_bound(out.processes.begin(), out.processes.end(), stay.process.pid,
-                             [](const ProcessSample& process, Pid pid) { return process.pid < pid; });
-  if (at == out.processes.end() || at->pid != stay.process.pid) {
+  auto at = first_from(out.processes, place_of(stay.process));
+  if (at == out.processes.end() || place_of(*at) != place_of(stay.process)) {
     if (!stay.left) return;
     at = out.processes.insert(at, stay.process);
     at->use = {};

@@ -192,11 +192,18 @@ TEST(Engine, SeriesOfAReusedPidDoesNotFallWhenTheElderIsForgotten) {
 TEST(Engine, NobodyLivesForEverOnALostGpu) {
   BookingRules short_memory = rules();
   short_memory.retention = std::chrono::seconds(5);
+  short_memory.owner_retention = std::chrono::seconds(10);
   Engine engine(short_memory);
   step(engine, BatchBuilder(0).gpu(0, 0).process(1, 1));
+  step(engine, BatchBuilder(1).gpu(0, 100'000).process(1, 1));
   Ledger ledger;
-  for (int second = 1; second < 20; ++second) ledger = step(engine, BatchBuilder(second));
+  for (int second = 2; second < 12; ++second) ledger = step(engine, BatchBuilder(second));
+  EXPECT_EQ(ledger.processes.size(), 1u);
+  EXPECT_EQ(ledger.owners.size(), 1u);
+  for (int second = 12; second < 20; ++second) ledger = step(engine, BatchBuilder(second));
   EXPECT_TRUE(ledger.processes.empty());
+  EXPECT_TRUE(ledger.owners.empty());
+  EXPECT_EQ(ledger.closed.size(), 1u);
 }
 
 TEST(Engine, WhoLeavesWhileUtilisationFailsIsNotLeftOut) {
@@ -393,6 +400,31 @@ TEST(Engine, TheHardwareCounterIsWhatWasBeforeAndWhatWasMeasured) {
   EXPECT_EQ(shows(step(engine, BatchBuilder(2).gpu(0, 50'000))), Energy::millijoules(5'150'000));
 }
 
+TEST(Engine, OfAMigInstanceEachPaysByTheTimeItWasThere) {
+  Engine engine(rules());
+  const auto at = [](double second, int64_t counter) {
+    BatchBuilder batch(second);
+    batch.gpu(0, counter);
+    MigInstance slice;
+    slice.uuid = "MIG-a";
+    slice.id = {1, 0};
+    slice.compute_slices = 3;
+    batch.description().mig = {slice};
+    batch.device().utilization = UtilizationState::kUnsupported;
+    batch.process(1, 0).last().mig = slice.id;
+    return batch;
+  };
+  step(engine, at(0, 0));
+  BatchBuilder batch = at(1, 500'000);
+  batch.process(2, 0).last().mig = MigId{1, 0};
+  batch.last().listed = false;
+  batch.last().came = BatchBuilder::to_ns(0.5);
+  batch.last().left = BatchBuilder::to_ns(0.75);
+  const Ledger ledger = step(engine, batch);
+  EXPECT_NEAR(process(ledger, 1).booked.shared.joules(), 400, 1);
+  EXPECT_NEAR(process(ledger, 2).booked.shared.joules(), 100, 1);
+}
+
 TEST(Engine, EveryStepSaysWhoPaidForIt) {
   Engine engine(rules());
   (void)step(engine, BatchBuilder(0).gpu(0, 0).process(1, 0.8).process(2, 0.2));
@@ -404,6 +436,7 @@ TEST(Engine, EveryStepSaysWhoPaidForIt) {
   }
   const Ledger idle = step(engine, BatchBuilder(4).gpu(0, 400'000));
   const Ledger gone = step(engine, BatchBuilder(5).gpu(0, 500'000));
+  ASSERT_EQ(gone.processes.size(), 2u);
   for (const ProcessAccount& process : gone.processes) EXPECT_EQ(process.last_step, Energy()) << "somebody long gone";
 }
 

@@ -134,20 +134,22 @@ std::vector<const OwnerAccount*> steps_of_job(const Ledger& ledger, const std::s
   return steps;
 }
 
-// One step of job 7 in every second.
-Ledger run_steps(Engine& engine, int seconds) {
-  Ledger ledger = step(engine, BatchBuilder(0).gpu(0, 0));
-  for (int second = 1; second <= seconds; ++second) {
+// One step of job 7 in every second, beside a process of job 8.
+Ledger run_steps(Engine& engine, int from, int to) {
+  Ledger ledger;
+  for (int second = from; second <= to; ++second) {
+    BatchBuilder batch(second);
+    batch.gpu(0, 300'000 * second).process(9000, 1, 0, slurm_step("8", 0));
     const auto number = static_cast<Pid>(second);
-    ledger =
-        step(engine, BatchBuilder(second).gpu(0, 300'000 * second).process(number, number, 0, slurm_step("7", second)));
+    if (second > 0) batch.process(number, 1, 0, slurm_step("7", second));
+    ledger = step(engine, batch);
   }
   return ledger;
 }
 
 TEST(OwnerRetention, TheStepsOfAJobStayTogether) {
   Engine engine(short_rules());
-  Ledger ledger = run_steps(engine, 60);
+  Ledger ledger = run_steps(engine, 0, 60);
   EXPECT_EQ(steps_of_job(ledger, "7").size(), 60u) << "the first ended more than 30 s ago, but its job runs";
   for (int second = 61; second <= 93; ++second) ledger = step(engine, BatchBuilder(second).gpu(0, 18'000'000));
   EXPECT_TRUE(steps_of_job(ledger, "7").empty());
@@ -158,13 +160,14 @@ TEST(Limits, AJobSaysThatEarlierStepsAreClosed) {
   rules.retention = std::chrono::seconds(1);
   rules.most_ended_owners = 10;
   Engine engine(rules);
-  step(engine, BatchBuilder(0).gpu(0, 0).process(9000, 1, 0, slurm_step("8", 0)));
-  Ledger ledger = run_steps(engine, 8);
+  Ledger ledger = run_steps(engine, 0, 8);
+  ASSERT_EQ(steps_of_job(ledger, "7").size(), 8u);
   for (const OwnerAccount* account : steps_of_job(ledger, "7")) EXPECT_FALSE(account->steps_closed);
-  ledger = run_steps(engine, 40);
+  ledger = run_steps(engine, 9, 40);
   const auto steps = steps_of_job(ledger, "7");
   ASSERT_LT(steps.size(), 20u);
   EXPECT_TRUE(std::any_of(steps.begin(), steps.end(), [](const OwnerAccount* one) { return one->steps_closed; }));
+  ASSERT_FALSE(steps_of_job(ledger, "8").empty());
   for (const OwnerAccount* account : steps_of_job(ledger, "8")) EXPECT_FALSE(account->steps_closed);
 
   const auto state = parse_state(write_state(engine.state()));

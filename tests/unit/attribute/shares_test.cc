@@ -48,7 +48,7 @@ TEST(Shares, MigInstancesCountWithTheirSlices) {
   std::vector<Tenant> tenants(3);
   tenants[0].mig_slices = 3;
   tenants[1].mig_slices = tenants[2].mig_slices = 4;
-  tenants[1].mig_tenants = tenants[2].mig_tenants = 2;
+  tenants[1].mig_part = tenants[2].mig_part = 0.5;
   const auto shares = *gpu_time_shares(UtilizationState::kUnsupported, tenants);
   EXPECT_EQ(shares, (std::vector<double>{3, 2, 2}));
 }

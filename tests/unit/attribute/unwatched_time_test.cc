@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time when nobody looked, readings that come late, and processes that were hardly seen.
+#include "attribute/state/state_text.h"
 #include "engine_steps.h"
 
 namespace gpuledger::attribute {
@@ -24,6 +25,102 @@ TEST(Engine, LostGpuKeepsItsBooksAndTheGapIsOfThoseWhoLivedThroughIt) {
   EXPECT_EQ(reason(back, Reason::kExporterDown), Energy());
   EXPECT_EQ(process(back, 1).booked.shared, Energy::millijoules(3'900'000));
   EXPECT_EQ(process(back, 2).booked.total(), Energy());
+}
+
+// However long --metric-retention is: its processes are still candidates when it answers again, as after a restart.
+TEST(Engine, AGpuLostForLongerThanTheRetentionIsBookedAsARestartIs) {
+  BookingRules short_memory = rules();
+  short_memory.retention = std::chrono::seconds(5);
+  testing::NeverFalls counters;
+  const auto before = [](Engine& engine) {
+    step(engine, BatchBuilder(0).gpu(0, 0).process(1, 1).process(2, 1).process(3, 1));
+    return step(engine, BatchBuilder(1).gpu(0, 300'000).process(1, 1).process(2, 1).process(3, 1));
+  };
+  const BatchBuilder after = BatchBuilder(61).gpu(0, 18'300'000).process(1, 1).process(2, 1).process(4, 1);
+  Engine lost(short_memory);
+  lost.restore({}, "boot");
+  counters.check(before(lost));
+  const EngineState left = lost.state();
+  for (int second = 2; second <= 60; ++second) {
+    const Ledger down = step(lost, BatchBuilder(second));
+    counters.check(down);
+    ASSERT_EQ(down.processes.size(), 3u) << second;
+    EXPECT_EQ(process(down, 1).active, second <= 7) << second << ": after the retention nobody knows";
+    EXPECT_EQ(process(down, 1).gone_for.has_value(), second > 7) << second;
+  }
+  const Ledger ledger = step(lost, after);
+  counters.check(ledger);
+  Engine restarted(short_memory);
+  restarted.restore(left, "boot");
+  const Ledger other = step(restarted, after);
+  EXPECT_EQ(reason(ledger, Reason::kExporterDown), Energy());
+  EXPECT_EQ(process(ledger, 1).booked.shared + process(ledger, 2).booked.shared + process(ledger, 3).booked.shared,
+            Energy::millijoules(18'300'000));
+  EXPECT_TRUE(process(ledger, 1).active);
+  EXPECT_EQ(process(ledger, 3).gone_for, Nanoseconds(0)) << "its retention begins when the GPU answers";
+  for (const Pid pid : {1, 2, 3, 4}) {
+    EXPECT_EQ(process(ledger, pid).booked.shared, process(other, pid).booked.shared) << pid;
+  }
+}
+
+// A GPU that answers again, but not yet for its energy counter: who is new then was not there before.
+TEST(Engine, WhoCameBeforeTheCounterIsReadAgainDoesNotPayForTheGap) {
+  for (const bool restart : {false, true}) {
+    Engine engine(rules());
+    engine.restore({}, "boot");
+    step(engine, BatchBuilder(0).gpu(0, 0).process(1, 1));
+    step(engine, BatchBuilder(1).gpu(0, 300'000).process(1, 1));
+    if (restart) {
+      const EngineState left = engine.state();
+      engine = Engine(rules());
+      engine.restore(left, "boot");
+    } else {
+      step(engine, BatchBuilder(2));
+    }
+    BatchBuilder silent(40);
+    silent.gpu(0, 0).process(1, 1).process(2, 1);
+    silent.device().energy_counter.reset();
+    step(engine, silent);
+    const Ledger ledger = step(engine, BatchBuilder(41).gpu(0, 12'300'000).process(1, 1).process(2, 1));
+    EXPECT_EQ(process(ledger, 1).booked.shared, Energy::millijoules(12'000'000)) << restart;
+    EXPECT_EQ(process(ledger, 2).booked.total(), Energy()) << restart;
+  }
+}
+
+// The same for a lost GPU and over a restart.
+class Gap : public ::testing::TestWithParam<bool> {
+ protected:
+  Gap() { engine_.restore({}, "boot"); }
+  void begin() {
+    if (GetParam()) {
+      const EngineState left = *parse_state(write_state(engine_.state()));
+      engine_ = Engine(rules());
+      engine_.restore(left, "boot");
+    } else {
+      for (int second = 1; second < 5; ++second) step(engine_, BatchBuilder(second));
+    }
+  }
+  Engine engine_{rules()};
+};
+INSTANTIATE_TEST_SUITE_P(LostOrRestarted, Gap, ::testing::Bool());
+
+// Nor does a name that is not known again yet, with the counter unread, take the gap from the process.
+TEST_P(Gap, ANameThatComesLateCostsTheProcessNothing) {
+  const Owner pod = testing::pod_owner("train");
+  Owner nameless;
+  nameless.kind = OwnerKind::kPod;
+  nameless.pod_uid = pod.pod_uid;
+  step(engine_, BatchBuilder(0).gpu(0, 0).process(1, 1, 0, pod));
+  begin();
+  BatchBuilder silent(30);
+  silent.gpu(0, 0).process(1, 1, 0, nameless);
+  silent.device().energy_counter.reset();
+  step(engine_, silent);
+  const Ledger ledger = step(engine_, BatchBuilder(31).gpu(0, 9'000'000).process(1, 1, 0, nameless));
+  EXPECT_EQ(reason(ledger, Reason::kExporterDown), Energy());
+  ASSERT_EQ(ledger.owners.size(), 1u);
+  EXPECT_EQ(ledger.owners[0].owner, pod);
+  EXPECT_EQ(ledger.owners[0].booked.shared, Energy::millijoules(9'000'000));
 }
 
 // A stopped program, a frozen machine: the books of a stall are those of a restart of the same length.
@@ -144,13 +241,42 @@ TEST(Engine, AnInferredOwnerIsEstimated) {
   EXPECT_EQ(process(ledger, 7).booked.alone, Energy());
 }
 
-TEST(Engine, WhatAReturningDriverSaysDoesNotSpeakForTheGap) {
-  Engine engine(rules());
-  step(engine, BatchBuilder(0).gpu(0, 9'000'000).process(1, 1));
-  for (int second = 1; second < 5; ++second) step(engine, BatchBuilder(second));
-  const Ledger ledger = step(engine, BatchBuilder(5).gpu(0, 200'000).process(2, 1));
+// A counter below the last one was reset in the gap: what it shows was spent there, and no process survived the reset.
+TEST_P(Gap, TheValueOfACounterThatWasResetIsTheExportersOwn) {
+  step(engine_, BatchBuilder(0).gpu(0, 9'000'000).process(1, 1));
+  begin();
+  const Ledger ledger = step(engine_, BatchBuilder(5).gpu(0, 200'000).process(2, 1));
   EXPECT_EQ(reason(ledger, Reason::kExporterDown), Energy::millijoules(200'000));
+  EXPECT_EQ(ledger.devices[0].measured, Energy::millijoules(200'000));
   EXPECT_EQ(process(ledger, 2).booked.total(), Energy());
+}
+
+TEST_P(Gap, MoreThanTheGpuCanDrawSinceTheResetIsOnlyABaseline) {
+  step(engine_, BatchBuilder(0).gpu(0, 9'000'000).process(1, 1));
+  begin();
+  Ledger ledger = step(engine_, BatchBuilder(5).gpu(0, 8'000'000).process(2, 1));
+  EXPECT_EQ(ledger.devices[0].measured, Energy());
+  ledger = step(engine_, BatchBuilder(6).gpu(0, 8'100'000).process(2, 1));
+  EXPECT_EQ(ledger.devices[0].measured, Energy::millijoules(100'000));
+}
+
+// The mean of the power before and after stands for the gap.
+TEST_P(Gap, WithoutAnEnergyCounterPowerIsIntegratedOverIt) {
+  const auto old_gpu = [](double at, int64_t watts) {
+    BatchBuilder batch(at);
+    batch.gpu(0, 0).process(1, 1);
+    batch.description().energy_source = EnergySource::kPowerIntegral;
+    batch.device().energy_counter.reset();
+    batch.device().power = Power::watts(static_cast<double>(watts));
+    return batch;
+  };
+  step(engine_, old_gpu(0, 100));
+  begin();
+  Ledger ledger = step(engine_, old_gpu(10, 300));
+  EXPECT_EQ(ledger.devices[0].measured, Energy::millijoules(2'000'000));
+  EXPECT_EQ(process(ledger, 1).booked.shared, Energy::millijoules(2'000'000)) << "it was there before and after";
+  ledger = step(engine_, old_gpu(11, 300));
+  EXPECT_EQ(ledger.devices[0].measured, Energy::millijoules(2'300'000));
 }
 
 }  // namespace

@@ -101,6 +101,41 @@ processes:
   EXPECT_TRUE(look().empty());
 }
 
+std::string crowd(int processes) {
+  std::string scenario = "gpus: [{model: A100-80GB}]\nprocesses:\n";
+  for (int i = 0; i < processes; ++i) {
+    scenario += "  - {pid: " + std::to_string(5000 + i) + ", gpus: 0, memory: 64MiB, load: gemm}\n";
+  }
+  return scenario;
+}
+
+// One answer of the engine has 256 values: less than a list of 300 processes.
+TEST_F(DcgmReader, ALongListIsReadToItsEnd) {
+  node(crowd(300));
+  const auto connection = connect();
+  const auto reader = start(*connection, true);
+  look_until(*reader, {}, [](const View& v) { return v.devices.at(0).processes.size() == 300; });
+  const auto later = reader->read({});
+  ASSERT_TRUE(later.ok());
+  const std::vector<ProcessSample>& processes = later->devices.at(0).processes;
+  EXPECT_EQ(std::count_if(processes.begin(), processes.end(), [](auto& process) { return process.listed; }), 300);
+}
+
+// And less than the lists of some seconds: whoever came and left early in them is found.
+TEST_F(DcgmReader, ListsSinceTheLastLookAreReadToTheirBegin) {
+  node(crowd(40) + "  - {pid: 4102, gpus: 0, memory: 3GiB, load: gemm, start: 1.5, end: 2}\n");
+  const auto connection = connect();
+  const auto reader = start(*connection, true);
+  look_until(*reader, {}, [](const View& v) { return v.devices.at(0).processes.size() == 40; });
+  sleep_ms(4500);  // 1,800 values
+  const auto view = reader->read({});
+  ASSERT_TRUE(view.ok());
+  const std::vector<ProcessSample>& processes = view->devices.at(0).processes;
+  ASSERT_EQ(processes.size(), 41u);
+  EXPECT_EQ(processes.front().pid, 4102u);
+  EXPECT_TRUE(processes.front().came && processes.front().left);
+}
+
 // What the engine noted before the clock was set back is of times to come, for an hour.
 TEST_F(DcgmReader, AClockThatWasSetBackHidesNobody) {
   node(R"(

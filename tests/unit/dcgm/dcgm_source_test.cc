@@ -158,6 +158,35 @@ TEST_F(DcgmSourceTest, ASlowEngineGivesOlderViewsAndTakesNobodysTime) {
   EXPECT_TRUE(moved);
 }
 
+// A look takes longer than the sampler waits, and the next one is done before the sampler comes back: the processes
+// that came and left in the first are in the batch of the second, also if the driver keeps no records of them.
+TEST_F(DcgmSourceTest, ALookThatNobodyTookLosesNoProcess) {
+  node(R"(
+gpus: [{model: A100-80GB}]
+processes:
+  - {pid: 4101, gpus: 0, memory: 4GiB, load: gemm}
+  - {pid: 4102, gpus: 0, memory: 3GiB, load: gemm, start: 1.5, end: 1.9}
+  - {pid: 4103, gpus: 0, memory: 3GiB, load: gemm, start: 1.5}
+)");
+  set("accounting_unsupported", 1);
+  const auto source = open(false);
+  sample_until(
+      *source, [](const SampleBatch& b) { return works(b) && b.devices.at(0).processes.size() == 1; }, "a process");
+  sleep_ms(2400);
+  set("slow_ms", 60);  // each call; a look has several
+  const SampleBatch before = source->sample(true);
+  ASSERT_EQ(before.devices.at(0).processes.size(), 1u) << "the look is not done yet";
+  set("slow_ms", 0);
+  sleep_ms(500);
+  const SampleBatch batch = source->sample(true);
+  const std::vector<ProcessSample>& processes = batch.devices.at(0).processes;
+  ASSERT_EQ(processes.size(), 3u);
+  EXPECT_TRUE(processes[1].pid == 4102 && processes[1].came && processes[1].left);
+  EXPECT_TRUE(processes[2].pid == 4103 && processes[2].came && processes[2].listed);
+  sleep_ms(200);
+  EXPECT_EQ(source->sample(true).devices.at(0).processes.size(), 2u) << "each is told once";
+}
+
 TEST_F(DcgmSourceTest, AnEngineThatHangs) {
   auto source = open(true);
   sample_until(*source, works, "the engine");

@@ -176,9 +176,11 @@ TEST_F(DcgmTest, SeveralPodsShareWhatAddsUpAndRepeatTheRest) {
   EXPECT_EQ(shown.value("dcgm_total_energy_consumption", {{"pod_name", "a"}}), "700000");
   EXPECT_EQ(shown.value("dcgm_total_energy_consumption", {{"pod_name", "b"}}), "200000");
   expect_legacy_sums(shown);
-  for (const ParsedSample* sample : shown.find("dcgm_power_usage")) {
-    if (!sample->labels.contains("pod_name")) { EXPECT_EQ(sample->value, "20"); }
-  }
+  const auto usage = shown.find("dcgm_power_usage");
+  const auto nobodys = std::find_if(usage.begin(), usage.end(),
+                                    [](const ParsedSample* sample) { return !sample->labels.contains("pod_name"); });
+  ASSERT_NE(nobodys, usage.end());
+  EXPECT_EQ((*nobodys)->value, "20");
 }
 
 TEST_F(DcgmTest, ProcessListsThatClaimMoreThanThereIsAreCutToIt) {

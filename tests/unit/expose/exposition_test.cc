@@ -171,6 +171,7 @@ TEST(Options, NodeIsOnEverySeries) {
   ExposeOptions options = example_options();
   options.node = "gpu-node-7";
   const Exposition out = expose(node_example(), options);
+  ASSERT_FALSE(out.samples.empty());
   for (const ParsedSample& sample : out.samples) {
     ASSERT_TRUE(sample.labels.contains("node")) << sample.name;
     EXPECT_EQ(sample.labels.at("node"), "gpu-node-7");

@@ -69,15 +69,18 @@ TEST(ProcessInfo, PeakStaysAfterExitAndVideoIsAbsentUntilUsed) {
 }
 
 TEST(ProcessInfo, OlderSeriesHaveNoNewLabels) {
+  size_t older = 0;
   for (const ParsedSample& sample : expose(node_example()).samples) {
     if (!sample.name.starts_with("my_gpu_process") && !sample.name.starts_with("gpu_idle") &&
         !sample.name.starts_with("gpu_process")) {
       continue;
     }
+    ++older;
     for (const char* label : {"uid", "user_name", "type", "owner", "slurm_job_id"}) {
       EXPECT_FALSE(sample.labels.contains(label)) << sample.name << " " << label;
     }
   }
+  EXPECT_GT(older, 30u);
 }
 
 TEST(OwnerInfo, UserOfASlurmJobAndPeaks) {

@@ -373,6 +373,45 @@ TEST_F(ResolverTest, WhoIsGoneBeforeTheFirstLookWasOfThePodThatHoldsTheGpuAlone)
   EXPECT_EQ(resolver_.resolve(batch_of({78}))->by_pid.at(78).owner.kind, OwnerKind::kUnknown) << "shared: nobody knows";
 }
 
+TEST_F(ResolverTest, WhoIsGoneBeforeTheFirstLookWasOfThePodThatHoldsTheMigInstanceAlone) {
+  const auto uuid = [](uint32_t gi) { return "MIG-11111111-2222-3333-4444-00000000000" + std::to_string(gi); };
+  const auto batch_on = [&](std::initializer_list<std::pair<Pid, MigId>> processes) {
+    SampleBatch batch = batch_of({}, false);
+    auto description = std::make_shared<DeviceDescription>(*batch.devices[0].description);
+    for (const uint32_t gi : {1, 2, 3}) {
+      description->mig.push_back({.uuid = uuid(gi),
+                                  .id = {gi, 0},
+                                  .profile = "1g.18gb",
+                                  .compute_slices = 1,
+                                  .memory_total = {},
+                                  .memory_used = {}});
+    }
+    batch.devices[0].description = description;
+    for (const auto& [pid, mig] : processes) {
+      ProcessSample& process = batch.devices[0].processes.emplace_back();
+      process.pid = pid;
+      process.mig = mig;
+    }
+    return batch;
+  };
+  pods_->name_pod();
+  grants_->grant({{"ml", "train-0", "pytorch", "nvidia.com/mig-1g.18gb", uuid(1)},
+                  {"ml", "one", "main", "nvidia.com/mig-1g.18gb.shared", uuid(2) + "::0"},
+                  {"ml", "other", "main", "nvidia.com/mig-1g.18gb.shared", uuid(2) + "::1"}});
+  (void)resolver_.resolve(batch_on({}));
+  const auto map = resolver_.resolve(batch_on({{77, {1, 0}}, {78, {2, 0}}, {79, {3, 0}}, {80, {9, 0}}}));
+  EXPECT_EQ(map->by_pid.at(77).owner.pod_uid, kUid);
+  EXPECT_TRUE(map->by_pid.at(77).owner_inferred);
+  EXPECT_EQ(map->by_pid.at(78).owner.kind, OwnerKind::kUnknown) << "two pods hold the instance";
+  EXPECT_EQ(map->by_pid.at(79).owner.kind, OwnerKind::kUnknown) << "nobody holds it";
+  EXPECT_EQ(map->by_pid.at(80).owner.kind, OwnerKind::kUnknown) << "an instance that nobody described";
+  // One of them is of an instance that could not be found: it may be any.
+  grants_->grant({{"ml", "train-0", "pytorch", "nvidia.com/mig-1g.18gb", uuid(1)},
+                  {"ml", "other", "main", "nvidia.com/mig-1g.18gb", kGpu}});
+  (void)resolver_.resolve(batch_on({}));
+  EXPECT_EQ(resolver_.resolve(batch_on({{81, {1, 0}}}))->by_pid.at(81).owner.kind, OwnerKind::kUnknown);
+}
+
 // Ten times a second somebody glances at the lists; a job of 0.4 s is over before the batch that names it.
 TEST_F(ResolverTest, WhoWasMetAtAGlanceIsHandedOnThoughItIsOver) {
   pods_->name_pod();

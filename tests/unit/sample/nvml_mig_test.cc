@@ -96,6 +96,51 @@ TEST_F(MigTest, OneInstanceThatRefusesDoesNotHideTheOther) {
   EXPECT_EQ(batch.health.errors.at("permission"), 1u);
 }
 
+// Lists ten times a second, as without MIG: a job of half a second is in the next batch.
+TEST_F(MigTest, WhoCameAndLeftBetweenTwoScansIsSeenAtAGlance) {
+  const auto glance = [&] {
+    clock_.advance(100ms);
+    return source().glance();
+  };
+  gpu().compute = {{10, 5, 1, 0}};
+  (void)sample(true);
+  glance();
+  gpu().compute = {{10, 5, 1, 0}, {10, 6, 2, 0}, {20, 6, 2, 0}};
+  EXPECT_THAT(glance(), ElementsAre(10, 10, 20)) << "one of them is on two instances";
+  const Nanoseconds came = clock_.now().steady;
+  gpu().compute = {{10, 5, 1, 0}};
+  glance();
+  const Nanoseconds left = clock_.now().steady;
+  const DeviceSample d = sample(false, 100ms).devices.at(0);
+  ASSERT_THAT(d.processes, SizeIs(3));
+  EXPECT_EQ(d.processes[0].mig, (MigId{1, 0}));
+  EXPECT_TRUE(d.processes[0].listed && !d.processes[0].came && !d.processes[0].left);
+  for (const size_t gone : {1, 2}) {
+    EXPECT_EQ(d.processes[gone].mig, (MigId{2, 0}));
+    EXPECT_FALSE(d.processes[gone].listed);
+    EXPECT_EQ(d.processes[gone].came, came);
+    EXPECT_EQ(d.processes[gone].left, left);
+  }
+  EXPECT_TRUE(d.activity_readings.empty()) << "the GPU's monitors do not tell its instances apart";
+  EXPECT_THAT(sample(false, 100ms).devices.at(0).processes, SizeIs(1));
+}
+
+// The GPU's own lists need rights, or are empty without them: then only scans ask each instance.
+TEST_F(MigTest, WithoutRightsOnTheGpuAGlanceHidesNobody) {
+  gpu().migs[2]->compute = {{10, 5, 1, 0}};
+  (void)sample(true);
+  (void)source().glance();
+  EXPECT_THAT(sample(false, 100ms).devices.at(0).processes, SizeIs(1));
+  for (const char* kind : {"Compute", "Graphics", "MPSCompute"}) {
+    gpu().fails["nvmlDeviceGet" + std::string(kind) + "RunningProcesses_v3"] = kNoPermission;
+  }
+  for (int i = 0; i < 5; ++i) (void)source().glance();
+  const SampleBatch batch = sample(false, 100ms);
+  EXPECT_THAT(batch.devices.at(0).processes, SizeIs(1));
+  EXPECT_TRUE(batch.health.errors.empty()) << "it is no failure";
+  EXPECT_LE(nvml_.called("nvmlDeviceGetComputeRunningProcesses_v3"), 6) << "and is not asked again";
+}
+
 TEST_F(MigTest, SwitchingMigOffIsSeenAtAScan) {
   sample(true);
   gpu().mig_enabled = false;

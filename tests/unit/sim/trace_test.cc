@@ -87,7 +87,9 @@ TEST_F(TraceTest, ListsComputeProcessesAndMpsClients) {
   ASSERT_EQ(count, 1u);
   EXPECT_EQ(clients[0].pid, 1140u);
   EXPECT_EQ(clients[0].usedGpuMemory, 612368384u);
-  for (const auto& use : utilization(gpu(), 0)) EXPECT_EQ(use.pid, 1142u);
+  const auto uses = utilization(gpu(), 0);
+  ASSERT_FALSE(uses.empty());
+  for (const auto& use : uses) EXPECT_EQ(use.pid, 1142u);
 }
 
 TEST_F(TraceTest, PowerSamplesAndGpmAreTheRecordedOnes) {

@@ -41,9 +41,9 @@ TEST_F(UtilizationTest, ACallAveragesOverAllTicketsSinceLastSeen) {
     at(i * 0.2);
     ++tickets[utilization(gpu(), wall(i * 0.2 - 0.2))[0].pid];
   }
-  for (const auto& use : utilization(gpu(), wall(0))) {
-    EXPECT_EQ(use.smUtil, static_cast<unsigned>(20 * tickets[use.pid])) << use.pid;
-  }
+  const auto uses = utilization(gpu(), wall(0));
+  EXPECT_EQ(uses.size(), tickets.size());
+  for (const auto& use : uses) { EXPECT_EQ(use.smUtil, static_cast<unsigned>(20 * tickets[use.pid])) << use.pid; }
 }
 
 TEST_F(UtilizationTest, TheOlderCallRoundsUpAndTheNewerDown) {
@@ -115,9 +115,9 @@ processes:
   - {pid: 2, gpus: 0, load: {kind: copy, busy: 100}}
 )");
   at(14);
-  for (const auto& use : utilization(gpu(), 0)) {
-    EXPECT_NEAR(static_cast<double>(use.memUtil) / use.smUtil, 0.5, 0.05) << use.pid;
-  }
+  const auto uses = utilization(gpu(), 0);
+  EXPECT_EQ(uses.size(), 2u);
+  for (const auto& use : uses) { EXPECT_NEAR(static_cast<double>(use.memUtil) / use.smUtil, 0.5, 0.05) << use.pid; }
 }
 
 TEST_F(UtilizationTest, UnderMpsEveryTicketGoesToTheServer) {
@@ -152,7 +152,9 @@ processes:
   unsigned encoder = 0, period = 0;
   ASSERT_EQ(nv.nvmlDeviceGetEncoderUtilization(gpu(), &encoder, &period), kSuccess);
   EXPECT_EQ(encoder, 60u);
-  for (const auto& use : utilization(gpu(), 0)) {
+  const auto uses = utilization(gpu(), 0);
+  EXPECT_EQ(uses.size(), 2u);
+  for (const auto& use : uses) {
     EXPECT_EQ(use.encUtil, use.pid == 2 ? 60u : 0u);
     EXPECT_EQ(use.decUtil, use.pid == 2 ? 40u : 0u);
     EXPECT_EQ(use.smUtil, use.pid == 1 ? 99u : 0u);

@@ -90,6 +90,7 @@ const std::map<std::string, std::set<std::string>> kAllowed = {
 void expect_valid(const Table& table, const std::set<std::string>& providers) {
   const std::set<std::string> columns(table.columns.begin(), table.columns.end());
   EXPECT_EQ(columns.size(), table.columns.size()) << "a column twice";
+  EXPECT_FALSE(table.rows.empty());
   for (const auto& [name, nullable] : kMandatory) {
     EXPECT_TRUE(columns.contains(name)) << name;
     for (const Row& row : table.rows) EXPECT_TRUE(nullable || !row.at(name).empty()) << name;

@@ -79,6 +79,7 @@ TEST_F(Restarts, ARestartWithoutStateThatNobodySawCountsBothRuns) {
     ASSERT_THAT(statement->remarks, SizeIs(1));
     EXPECT_THAT(statement->remarks[0], HasSubstr("n: restarted without --state-file at"));
     view_.by = {"pod"};
+    ASSERT_FALSE(good(4).lines.empty());
     for (const BillLine& one : good(4).lines) EXPECT_GE(one.own_millijoules(), 0) << one.name;
     view_.by = {"namespace"};
   }

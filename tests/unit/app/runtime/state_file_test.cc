@@ -126,5 +126,27 @@ TEST_F(StateFile, OneThatCannotBeRenamedIsLeft) {
   EXPECT_TRUE(fs::exists(file_));
 }
 
+// A disk that fails, a limit of open files, rights that were changed: the state is good, and nobody may begin at 0.
+TEST_F(StateFile, OneThatCannotBeReadIsAnErrorAndLeftAlone) {
+  constexpr uid_t kNobody = 65534;  // root may read anything
+  const uid_t self = ::geteuid();
+  for (const std::string& name : {file_, recent_state_path(file_)}) {
+    write(file_, text(7));
+    write(recent_state_path(file_), text(8));
+    fs::permissions(folder_, fs::perms::all);
+    fs::permissions(name, fs::perms::none);
+    fs::permissions(name == file_ ? recent_state_path(file_) : file_, fs::perms::all);
+    ASSERT_EQ(::seteuid(self == 0 ? kNobody : self), 0);
+    const auto found = read_state_files(file_, 1'700'000'000);
+    ASSERT_EQ(::seteuid(self), 0);
+    ASSERT_FALSE(found.ok()) << name;
+    EXPECT_NE(found.error().message.find("cannot read " + name + ": "), std::string::npos) << found.error().message;
+    EXPECT_NE(found.error().message.find("; its counters would start at 0"), std::string::npos);
+    EXPECT_TRUE(fs::exists(name));
+    fs::permissions(name, fs::perms::owner_all);
+    EXPECT_EQ(read().state.number, 8u) << "and is used once it can be read";
+  }
+}
+
 }  // namespace
 }  // namespace gpuledger::app

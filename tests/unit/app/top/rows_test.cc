@@ -80,7 +80,9 @@ TEST(TopRows, AProcessWhoseOwnerChangedHasTwoAccounts) {
     container.container = "sidecar";
     books->processes.push_back(container);
   }
-  for (const Row& row : make_rows(now, &before, {})) {
+  const std::vector<Row> rows = make_rows(now, &before, {});
+  ASSERT_FALSE(rows.empty());
+  for (const Row& row : rows) {
     ASSERT_TRUE(row.watts) << row.owner;
     EXPECT_EQ(*row.watts, row.joules >= 4000 ? 0 : static_cast<double>(*row.pid)) << row.owner;
   }
@@ -190,6 +192,7 @@ TEST(TopRows, WhatALostGpuUsesIsNotKnown) {
 TEST(TopRows, BooksThatBeganAnewHaveNoWatts) {
   Books fell = kBefore;
   fell.processes[2].joules += 1e6;
+  ASSERT_FALSE(make_rows(kNow, &fell, {}).empty());
   for (const Row& row : make_rows(kNow, &fell, {})) EXPECT_EQ(row.watts.has_value(), row.pid != 13);
   Books later = kBefore;
   later.cycle = kNow.cycle + 1;
