@@ -16,11 +16,6 @@ constexpr const char* kAllocationIdle = "gpu_ledger_allocation_idle_seconds";
 constexpr int kIdleAfterSeconds = 60;
 constexpr double kSecondsPerHour = 3600;
 
-// A millisecond less, or servers that count both ends would see one look too many.
-std::string range_of(int64_t seconds, int64_t resolution) {
-  return fmt::format("[{}ms:{}s]", seconds * 1000 - 1, resolution);
-}
-
 double most(const std::vector<double>& counts) {
   return *std::max_element(counts.begin(), counts.end());
 }
@@ -69,7 +64,7 @@ Status BillAllocations::read(const BillSpan& step) {
   Looks looks;
   looks.length = (step.end - step.begin).count();
   looks.seconds = looks.length >= 600 ? 60 : std::max<int64_t>(1, looks.length / 10);
-  looks.range = range_of(looks.length, looks.seconds);
+  looks.range = looks_range(looks.length, looks.seconds);
   GL_TRY(given,
          count(fmt::format("sum_over_time({}{})", select_series(query_, kAllocation), looks.range), step, looks));
   if (given.empty() && nodes_.empty()) return ok_status();
@@ -118,7 +113,7 @@ Status BillAllocations::read_unused(const BillSpan& step, const Looks& looks) {
 
 Status BillAllocations::look_closely(const BillNode& name, Node& node, const BillSpan& step, const Looks& looks) {
   // One look more, if it is not known who held a GPU before the step.
-  const std::string range = range_of(looks.length + (node.known ? 0 : looks.seconds), looks.seconds);
+  const std::string range = looks_range(looks.length + (node.known ? 0 : looks.seconds), looks.seconds);
   const std::string& matchers = matchers_[name];
   GL_TRY(times, ask_("vector(1)" + range, step.end));
   GL_TRY(meters, ask_(select_series(query_, kMeterName, matchers) + range, step.end));

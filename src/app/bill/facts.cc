@@ -53,7 +53,7 @@ std::string BillFacts::job_key(const std::string& cluster, std::string_view id) 
   return std::string(cluster).append(1, kBetween).append(id);
 }
 
-void read_facts(const BillSeries& series, const SeriesMeaning& meaning, BillFacts& facts) {
+void read_facts(const BillSeries& series, const SeriesMeaning& meaning, bool now, BillFacts& facts) {
   const std::string cluster(series.label("cluster"));
   BillFacts::Labels labels;
   switch (meaning.what) {
@@ -66,9 +66,12 @@ void read_facts(const BillSeries& series, const SeriesMeaning& meaning, BillFact
       const auto pod = series.own_label(kPodField.name);
       const auto uid = series.own_label(kPodUidField.name);
       // One that is missing now may have been there before: somebody changed --pod-labels.
-      for (const auto& known :
-           {BillFacts::pod_key(cluster, name_space, pod, uid), BillFacts::pod_key(cluster, name_space, pod, "")}) {
-        for (const auto& [name, value] : labels) facts.pods[known][name] = value;
+      const auto [own, fresh] = facts.pods.try_emplace(BillFacts::pod_key(cluster, name_space, pod, uid));
+      for (const auto& [name, value] : labels) own->second[name] = value;
+      // Of several pods of a name that were there before, the one that is new.
+      if (!now && !fresh) break;
+      for (const auto& [name, value] : labels) {
+        facts.pods[BillFacts::pod_key(cluster, name_space, pod, "")][name] = value;
       }
       break;
     }
