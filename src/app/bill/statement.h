@@ -17,6 +17,9 @@ struct BillSpan {
   std::chrono::sys_seconds end;
 };
 
+// How long before now a bill ends at the latest: the newest scrapes may still be on their way to the server.
+inline constexpr std::chrono::seconds kOnTheWay{30};
+
 // What a line is for. Only kOwner lines carry a value of what the bill is grouped by.
 enum class LineKind {
   kOwner,    // a team, namespace, Slurm account, user or pod
@@ -71,9 +74,10 @@ struct BillPrices {
 // false.
 struct Statement {
   BillSpan span;
-  std::string by;      // as asked for: namespace, label:team, slurm_account, user, pod ...
-  std::string server;  // without a password
-  std::string site;    // whose bill this is: a cluster or a site; empty if it has no name
+  std::optional<std::chrono::sys_seconds> over_at;  // a month, say, that was not over when this was made
+  std::string by;                                   // as asked for: namespace, label:team, slurm_account, user, pod ...
+  std::string server;                               // without a password
+  std::string site;                                 // whose bill this is: a cluster or a site; empty if it has no name
   std::string generated_by;
   std::chrono::sys_seconds generated_at;
   Spread spread = Spread::kKeep;
@@ -100,7 +104,10 @@ struct Statement {
     }
     return sum;
   }
+  // Of the time that it counts.
   bool complete() const { return gaps.empty() && sum_millijoules() == meter_millijoules; }
+  // Nothing will be added to it.
+  bool is_final() const { return complete() && !over_at; }
 };
 
 }  // namespace gpuledger::app
