@@ -2,6 +2,7 @@
 #include "app/bill/facts.h"
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 namespace gpuledger::app {
@@ -28,6 +29,15 @@ std::string add_owner(BillFacts::Owner&& owner, BillFacts& facts) {
   for (const auto& [name, value] : owner.labels) key.append(1, kBetween).append(name).append("=").append(value);
   facts.owners.try_emplace(key, std::move(owner));
   return key;
+}
+
+void read_job(const BillSeries& series, BillFacts& facts) {
+  BillFacts::Labels labels;
+  for (const std::string_view name : {"uid", "user_name", "account", "partition"}) {
+    if (const auto value = series.own_label(name); !value.empty()) labels.emplace(name, value);
+  }
+  const std::string cluster(series.label("cluster"));
+  facts.jobs[BillFacts::job_key(cluster, series.own_label(kSlurmJobIdField.name))].merge(labels);
 }
 
 std::string owner_of(const OwnerKindRow& row, const BillSeries& series, BillFacts& facts) {
@@ -75,12 +85,7 @@ void read_facts(const BillSeries& series, const SeriesMeaning& meaning, bool now
       }
       break;
     }
-    case What::kJobInfo:
-      for (const std::string_view name : {"uid", "user_name", "account", "partition"}) {
-        if (const auto value = series.own_label(name); !value.empty()) labels.emplace(name, value);
-      }
-      facts.jobs[BillFacts::job_key(cluster, series.own_label(kSlurmJobIdField.name))].merge(labels);
-      break;
+    case What::kJobInfo: read_job(series, facts); break;
     default: break;
   }
 }
@@ -129,6 +134,18 @@ std::string allocated_pod(const BillSeries& series, BillFacts& facts) {
     if (now != facts.pods.end()) owner.labels.insert(now->second.begin(), now->second.end());
   }
   return add_owner(std::move(owner), facts);
+}
+
+std::string allocated_job(const BillSeries& series, BillFacts& facts) {
+  read_job(series, facts);
+  const auto row = std::find_if(std::begin(kOwnerKinds), std::end(kOwnerKinds), [](const OwnerKindRow& one) {
+    return std::any_of(one.fields.begin(), one.fields.end(),
+                       [](const OwnerField& field) { return field.name == kSlurmJobIdField.name; });
+  });
+  return add_owner({BillFacts::Owner::Form::kOwner,
+                    std::string(row->word),
+                    {{std::string(kSlurmJobIdField.name), std::string(series.own_label(kSlurmJobIdField.name))}}},
+                   facts);
 }
 
 }  // namespace gpuledger::app

@@ -46,5 +46,7 @@ bool is_exporter_down(const std::string& owner, const BillFacts& facts);
 std::string owner_text(const std::string& owner, const BillFacts& facts);
 // The pod of an allocation. Without a uid it has the labels that a pod of its name has had up to now.
 std::string allocated_pod(const BillSeries& series, BillFacts& facts);
+// The Slurm job of an allocation, which also says whose it is.
+std::string allocated_job(const BillSeries& series, BillFacts& facts);
 
 }  // namespace gpuledger::app

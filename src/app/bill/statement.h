@@ -37,13 +37,14 @@ struct BillLine {
   int64_t shared_millijoules = 0;                 // estimated
   std::optional<double> standard_error_joules;    // of the shared part; empty if it is 0
   std::optional<double> gpu_hours;                // of work
-  std::optional<double> allocated_gpu_hours;      // given by Kubernetes, used or not
+  std::optional<double> allocated_gpu_hours;      // given by Kubernetes or Slurm, used or not
   std::optional<double> unused_gpu_hours;         // of these, without work
   // Its part of what belongs to nobody, if that is spread; the nobody lines then have the same with a minus sign, so
   // the column adds up to 0.
   int64_t spread_millijoules = 0;
   double energy_cost = 0;  // of alone + shared + spread
-  // By model: each pod's allocated hours, and the hours of work of who has no allocation. No hour is in two lines.
+  // By model: each pod's and job's allocated hours, and the hours of work of who has no allocation. No hour is in two
+  // lines.
   std::map<std::string, double> held_gpu_hours;
   double gpu_hour_cost = 0;  // of those of models with a price
   double co2e_grams = 0;

@@ -391,8 +391,8 @@ const Setting kSettings[] = {
     {"price-per-kwh", G::kBill, F::kValue, "PRICE", "0", "price of a kWh; 0: no cost",
      kParsed<&Config::price_per_kwh, parse_amount>, SettingEffect::kRestart, "bill job"},
     {"price-per-gpu-hour", G::kBill, F::kList, "MODEL=PRICE", "",
-     "price of an hour of a GPU, by its model, for hours that Kubernetes allocated or else hours of work; may be "
-     "given several times",
+     "price of an hour of a GPU, by its model, for hours that Kubernetes or Slurm allocated or else hours of work; may "
+     "be given several times",
      kept_in<&Config::price_per_gpu_hour>(set_gpu_hour_prices), SettingEffect::kRestart, "bill"},
     {"currency", G::kBill, F::kValue, "CODE", "EUR", "of the prices, by ISO 4217",
      kParsed<&Config::currency, parse_currency>, SettingEffect::kRestart, "bill"},
