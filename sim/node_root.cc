@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
+#include <set>
 #include <system_error>
 
 #include "kubelet_files.h"
@@ -161,15 +163,19 @@ void NodeRoot::remove_process(unsigned pid) {
 // As deploy/slurm/prolog.sh does. A job with a real process has a real prolog.
 void NodeRoot::write_slurm_jobs() {
   std::error_code ignored;
+  std::map<std::string, std::set<unsigned>> gpus_of;
+  for (const ProcessSpec& process : scenario_.processes) {
+    gpus_of[process.owner.job].insert(process.gpus.begin(), process.gpus.end());
+  }
   for (const ProcessSpec& process : scenario_.processes) {
     const OwnerSpec& owner = process.owner;
     if (process.real || owner.kind != OwnerKind::kSlurm || owner.account.empty()) continue;
     std::string gpus;
-    for (const unsigned gpu : process.gpus) gpus += (gpus.empty() ? "" : ",") + std::to_string(gpu);
+    for (const unsigned gpu : gpus_of[owner.job]) gpus += (gpus.empty() ? "" : ",") + std::to_string(gpu);
     const std::string name = "slurm/" + owner.job;
     std::string& text = written_[name];
-    text = "account=" + owner.account + "\npartition=" + owner.partition + "\ngpus=" + gpus +
-           "\nstart=" + std::to_string(epoch_micros_ / 1000000 + process.start / 1000) + "\n";
+    text = "account=" + owner.account + "\npartition=" + owner.partition + "\nuid=" + std::to_string(process.uid) +
+           "\ngpus=" + gpus + "\nstart=" + std::to_string(epoch_micros_ / 1000000 + process.start / 1000) + "\n";
     write_file(folder_ / name, text);
     // Whatever the umask: others must not be able to write it.
     constexpr auto kGroupAndOthers = fs::perms::group_write | fs::perms::others_write;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Slurm's Prolog on a node with GPUs: tells gpu-ledger the account, partition and user of the job, in a file that only root
-# can write. A failing prolog drains the node and requeues the job, so this one never fails.
+# Slurm's Prolog on a node with GPUs: tells gpu-ledger the account, partition, user and GPUs of the job, in a file that only
+# root can write. A failing prolog drains the node and requeues the job, so this one never fails.
 # Settings: /etc/default/gpu-ledger-slurm or /etc/sysconfig/gpu-ledger-slurm, see README.md.
 
 trap 'exit 0' EXIT  # also after a syntax error in the settings

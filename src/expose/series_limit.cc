@@ -210,7 +210,8 @@ size_t most_series(const View& view) {
       kOfProgram + kOfGpu * view.devices.size() +
       kMostOfRow * ((owner_rows().size() + user_rows().size() + pod_owner_rows().size()) * view.owners.size() +
                     closed_rows().size() * view.closed.size() +
-                    (allocation_rows().size() + given_rows().size()) * view.allocations.size());
+                    (allocation_rows().size() + given_rows().size()) * view.allocations.size() +
+                    slurm_allocation_rows().size() * view.slurm_allocations.size());
   for_each_shown(view, [&](const auto& list, auto rows) { most += kMostOfRow * rows.size() * list.size(); });
   for (const PodSeries& pod : view.pods) most += pod_rows().size() + pod->requests.size();
   return most;
@@ -227,6 +228,7 @@ size_t expected_bytes(const View& view) {
   for_each_shown(view, [&](const auto& list, auto rows) { add(list, rows.size()); });
   add(view.owners, owner_rows().size() + pod_owner_rows().size());
   add(view.allocations, allocation_rows().size() + given_rows().size());
+  add(view.slurm_allocations, slurm_allocation_rows().size());
   return bytes + (pod_rows().size() * view.pods.size() + 3 * view.closed.size()) * (kLabels + kNameAndValue);
 }
 

@@ -245,6 +245,13 @@ void View::add_series() {
     series.first_of_place = allocations.empty() || allocations.back().labels != series.labels;
     allocations.push_back(std::move(series));
   }
+  for (const AllocationAccount& account : cycle.ledger.slurm_allocations) {
+    LabelText text = labels();
+    text.add("gpu", account.allocation.gpu_index)
+        .add("uuid", account.allocation.gpu.text)
+        .add("slurm_job_id", account.allocation.job);
+    slurm_allocations.push_back({text.take(), &account});
+  }
   count_given();
   for (const PodFacts& pod : cycle.identities->pods) pods.push_back(&pod);
   // Sums over all series, also those that --max-series leaves out.

@@ -126,7 +126,8 @@ struct View {
   std::vector<ProcessSeries> listed;     // processlist: running, on a GPU that is up
   std::vector<OwnerSeries> owners;
   std::map<ClosedKey, Booked> closed;
-  std::vector<AllocationSeries> allocations;
+  std::vector<AllocationSeries> allocations;        // by Kubernetes
+  std::vector<AllocationSeries> slurm_allocations;  // by Slurm
   std::vector<PodSeries> pods;
   std::map<std::string_view, uint64_t> left_out;  // series over --max-series, by collector
   std::vector<SourceHealth> sources;

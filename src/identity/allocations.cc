@@ -128,6 +128,25 @@ std::vector<Allocation> join_allocations(const GrantView& grants, const PodView*
   return found;
 }
 
+std::vector<Allocation> join_slurm_jobs(const std::map<std::string, SlurmJob>& jobs, const SampleBatch& batch) {
+  std::vector<Allocation> found;
+  for (const auto& [name, job] : jobs) {
+    for (const uint32_t number : job.gpus) {
+      const Device* device =
+          find_device(batch, [&](const Device& one) { return one.minor.value_or(one.index) == number; });
+      if (device == nullptr || !device->mig.empty()) continue;
+      Allocation allocation;
+      allocation.gpu = device->uuid;
+      allocation.gpu_index = device->index;
+      allocation.job = name;
+      found.push_back(std::move(allocation));
+    }
+  }
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
 std::optional<Allocation> sole_pod(const std::vector<Allocation>& allocations, const GpuUuid& gpu,
                                    const Name& mig_uuid) {
   std::optional<Allocation> holder;

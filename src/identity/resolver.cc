@@ -85,6 +85,7 @@ std::shared_ptr<const IdentityMap> Resolver::resolve(const SampleBatch& batch) {
       allocations_ = std::move(joined);
     }
   }
+  if (batch.processes_scanned) read_slurm_holders(batch);
   if (changed_) infer_pods(batch);
   if (changed_ || !last_map_) last_map_ = write_map(batch);
   changed_ = false;
@@ -249,6 +250,18 @@ void Resolver::read_job(ProcessIdentity& identity) {
   }
   identity.job = std::move(job->facts);
   if (identity.user_name.empty() && !identity.uid.empty() && identity.uid == job->uid) identity.user_name = job->user;
+}
+
+// Jobs that hold a GPU, also without a process. A lost driver does not take it from them.
+void Resolver::read_slurm_holders(const SampleBatch& batch) {
+  const auto jobs = directory_.slurm_jobs.read_all();
+  std::map<std::string, SlurmHolder, std::less<>> holders;
+  for (const auto& [name, job] : jobs) holders[name] = {job.facts, job.uid, job.user};
+  auto joined = join_slurm_jobs(jobs, batch);
+  if (joined == slurm_allocations_ && holders == slurm_holders_) return;
+  changed_ = true;
+  slurm_allocations_ = std::move(joined);
+  slurm_holders_ = std::move(holders);
 }
 
 // If no source gives pod names, the grant of a whole GPU does: if only one container has it, and all pod processes on

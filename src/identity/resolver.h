@@ -56,6 +56,7 @@ class Resolver final : public IdentitySource {
   void forget(Pid pid);
   bool take_names();
   void infer_pods(const SampleBatch& batch);
+  void read_slurm_holders(const SampleBatch& batch);
   std::shared_ptr<const IdentityMap> write_map(const SampleBatch& batch) const;
   ProcessIdentity stranger(Pid pid, const SampleBatch& batch) const;
   std::vector<PodFacts> pod_facts() const;
@@ -70,6 +71,8 @@ class Resolver final : public IdentitySource {
   NameBook names_;
   std::shared_ptr<const GrantView> grants_;
   std::vector<Allocation> allocations_;
+  std::vector<Allocation> slurm_allocations_;
+  std::map<std::string, SlurmHolder, std::less<>> slurm_holders_;
   std::map<Pid, Known> known_;
   std::set<Pid> gone_;  // exited; the driver may list them a while longer
   std::vector<Pid> last_pids_;

@@ -29,6 +29,8 @@ std::shared_ptr<const IdentityMap> Resolver::write_map(const SampleBatch& batch)
   if (unnamed) ask_for_names();
   map->rescan_wanted = rescan_wanted_;
   map->allocations = allocations_;
+  map->slurm_allocations = slurm_allocations_;
+  map->slurm_holders = slurm_holders_;
   if (grants_ && !grants_->allocatable.empty()) map->allocatable = grants_->allocatable.size();
   map->pods = pod_facts();
   return map;

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
+#include <system_error>
 
 #include "base/file.h"
 #include "base/quote.h"
@@ -18,6 +20,7 @@ namespace {
 constexpr size_t kLargestFile = 4096;
 constexpr size_t kLongestName = 64;
 constexpr uint32_t kMostGpus = 1024;
+constexpr size_t kMostJobs = 1000;
 constexpr double kLatestStart = 1e11;
 
 template <typename Number>
@@ -40,17 +43,17 @@ Status check_trusted(const std::string& path, mode_t type) {
 
 }  // namespace
 
-std::optional<uint32_t> count_gpus(std::string_view list) {
-  uint32_t count = 0;
+std::vector<uint32_t> parse_gpu_list(std::string_view list) {
+  std::vector<uint32_t> gpus;
   while (!list.empty()) {
     std::string_view item = take_until(list, ',');
     const auto first = number<uint32_t>(take_until(item, '-'));
     const auto last = item.empty() ? first : number<uint32_t>(item);
-    if (!first || !last || *last < *first || *last >= kMostGpus) return std::nullopt;
-    count += *last - *first + 1;
-    if (count > kMostGpus) return std::nullopt;
+    if (!first || !last || *last < *first || *last >= kMostGpus) return {};
+    for (uint32_t gpu = *first; gpu <= *last; ++gpu) gpus.push_back(gpu);
+    if (gpus.size() > kMostGpus) return {};
   }
-  return count == 0 ? std::nullopt : std::optional(count);
+  return gpus;
 }
 
 SlurmJob parse_slurm_job(std::string_view text) {
@@ -60,7 +63,10 @@ SlurmJob parse_slurm_job(std::string_view text) {
     const std::string_view key = take_until(value, '=');
     if (key == "account") job.facts.account = clean_text(value, kLongestName);
     if (key == "partition") job.facts.partition = clean_text(value, kLongestName);
-    if (key == "gpus") job.facts.gpus = count_gpus(value);
+    if (key == "gpus") {
+      job.gpus = parse_gpu_list(value);
+      if (!job.gpus.empty()) job.facts.gpus = static_cast<uint32_t>(job.gpus.size());
+    }
     if (key == "user") job.user = clean_text(value, kLongestName);
     if (key == "uid" && number<uint32_t>(value)) job.uid = value;
     if (key == "start") {
@@ -87,6 +93,18 @@ Result<SlurmJob> SlurmJobs::read(const std::string& job) const {
   GL_TRY_STATUS(check_trusted(path, S_IFREG));
   GL_TRY(text, read_file(path, kLargestFile));
   return parse_slurm_job(text);
+}
+
+std::map<std::string, SlurmJob> SlurmJobs::read_all() const {
+  std::map<std::string, SlurmJob> jobs;
+  if (folder_.empty() || !check().ok()) return jobs;
+  std::error_code failed;
+  for (std::filesystem::directory_iterator entry(folder_, failed), end;
+       !failed && entry != end && jobs.size() < kMostJobs; entry.increment(failed)) {
+    std::string name = entry->path().filename();
+    if (auto job = read(name); job.ok()) jobs.emplace(std::move(name), *std::move(job));
+  }
+  return jobs;
 }
 
 }  // namespace gpuledger::identity

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "model/identity.h"
@@ -14,14 +17,15 @@ namespace gpuledger::identity {
 struct SlurmJob {
   JobFacts facts;
   std::string uid;
-  std::string user;  // the uid's name
+  std::string user;            // the uid's name
+  std::vector<uint32_t> gpus;  // given to it, by Slurm's numbers
 };
 
 // Unknown keys and values that make no sense are left out.
 SlurmJob parse_slurm_job(std::string_view text);
 
-// GPUs in a list of indexes, "0,2-3". Empty: none, or not such a list.
-std::optional<uint32_t> count_gpus(std::string_view list);
+// GPUs in a list of numbers, "0,2-3". Empty: none, or not such a list.
+std::vector<uint32_t> parse_gpu_list(std::string_view list);
 
 // The files that the site's prolog writes and its epilog removes, one for each job on this node. Only a file counts
 // that no user can have written: a job's environment and its cgroup say no account, or one that the user chose.
@@ -35,6 +39,8 @@ class SlurmJobs {
   // kNotFound: no such file, folder or job number. kPermission: the file or its folder may be written by others than
   // root and the user of this program, so what is in it is not believed.
   Result<SlurmJob> read(const std::string& job) const;
+  // All jobs on this node whose file is believed.
+  std::map<std::string, SlurmJob> read_all() const;
 
  private:
   std::string folder_;

@@ -9,8 +9,8 @@
 
 namespace gpuledger {
 
-// A GPU, or a part of one, that Kubernetes allocated to a container. It says nothing about use, which is in
-// the ledger.
+// A GPU, or a part of one, that Kubernetes allocated to a container, or Slurm to a job. It says nothing about use,
+// which is in the ledger.
 struct Allocation {
   GpuUuid gpu;
   uint32_t gpu_index = 0;
@@ -21,6 +21,7 @@ struct Allocation {
   Name resource;                    // "nvidia.com/gpu"
   std::optional<uint32_t> replica;  // time-slicing and MPS; the number is not a share
   Name pod_uid;                     // empty: not known; the kubelet tells only names, which a later pod may have again
+  Name job;                         // of Slurm; then all of the above but the GPU is empty
   friend auto operator<=>(const Allocation&, const Allocation&) = default;
 };
 

@@ -25,6 +25,14 @@ struct JobFacts {
   friend bool operator==(const JobFacts&, const JobFacts&) = default;
 };
 
+// A job that holds GPUs of this node, and whose it is.
+struct SlurmHolder {
+  JobFacts facts;
+  Name uid;
+  Name user_name;
+  friend bool operator==(const SlurmHolder&, const SlurmHolder&) = default;
+};
+
 struct ProcessIdentity {
   ProcKey key;
   Name name;  // cleaned and bounded; "unknown" if the process exited before it could be read
@@ -64,8 +72,10 @@ struct IdentityMap {
   std::map<Pid, ProcessIdentity> by_pid;
   // A known process has exited or was replaced: the driver's last lists are out of date.
   bool rescan_wanted = false;
-  size_t without_owner = 0;             // processes in a container or pod cgroup without a name
-  std::vector<Allocation> allocations;  // sorted
+  size_t without_owner = 0;                   // processes in a container or pod cgroup without a name
+  std::vector<Allocation> allocations;        // by Kubernetes; sorted
+  std::vector<Allocation> slurm_allocations;  // by Slurm; sorted
+  std::map<std::string, SlurmHolder, std::less<>> slurm_holders;  // by job
   std::optional<uint64_t> allocatable;  // GPUs, instances and replicas for pods; empty: the kubelet cannot tell
   std::vector<PodFacts> pods;           // sorted
 };

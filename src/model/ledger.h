@@ -130,7 +130,7 @@ struct FoldedAccounts {
 
 struct AllocationAccount {
   Allocation allocation;
-  // Time since its container last worked on it. Empty: not known.
+  // Time since its container or job last worked on it. Empty: not known.
   std::optional<Nanoseconds> idle_for;
 };
 
@@ -141,7 +141,8 @@ struct Ledger {
   std::vector<OwnerAccount> owners;       // by GPU index, then owner
   std::vector<ClosedAccount> closed;      // by GPU index, then kind and namespace
   FoldedAccounts folded;
-  std::vector<AllocationAccount> allocations;
+  std::vector<AllocationAccount> allocations;        // by Kubernetes
+  std::vector<AllocationAccount> slurm_allocations;  // by Slurm
 };
 
 }  // namespace gpuledger

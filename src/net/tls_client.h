@@ -24,7 +24,6 @@ Result<TlsClientContext> read_tls_context(const Peer& peer);
 bool expect_peer(ssl_st* tls, const Peer& peer);
 // Why the handshake or a later call failed; empties OpenSSL's queue.
 Error tls_error(ssl_st* tls, const Peer& peer);
-std::string openssl_reason();
 // The distribution's file of trusted CAs.
 std::string system_authorities();
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/openssl_reason.h"
 #include "net/tls_client.h"
 #include "task/leavable_thread.h"
 

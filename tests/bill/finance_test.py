@@ -32,6 +32,8 @@ class FinanceTest(harness.Case):
         super().setUp()
         if not PROMETHEUS:
             raise AssertionError("prometheus is missing; tools/setup.sh --test installs it")
+
+    def make_day(self):
         simulated_day.make_blocks(os.environ["GPU_LEDGER_SCRAPES"], harness.SIM / "libnvidia-ml.so.1", self.folder)
         (self.folder / "data").rename(self.folder / "tsdb")
 
@@ -43,8 +45,20 @@ class FinanceTest(harness.Case):
         self.assertEqual((made.returncode, made.stderr), (0, ""), command)
         return made.stdout
 
+    def test_its_accuracy_is_that_of_the_recordings(self):
+        """attribution.md has the figures that tests/accuracy checks."""
+        page, measured = PAGE.read_text(encoding="utf-8"), (PAGE.parent / "attribution.md").read_text(encoding="utf-8")
+        part = page[page.index("*How good is that?*"):page.index("[All cases]")]
+        figures = re.findall(r"\d+\.\d", part)
+        self.assertGreater(len(figures), 12)
+        for figure in figures:
+            self.assertRegex(measured, rf"(?<![\d.]){re.escape(figure)}(?!\d)")
+        (recordings,) = re.findall(r"On (\d+) recordings", part)
+        self.assertIn(f"over {recordings} recordings", measured)
+
     def test_the_page(self):
         page = PAGE.read_text(encoding="utf-8")
+        self.make_day()
         commands = [command for command, _ in BLOCK.findall(page)]
         self.assertGreaterEqual(len(commands), 2, "the page has lost its bills")
         with Prometheus(self.folder, options={}, more="") as prometheus:

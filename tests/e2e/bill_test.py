@@ -6,6 +6,8 @@ import csv
 import http.server
 import io
 import json
+import os
+import pty
 import re
 import signal
 import subprocess
@@ -299,6 +301,26 @@ class Bad(harness.Case):
             for (_, _, said, _), done in zip(cases, pool.map(ask, cases)):
                 with self.subTest(said=said):
                     self.check(done, said)
+
+    def test_progress_is_for_who_watches(self):
+        nothing = {"status": "success", "data": {"resultType": "vector", "result": []}}
+        server = BadServer(200, nothing, 0)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        try:
+            master, slave = pty.openpty()
+        except OSError as error:  # a root without /dev/pts
+            self.skipTest(f"no terminal to be had: {error}")
+        self.addCleanup(os.close, master)
+        done = subprocess.run([harness.BINARY, "bill", f"--prometheus-url={url}", "--last=2h"], stdout=subprocess.PIPE,
+                              stderr=slave, timeout=60 * harness.SLOW, env=harness.clean_environment())
+        os.close(slave)
+        self.assertEqual((done.returncode, done.stdout), (1, b""))
+        seen = os.read(master, 1 << 16).decode()
+        self.assertTrue(seen.startswith("\r1 of 3\r2 of 3\r3 of 3\r\x1b[K"), repr(seen))
+        self.assertIn("has no gpu_ledger_device_energy_joules_total", seen)
+        self.assertNotIn("of 3", run_bill(url, "--last=2h").stderr, "nobody watches")
 
     def check(self, done, said, code=1):
         self.assertEqual((done.returncode, done.stdout), (code, ""), done.stderr)

@@ -6,8 +6,12 @@ parameters, with a price of its own for east. Beside them a single Prometheus sc
 A "minute" is four seconds here.
 """
 
+import csv
+import io
 import pathlib
+import signal
 import statistics
+import subprocess
 import sys
 import time
 import unittest
@@ -21,6 +25,7 @@ from dashboards_test import fill_in
 from prometheus_test import PROMETHEUS
 from quick_rules import quick_rules
 
+METER = "gpu_ledger_device_energy_joules_total"
 MINUTE, WINDOW = 4, 20
 NODES = 3  # of each cluster
 EVERYTHING = {"cluster": ".*", "job": ".+", "namespace": ".*", "team": ".*", "pod": ".*", "slurm_job_id": ".*",
@@ -47,6 +52,7 @@ class ShardsTest(harness.Case):
             self.skipTest(why)
         rules = lambda *names, **more: quick_rules(self.folder, [f"{name}.rules.yml" for name in names], MINUTE, WINDOW, **more)
         of_nodes, of_fleet = rules("node"), rules("fleet", "parameters", change=own_price)
+        self.began = int(time.time()) - 1
         self.east, self.west = ([self.start_node(cluster, number) for number in range(NODES)] for cluster in ("east", "west"))
         ports = lambda ledgers: [ledger.port for ledger in ledgers]
         labels = lambda cluster, replica: {"cluster": cluster, "replica": replica}
@@ -93,11 +99,13 @@ class ShardsTest(harness.Case):
         time.sleep(4 * MINUTE)
         self.a0.start()
         # A node of east begins anew, without a state file. When west is there again, one of its nodes is lost for good.
+        gone = self.freeze(self.east[-1], self.a1)
         self.east[-1].stop()
         self.east[-1] = self.start_node("east", NODES - 1, self.east[-1].port)
         gpus = lambda count: lambda: list(self.thanos.at('cluster:gpu_ledger_gpus:sum{cluster="west"}').values()) == [4 * count]
         harness.wait_until(gpus(NODES), 90, "a fleet with the server that came back")
         time.sleep(2 * MINUTE)
+        gone += self.freeze(self.west[-1], self.b0)
         self.west[-1].stop()
         harness.wait_until(gpus(NODES - 1), 60, "a fleet without the node that was lost")
         time.sleep(3 * MINUTE)
@@ -108,6 +116,7 @@ class ShardsTest(harness.Case):
         self.check_levels(self.single, one_begin, one_end)
         self.check_meters(begin, end, one_begin, one_end)
         self.check_prices(begin, end)
+        self.check_bill(gone)
         megabytes = [f"{size / 1e6:.0f}" for size in self.thanos.memory()]
         spent = sum(group["evaluationTime"] for group in self.thanos.ruler.ask("rules")["groups"])
         print(f"\nshards: MB of sidecars, query, rule: {', '.join(megabytes)}; ms of the ruler's rules: {1000 * spent:.0f}", flush=True)
@@ -117,7 +126,40 @@ class ShardsTest(harness.Case):
         return max(api.at("timestamp(cluster:gpu_ledger_energy_kwh:minute)").values())
 
     def counters(self):
-        return sum(ledger.metrics().total("gpu_ledger_device_energy_joules_total") for ledger in (*self.east, *self.west))
+        return sum(ledger.metrics().total(METER) for ledger in (*self.east, *self.west))
+
+    def freeze(self, ledger, server):
+        """Its joules as they stay and as this server has them: it releases the GPUs."""
+        ledger.send(signal.SIGUSR1)
+        def stored():
+            metrics = ledger.metrics()
+            if any(up for _, up in metrics.find("gpu_ledger_device_up")):
+                return None
+            joules = metrics.total(METER)
+            known = server.at(f'sum({METER}{{instance="127.0.0.1:{ledger.port}"}})')
+            return joules if known and abs(next(iter(known.values())) - joules) < 1e-5 else None
+        return harness.wait_until(stored, 30, "the last counters of a node")
+
+    def check_bill(self, gone):
+        """`gpu-ledger bill` over Thanos: what all meters counted, through replicas, a restart and a node that is lost."""
+        expected = gone + sum(self.freeze(ledger, server) for ledgers, server in (
+            (self.east, self.a0), (self.west[:-1], self.b0)) for ledger in ledgers)
+        end = int(time.time()) + 1
+        time.sleep(2)
+        stamp = lambda seconds: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+        command = [harness.BINARY, "bill", f"--prometheus-url=http://127.0.0.1:{self.thanos.port}", "--by=cluster",
+                   f"--from={stamp(self.began)}", f"--to={stamp(end)}", "--step=20s", "--format=csv"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=100 * harness.SLOW,
+                              env=harness.clean_environment())
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr, "the bill is incomplete: (east/east-2|west/west-2) lacks ")
+        rows = list(csv.DictReader(io.StringIO(done.stdout)))
+        (meter,) = (row for row in rows if row["kind"] == "meter")
+        self.assertEqual({row["name"] for row in rows if row["kind"] == "owner"}, {"east", "west"})
+        joules = lambda row: float(row["charged_joules"])
+        print(f"\nshards: the bill over Thanos has {joules(meter):.3f} J of {expected:.3f} J", flush=True)
+        self.assertAlmostEqual(joules(meter), expected, delta=0.05)
+        self.assertAlmostEqual(sum(joules(row) for row in rows) - joules(meter), joules(meter), delta=0.001)
 
     def check_power(self, before, since):
         """What the rules say across shards is what the nodes' own counters say, read past every Prometheus."""

@@ -86,6 +86,7 @@ class SlurmTest(harness.Case):
             wait_for(lambda: ledger.metrics().total("gpu_ledger_slurm_job_energy_joules_total", slurm_job_id=b) > 300, 20,
                      "some joules")
             self.check_series(ledger.metrics(), a, b)
+            self.check_held(ledger, a, b)
             self.check_report(a, b)
             # They leave the GPUs (at `end`; the simulated driver does not look at real processes), then the jobs end.
             left = json.loads(report(a, "--format=json", "--wait=30s", seconds=40).stdout)
@@ -95,6 +96,7 @@ class SlurmTest(harness.Case):
             wait_for(lambda: state_of(a) == state_of(b) == "COMPLETED", 20, "both jobs to end")
             wait_for(lambda: FILE.exists() and len(FILE.read_text().splitlines()) == 2, 30, "what the epilogs write")
             self.check_epilog(ledger, a, b)
+            wait_for(lambda: not self.held(ledger), 20, "the GPUs to be free")
             # A job without a process on a GPU: nothing to tell, and the node stays.
             c = submit("ana", SHORT_JOB, "--gres=gpu:1")
             self.check_node_stays(c)
@@ -103,6 +105,20 @@ class SlurmTest(harness.Case):
         self.check_node_stays(d)
         self.assertEqual(len(FILE.read_text().splitlines()), 2)
         self.assertEqual(os.listdir("/run/gpu-ledger-jobs"), [])
+
+    def held(self, ledger):
+        """{job: labels} of the GPUs that Slurm has given away."""
+        return {labels["slurm_job_id"]: labels for labels, _ in ledger.metrics().find("gpu_ledger_slurm_allocation_info")}
+
+    def check_held(self, ledger, a, b):
+        held = self.held(ledger)
+        self.assertEqual(set(held), {a, b})
+        self.assertEqual({held[a]["gpu"], held[b]["gpu"]}, {"0", "1"})
+        for job, user, account in ((a, "ana", "physics"), (b, "ben", "chemistry")):
+            labels = held[job]
+            self.assertEqual((labels["account"], labels["partition"], labels["user_name"], labels["uid"]),
+                             (account, "short", user, str(USERS[user])))
+            self.assertEqual(len(ledger.metrics().find("gpu_ledger_slurm_allocation_idle_seconds", slurm_job_id=job)), 1)
 
     def check_series(self, metrics, a, b):
         self.assert_balanced(metrics)

@@ -128,7 +128,7 @@ Status cut_into_steps(BillSpan window, const std::string& step_text, std::chrono
     step = std::chrono::floor<std::chrono::seconds>(*parsed);
   }
   if (window.begin > now) return wrong("window: it begins in the future");
-  if (window.end > now) window.end = std::chrono::floor<std::chrono::minutes>(now);
+  if (window.end > now) window.end = std::chrono::floor<std::chrono::minutes>(now - kOnTheWay);
   for (auto begin = window.begin; begin < window.end; begin += step) {
     if (question.spans.size() == kMostSets)
       return wrong(fmt::format("step: more than {} sets; write a longer step", kMostSets));

@@ -23,8 +23,9 @@ struct AllocationQuestion {
   std::string key() const;
 };
 
-// `query`: the part of the target after "?". A span that is not over ends at the last full minute, so that those who
-// ask within a minute ask the same. The message of an error names the parameter and what it may be.
+// `query`: the part of the target after "?". A span that is not over ends at the last full minute, or the one before
+// while scrapes of that may be on their way, so that those who ask within a minute ask the same. The message of an
+// error names the parameter and what it may be.
 Result<AllocationQuestion> parse_allocation_question(std::string_view query, std::chrono::sys_seconds now);
 
 }  // namespace gpuledger::app

@@ -44,9 +44,9 @@ http::Reply busy_reply(std::string_view message) {
 // that is asked, or a setting.
 unsigned status_of(Code code) {
   switch (code) {
-    case Code::kNotSupported:
     case Code::kNotFound: return 400;
     case Code::kMalformed:
+    case Code::kNotSupported:  // too much for it
     case Code::kUnavailable:
     case Code::kPermission: return 502;  // of the server that is asked
     case Code::kTimeout: return 504;

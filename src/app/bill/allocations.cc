@@ -11,15 +11,11 @@
 namespace gpuledger::app {
 namespace {
 
-constexpr const char* kAllocation = "gpu_ledger_allocation_info";
-constexpr const char* kAllocationIdle = "gpu_ledger_allocation_idle_seconds";
+// By Kubernetes to containers, and by Slurm to jobs.
+const std::string kGiven[] = {"gpu_ledger_allocation_info", "gpu_ledger_slurm_allocation_info"};
+const std::string kIdle[] = {"gpu_ledger_allocation_idle_seconds", "gpu_ledger_slurm_allocation_idle_seconds"};
 constexpr int kIdleAfterSeconds = 60;
 constexpr double kSecondsPerHour = 3600;
-
-// A millisecond less, or servers that count both ends would see one look too many.
-std::string range_of(int64_t seconds, int64_t resolution) {
-  return fmt::format("[{}ms:{}s]", seconds * 1000 - 1, resolution);
-}
 
 double most(const std::vector<double>& counts) {
   return *std::max_element(counts.begin(), counts.end());
@@ -45,7 +41,9 @@ BillAllocations::Held BillAllocations::held_by(const BillSeries& series) {
   const std::string replica(series.own_label("replica"));
   const bool of_server = series.label("exported_replica").empty() && books_.facts.server_replicas.contains(replica);
   if (!of_server) part.append(replica);
-  return {{node_of(series), allocated_pod(series, books_.facts), std::string(series.own_label("uuid"))}, part};
+  const bool of_job = !series.own_label(kSlurmJobIdField.name).empty();
+  const std::string owner = of_job ? allocated_job(series, books_.facts) : allocated_pod(series, books_.facts);
+  return {{node_of(series), owner, std::string(series.own_label("uuid"))}, part};
 }
 
 Result<BillAllocations::Counts> BillAllocations::count(const std::string& query, const BillSpan& step,
@@ -69,9 +67,9 @@ Status BillAllocations::read(const BillSpan& step) {
   Looks looks;
   looks.length = (step.end - step.begin).count();
   looks.seconds = looks.length >= 600 ? 60 : std::max<int64_t>(1, looks.length / 10);
-  looks.range = range_of(looks.length, looks.seconds);
+  looks.range = looks_range(looks.length, looks.seconds);
   GL_TRY(given,
-         count(fmt::format("sum_over_time({}{})", select_series(query_, kAllocation), looks.range), step, looks));
+         count(fmt::format("sum_over_time({}{})", select_names(kGiven, query_.match), looks.range), step, looks));
   if (given.empty() && nodes_.empty()) return ok_status();
   GL_TRY(all_looks, count_looks(step, looks));
   for (const auto& [held, counts] : given) nodes_.try_emplace(held.first.node);
@@ -105,7 +103,7 @@ Status BillAllocations::read(const BillSpan& step) {
 }
 
 Status BillAllocations::read_unused(const BillSpan& step, const Looks& looks) {
-  const std::string idle = fmt::format("({} >= bool {})", select_series(query_, kAllocationIdle), kIdleAfterSeconds);
+  const std::string idle = fmt::format("({} >= bool {})", select_names(kIdle, query_.match), kIdleAfterSeconds);
   GL_TRY(unused, count(fmt::format("sum_over_time({}{})", idle, looks.range), step, looks));
   for (const auto& [held, counts] : unused) {
     const auto allocation = books_.allocations.find(held.first);
@@ -118,11 +116,11 @@ Status BillAllocations::read_unused(const BillSpan& step, const Looks& looks) {
 
 Status BillAllocations::look_closely(const BillNode& name, Node& node, const BillSpan& step, const Looks& looks) {
   // One look more, if it is not known who held a GPU before the step.
-  const std::string range = range_of(looks.length + (node.known ? 0 : looks.seconds), looks.seconds);
+  const std::string range = looks_range(looks.length + (node.known ? 0 : looks.seconds), looks.seconds);
   const std::string& matchers = matchers_[name];
   GL_TRY(times, ask_("vector(1)" + range, step.end));
   GL_TRY(meters, ask_(select_series(query_, kMeterName, matchers) + range, step.end));
-  GL_TRY(given, ask_(select_series(query_, kAllocation, matchers) + range, step.end));
+  GL_TRY(given, ask_(select_names(kGiven, match_with(query_, matchers)) + range, step.end));
   std::set<int64_t> seen;
   for (const BillSeries& series : meters) {
     if (node_of(series) != name) continue;

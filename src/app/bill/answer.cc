@@ -65,15 +65,17 @@ class AnswerReader final : public nlohmann::json_sax<Json> {
     if (place_is(Place::kResult)) {
       next = Place::kSeries;
       series_.emplace_back();
+      has_marks_ = false;
     }
     if (place_is(Place::kSeries) && key_ == "metric") next = Place::kLabels;
     return enter(next);
   }
   bool end_object() override {
-    // At once, not at the end: a series takes more memory than its two bytes in the answer.
     if (place_is(Place::kSeries) && series_.back().samples.empty()) {
-      no_value_ = true;
-      return false;
+      // At once, not at the end: a series takes more memory than its two bytes in the answer.
+      no_value_ = !has_marks_;
+      if (no_value_) return false;
+      series_.pop_back();
     }
     return leave();
   }
@@ -140,6 +142,11 @@ class AnswerReader final : public nlohmann::json_sax<Json> {
     BillSeries::Sample sample;
     wrong_point_ = !read_number(text, sample.value) || !std::isfinite(at_) || std::abs(at_) > 1e12;
     if (wrong_point_) return false;
+    // VictoriaMetrics gives the marks of a series that ended as NaN.
+    if (std::isnan(sample.value) && places_.size() > 1 && places_[places_.size() - 2] == Place::kPoints) {
+      has_marks_ = true;
+      return true;
+    }
     sample.at_ms = std::llround(at_ * 1000);
     series_.back().samples.push_back(sample);
     return true;
@@ -157,6 +164,7 @@ class AnswerReader final : public nlohmann::json_sax<Json> {
   bool scalar_ = false;
   bool has_result_ = false;
   bool no_value_ = false;
+  bool has_marks_ = false;
   bool wrong_point_ = false;
 };
 

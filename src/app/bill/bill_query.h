@@ -28,6 +28,12 @@ inline std::string select_series(const BillQuery& query, const std::string& name
   return name + "{" + match_with(query, matchers) + "}";
 }
 
+// The range and resolution of a subquery: the server looks at every `seconds` of the last `length` seconds. A
+// millisecond less, or servers that count both ends would see one look too many.
+inline std::string looks_range(int64_t length, int64_t seconds) {
+  return "[" + std::to_string(length * 1000 - 1) + "ms:" + std::to_string(seconds) + "s]";
+}
+
 // Servers count milliseconds.
 inline int64_t to_ms(std::chrono::sys_seconds time) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();

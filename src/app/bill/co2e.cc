@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/bill/co2e.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "app/bill/amounts.h"
@@ -16,10 +17,15 @@ Error wrong(std::chrono::sys_seconds at, const std::string& what) {
 
 }  // namespace
 
-Status BillCo2e::read(std::chrono::sys_seconds at) {
+Status BillCo2e::read(const BillSpan& step) {
+  constexpr int64_t kLooks = 60;
   if (query_.co2e_grams_per_kwh) everywhere_ = *query_.co2e_grams_per_kwh;
   if (query_.co2e_series.empty()) return ok_status();
-  GL_TRY(answer, (query_.ask_co2e ? query_.ask_co2e : ask_)(query_.co2e_series, at));
+  const int64_t length = (step.end - step.begin).count();
+  const std::chrono::sys_seconds at = step.end;
+  const std::string mean =
+      "avg_over_time((" + query_.co2e_series + ")" + looks_range(length, std::max<int64_t>(1, length / kLooks)) + ")";
+  GL_TRY(answer, (query_.ask_co2e ? query_.ask_co2e : ask_)(mean, at));
   by_cluster_.clear();
   for (const BillSeries& series : answer) {
     const double value = series.samples.back().value;

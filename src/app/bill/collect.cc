@@ -39,10 +39,11 @@ class Collector {
     times.push_back(query_.span.end);
     GL_TRY_STATUS(before_.read(ask_, query_));
     for (size_t i = 0; i < times.size(); ++i) {
-      const sys_seconds before = i == 0 ? times[0] : times[i - 1];
-      GL_TRY_STATUS(co2e_.read(times[i]));
-      GL_TRY_STATUS(read_time(before, times[i], i == 0));
-      if (i > 0) GL_TRY_STATUS(allocations_.read({before, times[i]}));
+      const BillSpan step{times[i == 0 ? 0 : i - 1], times[i]};
+      if (i > 0) GL_TRY_STATUS(co2e_.read(step));
+      if (i > 0) GL_TRY_STATUS(scrapes_.read_infos(step));
+      GL_TRY_STATUS(read_time(step.begin, step.end, i == 0));
+      if (i > 0) GL_TRY_STATUS(allocations_.read(step));
       if (progress) progress(i + 1, times.size());
     }
     allocations_.finish();
@@ -57,6 +58,7 @@ class Collector {
     }
     before_.name_the_lost(books_);
     name_the_owing();
+    for (std::string& remark : scrapes_.remarks()) books_.remarks.push_back(std::move(remark));
     std::sort(books_.gaps.begin(), books_.gaps.end(), [](const BillGap& a, const BillGap& b) {
       return std::tuple(a.node, a.span.begin) < std::tuple(b.node, b.span.begin);
     });
@@ -78,7 +80,8 @@ class Collector {
         GL_TRY_STATUS(first ? open(reading) : take_newcomer(name, reading.matchers, &reading, before, at));
         continue;
       }
-      if (present[name].began_again || fell(known->second, reading) || restarted(known->second, reading)) {
+      if (present[name].began_again || fell(known->second, reading) || restarted(known->second, reading) ||
+          lost_a_gpu(known->second, reading)) {
         GL_TRY_STATUS(follow(name, known->second.last_ms, to_ms(at)));
       }
       take(reading);
@@ -126,6 +129,12 @@ class Collector {
     return std::any_of(reading.gpus.begin(), reading.gpus.end(), [&](const auto& gpu) {
       const auto books = node.gpus.find(gpu.first);
       return books != node.gpus.end() && books->second.fell(gpu.second);
+    });
+  }
+
+  static bool lost_a_gpu(const BillBooks::Node& node, const NodeReading& reading) {
+    return std::any_of(node.gpus.begin(), node.gpus.end(), [&](const auto& gpu) {
+      return gpu.second.last_at_ms() >= node.last_ms && !reading.gpus.contains(gpu.first);
     });
   }
 
@@ -183,7 +192,8 @@ class Collector {
   // What an exporter spent between its last scrape and its end is in no counter.
   void note_loss(const NodeReading& reading, GpuBooks::Step step, int64_t last, int64_t started) {
     const bool again = step == GpuBooks::Step::kBeganAgain;
-    const int64_t until = again ? std::max(started, last) : reading.at_ms;
+    // Its clock may have been ahead when it started.
+    const int64_t until = again ? std::clamp(started, std::min(last, reading.at_ms), reading.at_ms) : reading.at_ms;
     const std::string why = again ? "restarted without --state-file" : "restarted with an older state file";
     if (!add_gap(query_, books_, reading.node.text(), last, until, why)) {
       books_.remarks.push_back(fmt::format("{}: {} at {}; what it used in the {:.0f} s before is in no counter",

@@ -34,7 +34,7 @@ std::string bill_csv(const Statement& statement) {
       "metered_gpu_hours\n";
   const std::string start =
       utc_text(statement.span.begin) + "," + utc_text(statement.span.end) + "," + csv_text(statement.by);
-  const char* const complete = statement.complete() ? "true" : "false";
+  const char* const complete = statement.is_final() ? "true" : "false";
   double energy_cost = 0, hour_cost = 0, grams = 0;
   const auto co2e = [&](double value) { return statement.has_co2e ? fmt::format("{:.3f}", value) : std::string(); };
   for (const BillLine& line : statement.lines) {

@@ -2,6 +2,7 @@
 #include "app/bill/facts.h"
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 namespace gpuledger::app {
@@ -30,6 +31,15 @@ std::string add_owner(BillFacts::Owner&& owner, BillFacts& facts) {
   return key;
 }
 
+void read_job(const BillSeries& series, BillFacts& facts) {
+  BillFacts::Labels labels;
+  for (const std::string_view name : {"uid", "user_name", "account", "partition"}) {
+    if (const auto value = series.own_label(name); !value.empty()) labels.emplace(name, value);
+  }
+  const std::string cluster(series.label("cluster"));
+  facts.jobs[BillFacts::job_key(cluster, series.own_label(kSlurmJobIdField.name))].merge(labels);
+}
+
 std::string owner_of(const OwnerKindRow& row, const BillSeries& series, BillFacts& facts) {
   BillFacts::Owner owner{BillFacts::Owner::Form::kOwner, std::string(row.word), {}};
   for (const OwnerField& field : fields_of(row)) {
@@ -53,7 +63,7 @@ std::string BillFacts::job_key(const std::string& cluster, std::string_view id) 
   return std::string(cluster).append(1, kBetween).append(id);
 }
 
-void read_facts(const BillSeries& series, const SeriesMeaning& meaning, BillFacts& facts) {
+void read_facts(const BillSeries& series, const SeriesMeaning& meaning, bool now, BillFacts& facts) {
   const std::string cluster(series.label("cluster"));
   BillFacts::Labels labels;
   switch (meaning.what) {
@@ -66,18 +76,16 @@ void read_facts(const BillSeries& series, const SeriesMeaning& meaning, BillFact
       const auto pod = series.own_label(kPodField.name);
       const auto uid = series.own_label(kPodUidField.name);
       // One that is missing now may have been there before: somebody changed --pod-labels.
-      for (const auto& known :
-           {BillFacts::pod_key(cluster, name_space, pod, uid), BillFacts::pod_key(cluster, name_space, pod, "")}) {
-        for (const auto& [name, value] : labels) facts.pods[known][name] = value;
+      const auto [own, fresh] = facts.pods.try_emplace(BillFacts::pod_key(cluster, name_space, pod, uid));
+      for (const auto& [name, value] : labels) own->second[name] = value;
+      // Of several pods of a name that were there before, the one that is new.
+      if (!now && !fresh) break;
+      for (const auto& [name, value] : labels) {
+        facts.pods[BillFacts::pod_key(cluster, name_space, pod, "")][name] = value;
       }
       break;
     }
-    case What::kJobInfo:
-      for (const std::string_view name : {"uid", "user_name", "account", "partition"}) {
-        if (const auto value = series.own_label(name); !value.empty()) labels.emplace(name, value);
-      }
-      facts.jobs[BillFacts::job_key(cluster, series.own_label(kSlurmJobIdField.name))].merge(labels);
-      break;
+    case What::kJobInfo: read_job(series, facts); break;
     default: break;
   }
 }
@@ -126,6 +134,18 @@ std::string allocated_pod(const BillSeries& series, BillFacts& facts) {
     if (now != facts.pods.end()) owner.labels.insert(now->second.begin(), now->second.end());
   }
   return add_owner(std::move(owner), facts);
+}
+
+std::string allocated_job(const BillSeries& series, BillFacts& facts) {
+  read_job(series, facts);
+  const auto row = std::find_if(std::begin(kOwnerKinds), std::end(kOwnerKinds), [](const OwnerKindRow& one) {
+    return std::any_of(one.fields.begin(), one.fields.end(),
+                       [](const OwnerField& field) { return field.name == kSlurmJobIdField.name; });
+  });
+  return add_owner({BillFacts::Owner::Form::kOwner,
+                    std::string(row->word),
+                    {{std::string(kSlurmJobIdField.name), std::string(series.own_label(kSlurmJobIdField.name))}}},
+                   facts);
 }
 
 }  // namespace gpuledger::app

@@ -32,8 +32,9 @@ struct BillFacts {
   static std::string job_key(const std::string& cluster, std::string_view id);
 };
 
-// Adds what an info series says. Others say nothing.
-void read_facts(const BillSeries& series, const SeriesMeaning& meaning, BillFacts& facts);
+// Adds what an info series says. Others say nothing. `now`: it is so at the time of the reading, not only at some time
+// before, so it counts more than what is known.
+void read_facts(const BillSeries& series, const SeriesMeaning& meaning, bool now, BillFacts& facts);
 
 // The owner of a series, as a key of BillFacts::owners. Empty: it has none.
 std::string owner_of_series(const BillSeries& series, const SeriesMeaning& meaning, BillFacts& facts);
@@ -45,5 +46,7 @@ bool is_exporter_down(const std::string& owner, const BillFacts& facts);
 std::string owner_text(const std::string& owner, const BillFacts& facts);
 // The pod of an allocation. Without a uid it has the labels that a pod of its name has had up to now.
 std::string allocated_pod(const BillSeries& series, BillFacts& facts);
+// The Slurm job of an allocation, which also says whose it is.
+std::string allocated_job(const BillSeries& series, BillFacts& facts);
 
 }  // namespace gpuledger::app

@@ -175,7 +175,7 @@ const Column kColumns[] = {
     {"x_GpuModel",
      [](const Charge& charge) { return charge.is_energy() ? std::string() : csv_text(charge.hours->model); }},
     {"x_LineKind", [](const Charge& charge) { return std::string(kind_name(charge.line.kind)); }},
-    {"x_Complete", [](const Charge& charge) { return std::string(charge.statement.complete() ? "true" : "false"); }},
+    {"x_Complete", [](const Charge& charge) { return std::string(charge.statement.is_final() ? "true" : "false"); }},
 };
 
 template <typename Cell>

@@ -2,6 +2,7 @@
 #include "app/bill/gpu_books.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 namespace gpuledger::app {
@@ -116,7 +117,7 @@ void GpuBooks::begin_again() {
 
 void GpuBooks::keep_errors() {
   for (auto& [owner, errors] : errors_) {
-    errors.before += std::max(0.0, errors.last - errors.first);
+    errors.before += std::abs(errors.last - errors.first);
     errors.first = errors.last = 0;
   }
 }
@@ -168,7 +169,8 @@ GpuBooks::Step GpuBooks::advance(const GpuReading& reading, int64_t at_ms, const
   }
   if (step == Step::kBeganAgain) {
     begin_again();
-    at_ms_ = std::max(at_ms_, run.started_ms.value_or(at_ms_));
+    // Not later than the reading: its clock may have been ahead when it started.
+    at_ms_ = std::max(at_ms_, std::min(at_ms, run.started_ms.value_or(at_ms_)));
   }
   if (run.started_ms) started_ms_ = run.started_ms;
   meter_ += reading.energy - energy_;
@@ -201,7 +203,7 @@ std::map<std::string, Wide> GpuBooks::owing() const {
 std::optional<double> GpuBooks::standard_error(const std::string& owner) const {
   const auto found = errors_.find(owner);
   if (found == errors_.end()) return std::nullopt;
-  return found->second.before + std::max(0.0, found->second.last - found->second.first);
+  return found->second.before + std::abs(found->second.last - found->second.first);
 }
 
 }  // namespace gpuledger::app

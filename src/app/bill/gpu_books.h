@@ -53,7 +53,8 @@ class GpuBooks {
   int64_t metered_ms() const { return metered_ms_; }
   Wide meter() const { return meter_; }  // microjoules
   const std::map<std::string, Spent>& spent() const { return spent_; }
-  // One standard error of an owner's shared energy in the span, in joules. Empty: it has none.
+  // One standard error of an owner's shared energy in the span, in joules: by how much its error changed, also where it
+  // fell, because what was charged wrongly before is then corrected in the span. Empty: it has none.
   std::optional<double> standard_error(const std::string& owner) const;
 
  private:

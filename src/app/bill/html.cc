@@ -3,12 +3,13 @@
 
 #include <fmt/core.h>
 
-#include <functional>
+#include <cmath>
 #include <vector>
 
 #include "app/bill/amounts.h"
 #include "app/bill/html_parts.h"
 #include "app/bill/line_words.h"
+#include "app/bill/rounded.h"
 #include "base/quote.h"
 
 namespace gpuledger::app {
@@ -20,7 +21,7 @@ constexpr size_t kMostGaps = 40;
 struct Column {
   std::string title;
   std::string unit;
-  std::function<std::string(const BillLine&)> cell;
+  std::vector<std::string> cells;  // by line
   std::string total;
 };
 
@@ -45,76 +46,84 @@ double total_of(const Statement& statement, Value value) {
   return sum;
 }
 
-// The sum of what is known; the dash if nothing is.
 Column hours_column(const Statement& statement, const char* title, std::optional<double> BillLine::*hours) {
-  bool any = false;
-  for (const BillLine& line : statement.lines) any = any || (line.*hours).has_value();
-  const double sum = total_of(statement, [&](const BillLine& line) { return (line.*hours).value_or(0); });
-  const int decimals = decimals_for(sum);
-  return {title, "hours",
-          [hours, decimals](const BillLine& line) {
-            return line.*hours ? grouped_decimal(*(line.*hours), decimals) : std::string(kAbsent);
-          },
-          any ? grouped_decimal(sum, decimals) : std::string(kAbsent)};
+  const int digits = digits_of(statement).hours;
+  const auto text = [&](const std::optional<double>& value) {
+    return value ? grouped_decimal(*value, digits) : std::string(kAbsent);
+  };
+  Column column{title, "hours", {}, text(sum_of_hours(statement, hours, digits))};
+  for (const BillLine& line : statement.lines) column.cells.push_back(text(line.*hours));
+  return column;
 }
 
-Column money_column(const Statement& statement, const char* title, const std::function<double(const BillLine&)>& cost) {
-  const double sum = total_of(statement, cost);
-  const int decimals = sum >= 1 ? 2 : 6;
-  return {title, statement.prices.currency,
-          [cost, decimals](const BillLine& line) { return grouped_decimal(cost(line), decimals); },
-          grouped_decimal(sum, decimals)};
+Column rounded_column(const char* title, const std::string& unit, const RoundedColumn& rounded, int digits) {
+  const double scale = std::pow(10.0, digits);
+  const auto text = [&](int64_t amount) { return grouped_decimal(static_cast<double>(amount) / scale, digits); };
+  Column column{title, unit, {}, text(rounded.total)};
+  for (const int64_t amount : rounded.cells) column.cells.push_back(text(amount));
+  return column;
 }
 
-std::string shared_cell(const BillLine& line, int decimals) {
-  std::string text = grouped_decimal(to_kwh(line.shared_millijoules), decimals);
-  if (line.standard_error_joules) {
-    constexpr double kJoulesPerKwh = 3.6e6;
-    text += fmt::format(" <span class=\"error\">\u00b1\u00a0{}</span>",
-                        grouped_decimal(*line.standard_error_joules / kJoulesPerKwh, decimals));
+int money_digits(double sum) {
+  return sum >= 1 ? 2 : 6;
+}
+
+// Energy and hours add up to the cost, line by line.
+void add_money(const Statement& statement, std::vector<Column>& columns) {
+  if (!has_cost(statement)) return;
+  const std::string& currency = statement.prices.currency;
+  const auto cost_of = [](const BillLine& line) { return line.cost(); };
+  const int digits = money_digits(total_of(statement, cost_of));
+  const RoundedColumn cost = round_amounts(statement, digits, cost_of);
+  if (!statement.prices.per_gpu_hour.empty() && statement.prices.per_kwh != 0) {
+    const RoundedColumn energy =
+        round_amounts(statement, digits, [](const BillLine& line) { return line.energy_cost; });
+    RoundedColumn hours = cost;
+    hours.total -= energy.total;
+    for (size_t i = 0; i < hours.cells.size(); ++i) hours.cells[i] -= energy.cells[i];
+    columns.push_back(rounded_column("Energy", currency, energy, digits));
+    columns.push_back(rounded_column("GPU hours", currency, hours, digits));
   }
-  return text;
+  columns.push_back(rounded_column("Cost", currency, cost, digits));
+}
+
+int weight_digits(double kilograms) {
+  return kilograms >= 1 ? 3 : 6;
+}
+
+void add_energies(const Statement& statement, std::vector<Column>& columns) {
+  const BillDigits digits = digits_of(statement);
+  const RoundedEnergy energy = round_energy(statement);
+  const auto add = [&](const char* title, const RoundedColumn& column) {
+    columns.push_back(rounded_column(title, "kWh", column, digits.kwh));
+  };
+  add("Measured", energy.alone);
+  add("Estimated", energy.shared);
+  columns.back().unit = "kWh, \u00b1 standard error";
+  for (size_t i = 0; i < statement.lines.size(); ++i) {
+    constexpr double kJoulesPerKwh = 3.6e6;
+    if (const auto error = statement.lines[i].standard_error_joules) {
+      columns.back().cells[i] += fmt::format(" <span class=\"error\">\u00b1\u00a0{}</span>",
+                                             grouped_decimal(*error / kJoulesPerKwh, digits.kwh));
+    }
+  }
+  add("Together", energy.together);
+  if (statement.spread == Spread::kKeep) return;
+  add("Part of nobody\u2019s", energy.part);
+  add("Charged", energy.charged);
 }
 
 std::vector<Column> columns_of(const Statement& statement) {
-  const int decimals = decimals_for(to_kwh(statement.meter_millijoules));
-  const auto energy = [&](const char* title, auto value, std::optional<int64_t> total = std::nullopt) {
-    int64_t sum = 0;
-    for (const BillLine& line : statement.lines) sum += value(line);
-    return Column{title, "kWh",
-                  [value, decimals](const BillLine& line) { return grouped_decimal(to_kwh(value(line)), decimals); },
-                  grouped_decimal(to_kwh(total.value_or(sum)), decimals)};
-  };
-  const bool spread = statement.spread != Spread::kKeep;
   std::vector<Column> columns;
-  columns.push_back(energy("Measured", [](const BillLine& line) { return line.alone_millijoules; }));
-  columns.push_back(energy("Estimated", [](const BillLine& line) { return line.shared_millijoules; }));
-  columns.back().unit = "kWh, \u00b1 standard error";
-  columns.back().cell = [decimals](const BillLine& line) { return shared_cell(line, decimals); };
-  columns.push_back(energy(
-      "Together", [](const BillLine& line) { return line.own_millijoules(); },
-      spread ? std::nullopt : std::optional(statement.meter_millijoules)));
-  if (spread) {
-    columns.push_back(energy("Part of nobody\u2019s", [](const BillLine& line) { return line.spread_millijoules; }));
-    columns.push_back(energy(
-        "Charged", [](const BillLine& line) { return line.charged_millijoules(); }, statement.meter_millijoules));
-  }
+  add_energies(statement, columns);
   columns.push_back(hours_column(statement, "GPU work", &BillLine::gpu_hours));
   columns.push_back(hours_column(statement, "GPU allocated", &BillLine::allocated_gpu_hours));
   columns.push_back(hours_column(statement, "of it unused", &BillLine::unused_gpu_hours));
-  const bool by_hour = !statement.prices.per_gpu_hour.empty();
-  if (by_hour && statement.prices.per_kwh != 0) {
-    columns.push_back(money_column(statement, "Energy", [](const BillLine& line) { return line.energy_cost; }));
-    columns.push_back(money_column(statement, "GPU hours", [](const BillLine& line) { return line.gpu_hour_cost; }));
-  }
-  if (has_cost(statement))
-    columns.push_back(money_column(statement, "Cost", [](const BillLine& line) { return line.cost(); }));
+  add_money(statement, columns);
   if (statement.has_co2e) {
-    const double sum = total_of(statement, [](const BillLine& line) { return line.co2e_grams; }) / 1000;
-    const int places = decimals_for(sum);
-    columns.push_back({"CO\u2082e", "kg",
-                       [places](const BillLine& line) { return grouped_decimal(line.co2e_grams / 1000, places); },
-                       grouped_decimal(sum, places)});
+    const auto kilograms = [](const BillLine& line) { return line.co2e_grams / 1000; };
+    const int digits = weight_digits(total_of(statement, kilograms));
+    columns.push_back(rounded_column("CO\u2082e", "kg", round_amounts(statement, digits, kilograms), digits));
   }
   return columns;
 }
@@ -126,15 +135,22 @@ std::string table(const Statement& statement) {
   for (const Column& column : columns)
     out += fmt::format("<th scope=\"col\">{}<small>{}</small></th>", column.title, html_name(column.unit));
   out += "</tr></thead>\n<tbody>\n";
-  for (const BillLine& line : statement.lines) {
+  for (size_t i = 0; i < statement.lines.size(); ++i) {
+    const BillLine& line = statement.lines[i];
     out += fmt::format("<tr class=\"{}\"><th scope=\"row\"><bdi>{}</bdi></th>", kind_name(line.kind),
                        html_name(line_name(line)));
-    for (const Column& column : columns) out += "<td>" + column.cell(line) + "</td>";
+    for (const Column& column : columns) out += "<td>" + column.cells[i] + "</td>";
     out += "</tr>\n";
   }
   out += "</tbody>\n<tfoot><tr><th scope=\"row\">The meter: the GPUs\u2019 energy counters</th>";
   for (const Column& column : columns) out += "<td>" + column.total + "</td>";
   return out + "</tr></tfoot>\n</table></div>\n";
+}
+
+std::string not_over_box(const Statement& statement) {
+  if (!statement.over_at) return {};
+  return "<section class=\"incomplete\" role=\"note\"><strong>NOT OVER</strong> \u2013 " + not_over_text(statement) +
+         "</section>\n";
 }
 
 std::string incomplete_box(const Statement& statement) {
@@ -161,7 +177,7 @@ std::string key_figures(const Statement& statement) {
     out += fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", name, value);
   };
   const double meter = to_kwh(statement.meter_millijoules);
-  figure("Energy of the GPUs", grouped_decimal(meter, decimals_for(meter)) + " kWh");
+  figure("Energy of the GPUs", grouped_decimal(meter, digits_of(statement).kwh) + " kWh");
   const double nobody = total_of(statement, [](const BillLine& line) {
     return line.kind == LineKind::kNobody ? to_kwh(line.own_millijoules()) : 0.0;
   });
@@ -169,11 +185,11 @@ std::string key_figures(const Statement& statement) {
   figure("GPU hours with readings", grouped_decimal(statement.meter_gpu_hours, 1));
   if (has_cost(statement)) {
     const double cost = total_of(statement, [](const BillLine& line) { return line.cost(); });
-    figure("Cost", grouped_decimal(cost, cost >= 1 ? 2 : 6) + " " + html_name(statement.prices.currency));
+    figure("Cost", grouped_decimal(cost, money_digits(cost)) + " " + html_name(statement.prices.currency));
   }
   if (statement.has_co2e) {
-    const double grams = total_of(statement, [](const BillLine& line) { return line.co2e_grams; });
-    figure("CO\u2082e", grouped_decimal(grams / 1000, decimals_for(grams / 1000)) + " kg");
+    const double kilograms = total_of(statement, [](const BillLine& line) { return line.co2e_grams; }) / 1000;
+    figure("CO\u2082e", grouped_decimal(kilograms, weight_digits(kilograms)) + " kg");
   }
   return out + "</dl>\n";
 }
@@ -221,7 +237,7 @@ std::string bill_html(const Statement& statement) {
   out += "<title>" + title + "</title>\n<style>" + kBillStyle + "</style></head>\n<body>\n";
   out += fmt::format("<h1>GPU bill of <bdi>{}</bdi></h1>\n<p class=\"when\">{} UTC, the end not included, by {}</p>\n",
                      html_name(site_title(statement)), span_text(statement.span), html_name(statement.by));
-  out += incomplete_box(statement);
+  out += not_over_box(statement) + incomplete_box(statement);
   out += key_figures(statement);
   out += table(statement);
   out += "<h2>Energy by line, in kWh</h2>\n<figure style=\"margin:0\">\n" + bill_chart(statement) + "</figure>\n";

@@ -7,6 +7,7 @@
 #include "app/bill/amounts.h"
 #include "app/bill/html_parts.h"
 #include "app/bill/line_words.h"
+#include "app/bill/rounded.h"
 #include "base/html_text.h"
 #include "base/quote.h"
 #include "base/utf8.h"
@@ -99,7 +100,7 @@ std::string bill_chart(const Statement& statement) {
   const std::vector<Bar> bars = bars_of(statement);
   int64_t largest = 1;
   for (const Bar& bar : bars) largest = std::max(largest, bar.alone + bar.shared);
-  const int decimals = decimals_for(to_kwh(statement.meter_millijoules));
+  const int decimals = digits_of(statement).kwh;
   const double scale = kBarWidth / static_cast<double>(largest);
   const int height = kRow * (static_cast<int>(bars.size()) + 1) + 8;
   std::string out = fmt::format(
@@ -139,12 +140,6 @@ std::string bill_chart(const Statement& statement) {
 
 std::string html_name(std::string_view name) {
   return escape_html(shown(name));
-}
-
-int decimals_for(double largest) {
-  if (largest >= 100) return 2;
-  if (largest >= 1) return 4;
-  return 6;
 }
 
 }  // namespace gpuledger::app

@@ -11,9 +11,6 @@ namespace gpuledger::app {
 // A name from outside, for HTML. One with characters that cannot be seen is shown as JSON writes it.
 std::string html_name(std::string_view name);
 
-// Decimals for kWh and money, enough to tell the lines of a small bill apart.
-int decimals_for(double largest);
-
 // Bars by line, as SVG. A long bill shows its largest lines and the sum of the others.
 std::string bill_chart(const Statement& statement);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/bill/line_words.h"
 
+#include "app/bill/amounts.h"
+
 namespace gpuledger::app {
 
 std::string_view kind_name(LineKind kind) {
@@ -23,6 +25,12 @@ std::string line_name(const BillLine& line) {
 
 std::string site_title(const Statement& statement) {
   return statement.site.empty() ? statement.server : statement.site;
+}
+
+std::string not_over_text(const Statement& statement) {
+  if (!statement.over_at) return {};
+  return "The span ends " + time_text(*statement.over_at) + " and is not over. This bill counts until " +
+         time_text(statement.span.end) + ".";
 }
 
 bool has_cost(const Statement& statement) {

@@ -14,6 +14,8 @@ std::string_view kind_name(LineKind kind);
 std::string line_name(const BillLine& line);
 // The site, or the server if the site has no name.
 std::string site_title(const Statement& statement);
+// That the span is not over, and until when the bill counts. Empty: it is over.
+std::string not_over_text(const Statement& statement);
 // Whether a price was given: without one there is no cost, rather than a cost of 0.
 bool has_cost(const Statement& statement);
 // Of all models, with and without a price. Empty: not known, or in other lines.

@@ -176,10 +176,12 @@ Status spread_rest(std::vector<Sum*>& sums, Spread spread) {
   }
   if (all <= 0 && rest == 0) return ok_status();
   if (all <= 0) {
-    return Error{Code::kNotFound, spread == Spread::kByUse
-                                      ? "--spread=use: nobody used a GPU in this span; write --spread=keep"
-                                      : "--spread=allocation: the server knows of no allocated GPU in this span "
-                                        "(gpu_ledger_allocation_info); write --spread=use or keep"};
+    return Error{Code::kNotFound,
+                 spread == Spread::kByUse
+                     ? "--spread=use: nobody used a GPU in this span; write --spread=keep"
+                     : "--spread=allocation: the server knows of no allocated GPU in this span "
+                       "(gpu_ledger_allocation_info, gpu_ledger_slurm_allocation_info); write --spread=use "
+                       "or keep"};
   }
   const std::vector<int64_t> parts = share_out(rest, weights);
   for (size_t i = 0; i < sums.size(); ++i) {

@@ -40,6 +40,15 @@ const std::map<std::string, SeriesMeaning, std::less<>>& meanings() {
   return all;
 }
 
+template <typename Wanted>
+std::vector<std::string> names_of(Wanted wanted) {
+  std::vector<std::string> names;
+  for (const auto& [name, meaning] : meanings()) {
+    if (wanted(meaning.what)) names.push_back(name);
+  }
+  return names;
+}
+
 }  // namespace
 
 const SeriesMeaning* meaning_of(std::string_view name) {
@@ -47,13 +56,22 @@ const SeriesMeaning* meaning_of(std::string_view name) {
   return found == meanings().end() ? nullptr : &found->second;
 }
 
-std::string reading_selector(const std::string& matchers, bool one_node) {
-  std::string names;
-  for (const auto& [name, meaning] : meanings()) {
-    if ((meaning.what == What::kStartTime || meaning.what == What::kSource) && !one_node) continue;
-    names += (names.empty() ? "" : "|") + name;
-  }
-  return "{__name__=~\"" + names + "\"" + (matchers.empty() ? "" : "," + matchers) + "}";
+std::vector<std::string> reading_names() {
+  return names_of([](What what) { return what != What::kStartTime && what != What::kSource; });
+}
+
+std::string select_names(std::span<const std::string> names, const std::string& matchers) {
+  std::string all;
+  for (const std::string& name : names) all += (all.empty() ? "" : "|") + name;
+  return "{__name__=~\"" + all + "\"" + (matchers.empty() ? "" : "," + matchers) + "}";
+}
+
+std::string node_selector(const std::string& matchers) {
+  return select_names(names_of([](What) { return true; }), matchers);
+}
+
+std::string info_selector(const std::string& matchers) {
+  return select_names(names_of([](What what) { return what == What::kPodInfo || what == What::kJobInfo; }), matchers);
 }
 
 std::string start_selector(const std::string& matchers) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/owner.h"
 
@@ -35,9 +37,15 @@ inline constexpr const char* kMeterName = "gpu_ledger_device_energy_joules_total
 // Null: a bill does not ask for it.
 const SeriesMeaning* meaning_of(std::string_view name);
 
-// The selector of all series that a reading is made of. With a start time and the
-// exporter's sources if `one_node`: other programs have a start time too.
-std::string reading_selector(const std::string& matchers, bool one_node);
+// All names that a reading is made of, but the two below.
+std::vector<std::string> reading_names();
+// The selector of all series of these names.
+std::string select_names(std::span<const std::string> names, const std::string& matchers);
+// The selector of a reading of one node: with its start time and the exporter's sources, which other programs may have
+// too.
+std::string node_selector(const std::string& matchers);
+// What pods and jobs are. An exporter says so only while they have a process or a GPU.
+std::string info_selector(const std::string& matchers);
 // The start times of all exporters with a meter, which are those of gpu-ledger.
 std::string start_selector(const std::string& matchers);
 

@@ -49,6 +49,17 @@ struct Targets {
     for (const std::string& name : names) copy.append(series.label(name)).append(1, kBetween);
     return {node_of(series), std::string(series.label("instance")), copy, at_ms};
   }
+  // The one of the sample, new if need be.
+  Result<Target*> add(const BillSeries& series, int64_t at_ms) {
+    const TargetKey key = key_of(series, at_ms);
+    const auto [place, fresh] = all.try_emplace(key);
+    if (!fresh) return &place->second;
+    NodeReading& reading = place->second.reading;
+    std::tie(reading.node, reading.instance, reading.copy, reading.at_ms) = key;
+    reading.matchers = matchers_of(series);
+    if (reading.node.name.empty()) return wrong(series, "has neither a label node nor an instance");
+    return &place->second;
+  }
 };
 
 // A label that only some series of a target have.
@@ -80,17 +91,10 @@ Status read_meters(const std::vector<BillSeries>& answer, Targets& targets) {
     const std::string_view index = series.own_label("gpu");
     if (uuid.empty() || index.empty()) return wrong(series, "lacks its label uuid or gpu");
     for (const BillSeries::Sample& sample : series.samples) {
-      Target& target = targets.all[targets.key_of(series, sample.at_ms)];
-      NodeReading& reading = target.reading;
-      if (reading.gpus.empty()) {
-        reading.node = node_of(series);
-        if (reading.node.name.empty()) return wrong(series, "has neither a label node nor an instance");
-        reading.instance = series.label("instance");
-        reading.matchers = matchers_of(series);
-        reading.at_ms = sample.at_ms;
-      }
+      GL_TRY(target, targets.add(series, sample.at_ms));
+      NodeReading& reading = target->reading;
       GL_TRY(energy, micros(series, sample.value));
-      const bool fresh = reading.gpus.try_emplace(uuid).second && target.uuids.emplace(index, uuid).second;
+      const bool fresh = reading.gpus.try_emplace(uuid).second && target->uuids.emplace(index, uuid).second;
       if (!fresh) { return there_twice(series); }
       reading.gpus[uuid].energy = energy;
     }
@@ -141,9 +145,18 @@ Status read_sample(const BillSeries& series, const SeriesMeaning& meaning, const
   }
 }
 
-Status read_series(const BillSeries& series, const SeriesMeaning& meaning, Targets& targets, BillFacts& facts) {
+void read_target(const BillSeries& series, What what, double value, NodeReading& reading) {
+  if (what == What::kSnapshotTime) reading.snapshot_at = value;
+  if (what == What::kStartTime) reading.started_at = value;
+  if (what == What::kSource) {
+    reading.keeps_state = reading.keeps_state.value_or(false) || series.own_label("source") == "state-file";
+  }
+}
+
+Status read_series(const BillSeries& series, const SeriesMeaning& meaning, bool now, Targets& targets,
+                   BillFacts& facts) {
   if (meaning.what == What::kMeter) return ok_status();
-  read_facts(series, meaning, facts);
+  read_facts(series, meaning, now, facts);
   const bool of_target =
       meaning.what == What::kSnapshotTime || meaning.what == What::kStartTime || meaning.what == What::kSource;
   const bool of_gpu = !of_target && meaning.what != What::kDeviceInfo && meaning.what != What::kPodInfo &&
@@ -151,21 +164,20 @@ Status read_series(const BillSeries& series, const SeriesMeaning& meaning, Targe
   if (!of_target && !of_gpu) return ok_status();
   const std::string owner = owner_of_series(series, meaning, facts);
   for (const BillSeries::Sample& sample : series.samples) {
-    const auto target = targets.all.find(targets.key_of(series, sample.at_ms));
-    if (target == targets.all.end()) {
-      if (of_target) continue;  // another program's, or between two scrapes
-      return wrong(series, "has no gpu_ledger_device_energy_joules_total of its scrape; is that one dropped?");
+    if (of_target) {
+      const auto found = targets.all.find(targets.key_of(series, sample.at_ms));
+      // Else another program's, or between two scrapes.
+      if (found != targets.all.end()) read_target(series, meaning.what, sample.value, found->second.reading);
+      continue;
     }
-    if (meaning.what == What::kSnapshotTime) target->second.reading.snapshot_at = sample.value;
-    if (meaning.what == What::kStartTime) target->second.reading.started_at = sample.value;
-    if (meaning.what == What::kSource) {
-      std::optional<bool>& keeps_state = target->second.reading.keeps_state;
-      keeps_state = keeps_state.value_or(false) || series.own_label("source") == "state-file";
+    GL_TRY(target, targets.add(series, sample.at_ms));
+    const auto uuid = target->uuids.find(series.own_label("gpu"));
+    if (uuid == target->uuids.end()) {
+      target->reading.lacks =
+          wrong(series, std::string("has no ") + kMeterName + " of its scrape; is that one dropped?").message;
+      continue;
     }
-    if (of_target) continue;
-    const auto uuid = target->second.uuids.find(series.own_label("gpu"));
-    if (uuid == target->second.uuids.end()) return wrong(series, "is of a GPU without a meter");
-    GL_TRY_STATUS(read_sample(series, meaning, owner, sample.value, target->second.reading.gpus[uuid->second]));
+    GL_TRY_STATUS(read_sample(series, meaning, owner, sample.value, target->reading.gpus[uuid->second]));
   }
   return ok_status();
 }
@@ -214,7 +226,7 @@ std::string matchers_of(const BillSeries& series) {
   return out;
 }
 
-Result<std::vector<NodeReading>> read_nodes(const std::vector<BillSeries>& answer, BillFacts& facts) {
+Result<std::vector<NodeReading>> read_nodes(const std::vector<BillSeries>& answer, BillFacts& facts, bool now) {
   Targets targets;
   GL_TRY_STATUS(read_meters(answer, targets));
   for (const BillSeries& series : answer) {
@@ -224,7 +236,7 @@ Result<std::vector<NodeReading>> read_nodes(const std::vector<BillSeries>& answe
   for (const BillSeries& series : answer) {
     const SeriesMeaning* meaning = meaning_of(series.label("__name__"));
     if (meaning == nullptr) return wrong(series, "was not asked for");
-    GL_TRY_STATUS(read_series(series, *meaning, targets, facts));
+    GL_TRY_STATUS(read_series(series, *meaning, now, targets, facts));
   }
   std::vector<NodeReading> readings;
   for (auto& [key, target] : targets.all) readings.push_back(std::move(target.reading));

@@ -62,12 +62,14 @@ struct ExporterRun {
 struct NodeReading {
   BillNode node;
   std::string instance;
+  std::string copy;      // all labels of its target: those of two servers that scrape it differ
   std::string matchers;  // that select its series, of whatever instance
   int64_t at_ms = 0;
   std::optional<double> snapshot_at;  // seconds since 1970
   std::optional<double> started_at;   // the same; empty: the server has none
   std::optional<bool> keeps_state;
   std::map<std::string, GpuReading> gpus;  // by UUID
+  std::string lacks;                       // a series whose meter is not there, and more; empty: none
 
   ExporterRun run() const;
 };
@@ -76,7 +78,7 @@ BillNode node_of(const BillSeries& series);
 std::string matchers_of(const BillSeries& series);
 
 // Every scrape in the answer, by node and time. Adds what it finds to the facts. Several exporters or copies of one
-// node at one time are kept apart by instance; a series that is there twice is an error.
-Result<std::vector<NodeReading>> read_nodes(const std::vector<BillSeries>& answer, BillFacts& facts);
+// node at one time are kept apart by instance; a series that is there twice is an error. `now`: as in read_facts.
+Result<std::vector<NodeReading>> read_nodes(const std::vector<BillSeries>& answer, BillFacts& facts, bool now = true);
 
 }  // namespace gpuledger::app

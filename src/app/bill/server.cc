@@ -59,13 +59,17 @@ net::Peer peer_of(const BillServer& server) {
   return peer;
 }
 
+bool is_too_large(const std::string& message) {
+  return message.find("an answer of more than ") != message.npos;
+}
+
 std::string explain(const std::string& message) {
   if (message == "TLS: wrong version number") return "it does not speak TLS; write http: in --prometheus-url";
   if (message.starts_with("its certificate is refused")) {
     return message.substr(0, message.find(';')) + "; --prometheus-ca-file=FILE names its CA or the certificate itself";
   }
   if (message.starts_with("CA file")) return "--prometheus-ca-file: " + message;
-  if (message.find("more than ") != message.npos) return message + "; bill parts of the fleet one by one with --match";
+  if (is_too_large(message)) return message + "; bill parts of the fleet one by one with --match";
   return message + "; is a Prometheus server there?";
 }
 
@@ -90,6 +94,8 @@ Failure refusal(const net::HttpReply& reply) {
       return {{Code::kUnavailable,
                said + "; write what stands before /api/v1/query, as http://HOST:8481/select/0/prometheus for "
                       "VictoriaMetrics' cluster or http://HOST/prometheus for Mimir"}};
+    // Of what the query is about nothing is wrong; it has too many series or samples for the limits of the server.
+    case 422: return {{Code::kNotSupported, said}};
     default: break;
   }
   return {{Code::kUnavailable, said}, reply.status == 429 || reply.status >= 500};
@@ -105,6 +111,7 @@ Result<std::vector<BillSeries>> ask_once(const BillServer& server, const std::st
   net::HttpRequest request;
   request.target = target;
   request.headers = {{"Accept", "application/json"}};
+  request.headers.insert(request.headers.end(), server.headers.begin(), server.headers.end());
   if (!header->empty()) request.headers.emplace_back("Authorization", *header);
   request.accept_gzip = true;
   request.connect_within = std::min<net::HttpRequest::Duration>(request.connect_within, server.answer_within);
@@ -114,7 +121,8 @@ Result<std::vector<BillSeries>> ask_once(const BillServer& server, const std::st
   const auto reply = net::HttpClient(peer_of(server), identity::user_agent(), interrupt).get(request);
   if (!reply.ok()) {
     // Not found is what a server says of a span. A name or a socket that is not there is an outage.
-    const Code code = reply.error().code == Code::kNotFound ? Code::kUnavailable : reply.error().code;
+    Code code = reply.error().code == Code::kNotFound ? Code::kUnavailable : reply.error().code;
+    if (is_too_large(reply.error().message)) code = Code::kNotSupported;
     return fail({{code, explain(reply.error().message)}, code == Code::kTimeout || code == Code::kUnavailable});
   }
   if (reply->status != 200) return fail(refusal(*reply));

@@ -19,6 +19,7 @@ struct BillServer {
   std::string ca_file;        // empty: the distribution's
   std::string token_file;     // empty: no bearer token
   std::string password_file;  // empty: the URL's
+  std::vector<std::pair<std::string, std::string>> headers = {};
   Nanoseconds answer_within = std::chrono::minutes(1);
   Nanoseconds first_pause = std::chrono::milliseconds(300);  // before the second try; doubled for each further one
   // Whether Thanos makes one series of those of two replicas. The bill chooses by itself: a series by one and a series
@@ -31,7 +32,8 @@ struct BillServer {
 using BillAsk = std::function<Result<std::vector<BillSeries>>(const std::string& query, std::chrono::sys_seconds at)>;
 
 // Blocks. What may pass (no answer in time, status 429 or 5xx, a partial answer) is tried again a few times. Messages
-// begin with the address, without a password, and say what to do.
+// begin with the address, without a password, and say what to do. Code::kNotSupported: the answer would be too large,
+// for us or for the server; a question for less may be answered.
 BillAsk ask_server(BillServer server);
 
 }  // namespace gpuledger::app

@@ -17,6 +17,9 @@ struct BillSpan {
   std::chrono::sys_seconds end;
 };
 
+// How long before now a bill ends at the latest: the newest scrapes may still be on their way to the server.
+inline constexpr std::chrono::seconds kOnTheWay{30};
+
 // What a line is for. Only kOwner lines carry a value of what the bill is grouped by.
 enum class LineKind {
   kOwner,    // a team, namespace, Slurm account, user or pod
@@ -34,13 +37,14 @@ struct BillLine {
   int64_t shared_millijoules = 0;                 // estimated
   std::optional<double> standard_error_joules;    // of the shared part; empty if it is 0
   std::optional<double> gpu_hours;                // of work
-  std::optional<double> allocated_gpu_hours;      // given by Kubernetes, used or not
+  std::optional<double> allocated_gpu_hours;      // given by Kubernetes or Slurm, used or not
   std::optional<double> unused_gpu_hours;         // of these, without work
   // Its part of what belongs to nobody, if that is spread; the nobody lines then have the same with a minus sign, so
   // the column adds up to 0.
   int64_t spread_millijoules = 0;
   double energy_cost = 0;  // of alone + shared + spread
-  // By model: each pod's allocated hours, and the hours of work of who has no allocation. No hour is in two lines.
+  // By model: each pod's and job's allocated hours, and the hours of work of who has no allocation. No hour is in two
+  // lines.
   std::map<std::string, double> held_gpu_hours;
   double gpu_hour_cost = 0;  // of those of models with a price
   double co2e_grams = 0;
@@ -71,9 +75,10 @@ struct BillPrices {
 // false.
 struct Statement {
   BillSpan span;
-  std::string by;      // as asked for: namespace, label:team, slurm_account, user, pod ...
-  std::string server;  // without a password
-  std::string site;    // whose bill this is: a cluster or a site; empty if it has no name
+  std::optional<std::chrono::sys_seconds> over_at;  // a month, say, that was not over when this was made
+  std::string by;                                   // as asked for: namespace, label:team, slurm_account, user, pod ...
+  std::string server;                               // without a password
+  std::string site;                                 // whose bill this is: a cluster or a site; empty if it has no name
   std::string generated_by;
   std::chrono::sys_seconds generated_at;
   Spread spread = Spread::kKeep;
@@ -100,7 +105,10 @@ struct Statement {
     }
     return sum;
   }
+  // Of the time that it counts.
   bool complete() const { return gaps.empty() && sum_millijoules() == meter_millijoules; }
+  // Nothing will be added to it.
+  bool is_final() const { return complete() && !over_at; }
 };
 
 }  // namespace gpuledger::app

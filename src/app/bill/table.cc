@@ -6,7 +6,8 @@
 
 #include "app/bill/amounts.h"
 #include "app/bill/formats.h"
-#include "app/bill/sharing.h"
+#include "app/bill/line_words.h"
+#include "app/bill/rounded.h"
 #include "base/quote.h"
 #include "base/utf8.h"
 
@@ -15,19 +16,16 @@ namespace {
 
 constexpr size_t kLongestName = 60;
 constexpr size_t kLongestText = 300;
-constexpr int64_t kMillijoulesPerWh = 3'600'000;
 
 struct Column {
   std::string title;
   std::vector<std::string> cells;
 };
 
-// Small bills in Wh, so that they show more than zeros.
-struct Unit {
-  std::string name = "kWh";
-  int64_t thousandth = kMillijoulesPerWh;  // of it, in millijoules
-  int hour_digits = 2;
-};
+// Small bills in Wh. Both have three decimals.
+const char* unit_name(const BillDigits& digits) {
+  return digits.small ? "Wh" : "kWh";
+}
 
 std::string decimals(int64_t thousandths) {
   const bool negative = thousandths < 0;
@@ -35,27 +33,8 @@ std::string decimals(int64_t thousandths) {
   return fmt::format("{}{}.{:03}", negative ? "-" : "", size / 1000, size % 1000);
 }
 
-int64_t thousandths(int64_t millijoules, const Unit& unit) {
-  const Wide half = millijoules < 0 ? -unit.thousandth / 2 : unit.thousandth / 2;
-  return static_cast<int64_t>((millijoules + half) / unit.thousandth);
-}
-
-std::string amount(int64_t millijoules, const Unit& unit) {
-  return millijoules == 0 ? "" : decimals(thousandths(millijoules, unit));
-}
-
-// Of the rounded hours: whoever reads it adds them up.
-std::optional<double> sum_of_hours(const Statement& statement, const Unit& unit) {
-  const double scale = std::pow(10.0, unit.hour_digits);
-  std::optional<double> sum;
-  for (const BillLine& line : statement.lines) {
-    if (line.gpu_hours) sum = sum.value_or(0) + std::round(*line.gpu_hours * scale) / scale;
-  }
-  return sum;
-}
-
-std::string hours(const std::optional<double>& value, const Unit& unit) {
-  return value ? fmt::format("{:.{}f}", *value, unit.hour_digits) : std::string();
+std::string hours(const std::optional<double>& value, const BillDigits& digits) {
+  return value ? fmt::format("{:.{}f}", *value, digits.hours) : std::string();
 }
 
 // Characters, not bytes.
@@ -77,82 +56,61 @@ void add(std::vector<Column>& columns, const std::string& title, const Statement
   columns.push_back(std::move(column));
 }
 
-// Rounded so that the column adds up to its last line: whoever pays adds it up.
 void add_amounts(std::vector<Column>& columns, const std::string& title, const Statement& statement, int digits,
                  double (*value)(const BillLine&)) {
-  constexpr double kFine = 1e6;
-  std::vector<Wide> parts;
-  Wide all = 0;
-  for (const BillLine& line : statement.lines) {
-    parts.push_back(std::llround(value(line) * kFine));
-    all += parts.back();
-  }
   const double scale = std::pow(10.0, digits);
-  const auto unit = static_cast<int64_t>(kFine / scale);
-  const auto total = static_cast<int64_t>((all + (all < 0 ? -unit : unit) / 2) / unit);
+  const RoundedColumn rounded = round_amounts(statement, digits, value);
+  const auto text = [&](int64_t amount) { return fmt::format("{:.{}f}", static_cast<double>(amount) / scale, digits); };
   Column column{title, {}};
-  for (const int64_t part : round_parts(parts, unit, total)) {
-    column.cells.push_back(fmt::format("{:.{}f}", static_cast<double>(part) / scale, digits));
-  }
-  column.cells.push_back(fmt::format("{:.{}f}", static_cast<double>(total) / scale, digits));
+  for (const int64_t amount : rounded.cells) column.cells.push_back(text(amount));
+  column.cells.push_back(text(rounded.total));
   columns.push_back(std::move(column));
 }
 
-// Thousandths of the unit, by line, that add up to the meter.
-std::vector<int64_t> charged(const Statement& statement, const Unit& unit, int64_t total) {
-  std::vector<Wide> parts;
-  for (const BillLine& line : statement.lines) parts.push_back(line.charged_millijoules());
-  if (statement.sum_millijoules() == statement.meter_millijoules) return round_parts(parts, unit.thousandth, total);
-  std::vector<int64_t> plain;
-  for (const Wide part : parts) plain.push_back(thousandths(static_cast<int64_t>(part), unit));
-  return plain;
+// What is 0 is left out, unless `zeros`.
+void add_energy(std::vector<Column>& columns, const std::string& title, const Statement& statement,
+                const std::vector<int64_t>& cells, bool zeros, int64_t (*exact)(const BillLine&)) {
+  Column column{title, {}};
+  for (size_t i = 0; i < cells.size(); ++i) {
+    column.cells.push_back(!zeros && exact(statement.lines[i]) == 0 ? "" : decimals(cells[i]));
+  }
+  column.cells.emplace_back();
+  columns.push_back(std::move(column));
 }
 
-void add_energy(std::vector<Column>& columns, const Statement& statement, const Unit& unit) {
+void add_energies(std::vector<Column>& columns, const Statement& statement, const BillDigits& digits) {
   const bool spread = statement.spread != Spread::kKeep;
-  const int64_t total = thousandths(statement.meter_millijoules, unit);
-  const std::vector<int64_t> sums = charged(statement, unit, total);
-  Column alone{"alone " + unit.name, {}}, shared{"shared " + unit.name, {}},
-      together{(spread ? "charged " : "together ") + unit.name, {}};
-  for (size_t i = 0; i < sums.size(); ++i) {
-    const BillLine& line = statement.lines[i];
-    int64_t first = thousandths(line.alone_millijoules, unit);
-    int64_t second = thousandths(line.shared_millijoules, unit);
-    if (!spread) {  // rows add up too
-      if (line.shared_millijoules == 0) first = sums[i];
-      second = sums[i] - first;
-    }
-    alone.cells.push_back(line.alone_millijoules == 0 ? "" : decimals(first));
-    shared.cells.push_back(line.shared_millijoules == 0 ? "" : decimals(second));
-    together.cells.push_back(decimals(sums[i]));
-  }
-  alone.cells.emplace_back();
-  shared.cells.emplace_back();
-  together.cells.push_back(decimals(total));
-  columns.push_back(std::move(alone));
-  columns.push_back(std::move(shared));
-  add(columns, "± " + unit.name, statement, "", [&](const BillLine& line) {
-    return line.standard_error_joules ? amount(std::llround(*line.standard_error_joules * 1000), unit) : "";
+  const std::string unit = unit_name(digits);
+  const RoundedEnergy energy = round_energy(statement);
+  add_energy(columns, "alone " + unit, statement, energy.alone.cells, false,
+             [](const BillLine& line) { return line.alone_millijoules; });
+  add_energy(columns, "shared " + unit, statement, energy.shared.cells, false,
+             [](const BillLine& line) { return line.shared_millijoules; });
+  add(columns, "± " + unit, statement, "", [&](const BillLine& line) {
+    const double error = line.standard_error_joules.value_or(0) * 1000 / static_cast<double>(digits.unit);
+    return error == 0 ? std::string() : decimals(std::llround(error));
   });
   if (spread) {
-    add(columns, "spread " + unit.name, statement, "",
-        [&](const BillLine& line) { return amount(line.spread_millijoules, unit); });
+    add_energy(columns, "spread " + unit, statement, energy.part.cells, false,
+               [](const BillLine& line) { return line.spread_millijoules; });
   }
-  columns.push_back(std::move(together));
+  add_energy(columns, (spread ? "charged " : "together ") + unit, statement, energy.charged.cells, true,
+             [](const BillLine& line) { return line.charged_millijoules(); });
+  columns.back().cells.back() = decimals(energy.charged.total);
 }
 
-std::vector<Column> columns_of(const Statement& statement, const Unit& unit) {
+std::vector<Column> columns_of(const Statement& statement, const BillDigits& digits) {
   const auto any = [&](const auto& has) { return std::any_of(statement.lines.begin(), statement.lines.end(), has); };
   std::vector<Column> columns;
   add(columns, "", statement, "the meter",
       [](const BillLine& line) { return clean_text(line_name(line), kLongestName); });
-  add_energy(columns, statement, unit);
-  add(columns, "GPU h", statement, hours(sum_of_hours(statement, unit), unit),
-      [&](const BillLine& line) { return hours(line.gpu_hours, unit); });
+  add_energies(columns, statement, digits);
+  add(columns, "GPU h", statement, hours(sum_of_hours(statement, &BillLine::gpu_hours, digits.hours), digits),
+      [&](const BillLine& line) { return hours(line.gpu_hours, digits); });
   if (any([](const BillLine& line) { return line.allocated_gpu_hours.has_value(); })) {
     add(columns, "allocated h", statement, "",
-        [&](const BillLine& line) { return hours(line.allocated_gpu_hours, unit); });
-    add(columns, "unused h", statement, "", [&](const BillLine& line) { return hours(line.unused_gpu_hours, unit); });
+        [&](const BillLine& line) { return hours(line.allocated_gpu_hours, digits); });
+    add(columns, "unused h", statement, "", [&](const BillLine& line) { return hours(line.unused_gpu_hours, digits); });
   }
   const BillPrices& prices = statement.prices;
   if (prices.per_kwh > 0 || !prices.per_gpu_hour.empty()) {
@@ -192,8 +150,8 @@ std::string grid(const std::vector<Column>& columns) {
   return out;
 }
 
-std::string notes(const Statement& statement, const Unit& unit) {
-  std::string out = "The GPUs were metered for " + hours(statement.meter_gpu_hours, unit) + " GPU hours.\n";
+std::string notes(const Statement& statement, const BillDigits& digits) {
+  std::string out = "The GPUs were metered for " + hours(statement.meter_gpu_hours, digits) + " GPU hours.\n";
   const BillPrices& prices = statement.prices;
   if (prices.per_kwh > 0 || !prices.per_gpu_hour.empty()) {
     out += "Cost: ";
@@ -209,8 +167,9 @@ std::string notes(const Statement& statement, const Unit& unit) {
     out += "Alone is measured. Shared is estimated, ± is one standard error of it. The sum is measured.\n";
   }
   for (const std::string& remark : statement.remarks) out += "Note: " + clean_text(remark, kLongestText) + "\n";
+  if (statement.over_at) out += not_over_text(statement) + "\n";
   if (statement.complete()) {
-    out += "Complete: the lines add up to the meter.\n";
+    out += std::string("Complete") + (statement.over_at ? " so far" : "") + ": the lines add up to the meter.\n";
     return out;
   }
   for (const BillGap& gap : statement.gaps) {
@@ -224,14 +183,13 @@ std::string notes(const Statement& statement, const Unit& unit) {
 }  // namespace
 
 std::string bill_table(const Statement& statement) {
-  Unit unit;
-  constexpr int64_t kSmall = 1'000 * kMillijoulesPerWh;
-  if (statement.meter_millijoules < kSmall) unit = {"Wh", kMillijoulesPerWh / 1000, 4};
+  const BillDigits digits = digits_of(statement);
+  const char* const state = statement.is_final() ? "" : statement.complete() ? " (NOT OVER)" : " (INCOMPLETE)";
   const std::string head = fmt::format(
-      "GPU bill{}, {} to {}, by {}\nfrom {}, made {} by {}\n\n", statement.complete() ? "" : " (INCOMPLETE)",
-      time_text(statement.span.begin), time_text(statement.span.end), clean_text(statement.by, kLongestText),
-      clean_text(statement.server, kLongestText), time_text(statement.generated_at), statement.generated_by);
-  return head + grid(columns_of(statement, unit)) + "\n" + notes(statement, unit);
+      "GPU bill{}, {} to {}, by {}\nfrom {}, made {} by {}\n\n", state, time_text(statement.span.begin),
+      time_text(statement.span.end), clean_text(statement.by, kLongestText), clean_text(statement.server, kLongestText),
+      time_text(statement.generated_at), statement.generated_by);
+  return head + grid(columns_of(statement, digits)) + "\n" + notes(statement, digits);
 }
 
 }  // namespace gpuledger::app

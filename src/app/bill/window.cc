@@ -17,7 +17,6 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 using std::chrono::sys_days;
 using std::chrono::sys_seconds;
-using std::chrono::weeks;
 
 constexpr size_t kLongestText = 100;
 constexpr seconds kLongest = days(3660);
@@ -45,9 +44,9 @@ std::optional<BillSpan> by_name(std::string_view text, sys_seconds now) {
   const sys_days month = this_month / 1;
   if (text == "today") return BillSpan{today, today + days(1)};
   if (text == "yesterday") return BillSpan{today - days(1), today};
-  if (text == "week") return BillSpan{sunday, now};
+  if (text == "week") return BillSpan{sunday, sunday + days(7)};
   if (text == "lastweek") return BillSpan{sunday - days(7), sunday};
-  if (text == "month") return BillSpan{month, now};
+  if (text == "month") return BillSpan{month, sys_days((this_month + std::chrono::months(1)) / 1)};
   if (text == "lastmonth") return BillSpan{sys_days((this_month - std::chrono::months(1)) / 1), month};
   return std::nullopt;
 }
@@ -86,10 +85,7 @@ Result<BillSpan> parse_window(std::string_view text, sys_seconds now) {
     return wrong(text,
                  "is not a window (write today, yesterday, week, lastweek, month, lastmonth, 30m, 12h, 7d, 2w, or "
                  "2026-10-01T00:00:00Z,2026-11-01T00:00:00Z)");
-  // A month or week that begins now is empty, and not wrong.
-  const bool named = text.find(',') == std::string_view::npos;
-  if (span->end < span->begin || (span->end == span->begin && !named))
-    return wrong(text, "does not end after it begins");
+  if (span->end <= span->begin) return wrong(text, "does not end after it begins");
   if (span->begin < kFirst || span->end > kLast) return wrong(text, "is not between the years 2000 and 2200");
   if (span->end - span->begin > kLongest) return wrong(text, "is longer than ten years");
   return *span;

@@ -8,6 +8,7 @@
 #include "app/bill/allocation_server.h"
 #include "app/bill/amounts.h"
 #include "app/bill/formats.h"
+#include "app/bill/line_words.h"
 #include "app/bill/make_statement.h"
 #include "app/bill/span.h"
 #include "app/commands/signals.h"
@@ -29,8 +30,14 @@ Spread spread_of(const std::string& word) {
 }
 
 BillServer server_of(const Config& config) {
-  return {*config.prometheus_url, config.prometheus_ca_file, config.prometheus_token_file,
-          config.prometheus_password_file, config.query_timeout};
+  BillServer server;
+  server.url = *config.prometheus_url;
+  server.ca_file = config.prometheus_ca_file;
+  server.token_file = config.prometheus_token_file;
+  server.password_file = config.prometheus_password_file;
+  server.headers = config.prometheus_headers;
+  server.answer_within = config.query_timeout;
+  return server;
 }
 
 BillQuery query_of(const Config& config, const BillSpan& span, std::chrono::seconds step) {
@@ -69,6 +76,7 @@ Status write_bill(const Config& config, const Statement& statement) {
   });
   if (format == formats.end()) return Error{Code::kInternal, "--format: cannot write " + config.format};
   if (!format->has_remarks) {
+    if (statement.over_at) std::fprintf(stderr, "Note: %s\n", not_over_text(statement).c_str());
     for (const std::string& remark : statement.remarks) {
       std::fprintf(stderr, "Note: %s\n", clean_text(remark, remark.size()).c_str());
     }
@@ -181,11 +189,13 @@ Status check_bill(const Config& config) {
 
 Status bill_command(const Config& config, const ConfigSources& /*sources*/) {
   if (config.bill_serve) return serve_bills(config);
-  GL_TRY(span, bill_span(config, now()));
+  const auto at = now();
+  GL_TRY(span, bill_span(config, at));
   GL_TRY(step, bill_step(config, span));
   GL_TRY(statement,
          make_statement(ask_server(server_of(config)), query_of(config, span, step), view_of(config), show_progress));
   statement.site = config.bill_site;
+  statement.over_at = end_to_come(config, at);
   GL_TRY_STATUS(write_bill(config, statement));
   if (statement.complete() || (config.allow_gaps && statement.sum_millijoules() == statement.meter_millijoules)) {
     return ok_status();

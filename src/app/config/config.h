@@ -136,6 +136,7 @@ struct Config {
   std::string prometheus_ca_file;        // empty: the distribution's
   std::string prometheus_token_file;     // empty: no bearer token
   std::string prometheus_password_file;  // empty: the URL's
+  std::vector<std::pair<std::string, std::string>> prometheus_headers;
   std::optional<std::chrono::year_month> bill_month;
   std::optional<std::chrono::sys_seconds> bill_from;
   std::optional<std::chrono::sys_seconds> bill_to;

@@ -12,7 +12,7 @@
 
 namespace gpuledger::app {
 
-// One request to the receiver: samples of one snapshot.
+// One request to the receiver: all samples of one snapshot.
 struct PushBlock {
   int64_t at_ms = 0;  // since 1970
   uint64_t samples = 0;

@@ -30,7 +30,7 @@ Nanoseconds wall_now() {
 
 struct Pusher::Shared {
   Shared(PushOptions given, std::unique_ptr<PushQueue> opened)
-      : options(std::move(given)), packer(options.labels, options.most_series_of_block), queue(std::move(opened)) {
+      : options(std::move(given)), packer(options.labels), queue(std::move(opened)) {
     receiver.works();
     disk.works();
     const MutexLock lock(queue_mutex);
@@ -38,7 +38,7 @@ struct Pusher::Shared {
   }
 
   // The writer's.
-  void write(std::vector<PushBlock> blocks);
+  void write(std::optional<PushBlock> block);
   // The sender's.
   void send_all();
   bool wait_for_block();
@@ -84,15 +84,14 @@ void Pusher::Shared::publish() {
   changed.notify_all();
 }
 
-void Pusher::Shared::write(std::vector<PushBlock> made) {
+void Pusher::Shared::write(std::optional<PushBlock> block) {
+  if (!block) return;
   const MutexLock lock(queue_mutex);
-  for (PushBlock& block : made) {
-    const Status written = queue->append(std::move(block));
-    if (written.ok()) {
-      disk.works();
-    } else {
-      disk.fails(code_name(written.error().code), written.error().message + "; the queue is in memory");
-    }
+  const Status written = queue->append(*std::move(block));
+  if (written.ok()) {
+    disk.works();
+  } else {
+    disk.fails(code_name(written.error().code), written.error().message + "; the queue is in memory");
   }
   publish();
 }

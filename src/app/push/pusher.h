@@ -24,7 +24,6 @@ struct PushOptions {
   expose::ExtraLabels labels;  // of every series
   std::string queue_folder;    // empty: in memory
   uint64_t queue_bytes = 256 << 20;
-  size_t most_series_of_block = 2000;
   net::Backoff::Pace pace = {std::chrono::seconds(1), std::chrono::seconds(30), std::chrono::minutes(2)};
 };
 

@@ -30,6 +30,7 @@ const char* remedy_of(unsigned status) {
     case 405: return "; check the path, and that the receiver takes remote write (docs/push.md)";
     case 402:
     case 407: return "; check the account, and any proxy before it";
+    case 413: return "; a snapshot is one request: let the receiver take larger ones, or lower --max-series";
     case 429: return "; raise its limits, or --push-interval";
     default: break;
   }
@@ -72,7 +73,7 @@ PushOutcome judge(const ReceiverOptions& receiver, const net::HttpReply& reply) 
   const bool about_samples =
       reply.status / 100 == 4 &&
       std::find(kNotAboutTheSamples.begin(), kNotAboutTheSamples.end(), reply.status) == kNotAboutTheSamples.end();
-  if (!about_samples) outcome.reason += remedy_of(reply.status);
+  if (!about_samples || reply.status == 413) outcome.reason += remedy_of(reply.status);
   outcome.verdict = about_samples ? Verdict::kRefused : Verdict::kLater;
   return outcome;
 }

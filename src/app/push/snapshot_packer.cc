@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <span>
+#include <iterator>
+#include <vector>
 
 namespace gpuledger::app {
 namespace {
@@ -17,22 +18,19 @@ std::vector<expose::WireSeries> markers(std::unordered_set<std::string> ended) {
   return series;
 }
 
-}  // namespace
-
-std::vector<PushBlock> SnapshotPacker::make_blocks(const std::vector<expose::WireSeries>& series, int64_t at_ms) const {
-  std::vector<PushBlock> blocks;
-  for (size_t first = 0; first < series.size(); first += most_) {
-    const auto part = std::span(series).subspan(first, std::min(most_, series.size() - first));
-    const std::string request = expose::write_request(part, at_ms);
-    PushBlock& block = blocks.emplace_back(PushBlock{at_ms, part.size(), {}});
-    snappy::Compress(request.data(), request.size(), &block.body);
-  }
-  return blocks;
+std::optional<PushBlock> make_block(const std::vector<expose::WireSeries>& series, int64_t at_ms) {
+  if (series.empty()) return std::nullopt;
+  const std::string request = expose::write_request(series, at_ms);
+  PushBlock block{at_ms, series.size(), {}};
+  snappy::Compress(request.data(), request.size(), &block.body);
+  return block;
 }
 
-std::vector<PushBlock> SnapshotPacker::pack(const Cycle& cycle, const expose::ExposeOptions& options) {
+}  // namespace
+
+std::optional<PushBlock> SnapshotPacker::pack(const Cycle& cycle, const expose::ExposeOptions& options) {
   const int64_t at_ms = std::chrono::duration_cast<std::chrono::milliseconds>(cycle.batch.at.wall).count();
-  if (at_ms == last_ms_) return {};
+  if (at_ms == last_ms_) return std::nullopt;
   last_ms_ = at_ms;
   auto series = expose::remote_write_series(cycle, options, labels_);
   auto ended = std::exchange(known_, {});
@@ -41,11 +39,11 @@ std::vector<PushBlock> SnapshotPacker::pack(const Cycle& cycle, const expose::Ex
     known_.insert(each.labels);
   }
   std::ranges::move(markers(std::move(ended)), std::back_inserter(series));
-  return make_blocks(series, at_ms);
+  return make_block(series, at_ms);
 }
 
-std::vector<PushBlock> SnapshotPacker::end() {
-  return make_blocks(markers(std::exchange(known_, {})), last_ms_ + 1);
+std::optional<PushBlock> SnapshotPacker::end() {
+  return make_block(markers(std::exchange(known_, {})), last_ms_ + 1);
 }
 
 }  // namespace gpuledger::app

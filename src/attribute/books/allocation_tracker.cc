@@ -16,13 +16,14 @@ struct Holder {
   std::string_view name_space;
   std::string_view pod;
   std::string_view container;
+  std::string_view job;  // of Slurm, and no pod
   friend bool operator==(const Holder&, const Holder&) = default;
 };
 
 struct HolderHash {
   size_t operator()(const Holder& holder) const {
     const std::hash<std::string_view> hash;
-    return (hash(holder.name_space) * 31 + hash(holder.pod)) * 31 + hash(holder.container);
+    return ((hash(holder.name_space) * 31 + hash(holder.pod)) * 31 + hash(holder.container)) * 31 + hash(holder.job);
   }
 };
 
@@ -43,27 +44,28 @@ struct Work {
 };
 
 // Other pods may use the same GPU: replicas are shared, and privileged pods have access to all GPUs. A process that may
-// belong to the holder counts as the holder's, so that no pod is falsely reported as idle.
+// belong to the holder counts as the holder's, so that no pod or job is falsely reported as idle.
 struct WorkOfPart {
-  bool shared = false;  // allocated to two or more containers
-  Holder first;         // of these containers
+  bool shared = false;  // allocated to two or more containers or jobs
+  Holder first;         // of these
   Work host;            // or of no owner that is known
   Work nameless_pods;
-  std::unordered_map<Holder, Work, HolderHash> pods;
+  std::unordered_map<Holder, Work, HolderHash> holders;
 
   void add(const ProcessAccount& process) {
     const Owner& owner = process.identity.owner;
+    if (!owner.job.empty()) return holders[{{}, {}, {}, owner.job}].add(process);
     if (owner_kind(owner.kind).never_pod) return;
     if (owner.kind != OwnerKind::kPod) return host.add(process);
     if (owner.pod.empty()) return nameless_pods.add(process);
-    pods[{owner.name_space, owner.pod, owner.container}].add(process);
+    holders[{owner.name_space, owner.pod, owner.container, {}}].add(process);
   }
   Work of(const Holder& holder) const {
-    Work work = nameless_pods;
+    Work work = holder.job.empty() ? nameless_pods : Work();
     if (!shared) work.add(host);
     for (const std::string_view container : {holder.container, std::string_view()}) {
-      const auto found = pods.find({holder.name_space, holder.pod, container});
-      if (found != pods.end()) work.add(found->second);
+      const auto found = holders.find({holder.name_space, holder.pod, container, holder.job});
+      if (found != holders.end()) work.add(found->second);
     }
     return work;
   }
@@ -75,13 +77,13 @@ Part part_of(const Allocation& allocation) {
 }
 
 Holder holder_of(const Allocation& allocation) {
-  return {allocation.name_space, allocation.pod, allocation.container};
+  return {allocation.name_space, allocation.pod, allocation.container, allocation.job};
 }
 
 // All but the uid.
 auto grant_of(const Allocation& allocation) {
   return std::tie(allocation.gpu, allocation.gpu_index, allocation.mig_uuid, allocation.name_space, allocation.pod,
-                  allocation.container, allocation.resource, allocation.replica);
+                  allocation.container, allocation.resource, allocation.replica, allocation.job);
 }
 
 // A pod of the same name is another pod. One whose uid is known only now, or not while the API server is away, is not.

@@ -10,8 +10,8 @@
 
 namespace gpuledger::attribute {
 
-// For how long each allocated GPU has not been used by its container. Time is linear in processes and allocations: a
-// node can have thousands of both.
+// For how long each allocated GPU has not been used by its container or job. Time is linear in processes and
+// allocations: a node can have thousands of both.
 class AllocationTracker {
  public:
   // allocations: sorted. processes: the ledger's, of the same batch. idle_interval: an allocation is not idle before

@@ -61,6 +61,8 @@ Ledger Engine::advance(const SampleBatch& batch, const IdentityMap& identities) 
   put_in_order(ledger.processes);
   ledger.folded = folded_;
   ledger.allocations = allocations_.advance(batch, identities.allocations, ledger.processes, rules_.idle_interval);
+  ledger.slurm_allocations =
+      slurm_allocations_.advance(batch, identities.slurm_allocations, ledger.processes, rules_.idle_interval);
   return ledger;
 }
 

@@ -35,6 +35,7 @@ class Engine {
   Constants constants_;
   std::map<GpuUuid, DeviceBook> books_;
   AllocationTracker allocations_;
+  AllocationTracker slurm_allocations_;
   FoldedAccounts folded_;
   std::optional<Nanoseconds> last_idle_evaluation_;
   std::string boot_id_;

@@ -33,6 +33,7 @@ std::span<const Row<OwnerSeries>> pod_owner_rows();  // of pods only
 std::span<const Row<OwnerSeries>> user_rows();       // of kinds with one user
 std::span<const Row<ClosedSeries>> closed_rows();
 std::span<const Row<AllocationSeries>> allocation_rows();
+std::span<const Row<AllocationSeries>> slurm_allocation_rows();
 std::span<const Row<AllocationSeries>> given_rows();  // once for all of a container
 std::span<const Row<PodSeries>> pod_rows();
 // Also written with another exporter's metrics.

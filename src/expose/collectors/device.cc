@@ -4,7 +4,7 @@
 #include "expose/collectors/collectors.h"
 #include "expose/words.h"
 
-// The GPUs, their books and their allocations by Kubernetes. Their health is in health.cc.
+// The GPUs, their books and their allocations by Kubernetes and Slurm. Their health is in health.cc.
 namespace gpuledger::expose {
 namespace {
 
@@ -183,6 +183,30 @@ constexpr Row<AllocationSeries> kAllocationRows[] = {
      [](const AllocationSeries& series) { return series.first_of_place ? series.account->idle_for : std::nullopt; }},
 };
 
+constexpr Row<AllocationSeries> kSlurmAllocationRows[] = {
+    {"gpu_ledger_slurm_allocation_info", kGauge, "uid user_name account partition",
+     "A GPU that Slurm allocated to a job, always 1, from the job's start to its end, also while it is unused. From "
+     "the "
+     "file that the site's prolog writes (--slurm-job-dir; absent without it, and on MIG).",
+     [](const AllocationSeries& series, Samples& samples) {
+       static const ConstantLabels kNone;
+       LabelText labels(kNone);
+       const auto& holders = samples.view().cycle.identities->slurm_holders;
+       if (const auto holder = holders.find(series.account->allocation.job.str()); holder != holders.end()) {
+         labels.add("uid", holder->second.uid)
+             .add("user_name", holder->second.user_name)
+             .add("account", holder->second.facts.account)
+             .add("partition", holder->second.facts.partition);
+       }
+       samples.add(uint64_t{1}, labels.take());
+     }},
+    {"gpu_ledger_slurm_allocation_idle_seconds", kGauge, "",
+     "Seconds since the job last worked on its allocated GPU, 0 while it works. Absent while it is not known whether "
+     "it "
+     "works, for example under MPS.",
+     [](const AllocationSeries& series) { return series.account->idle_for; }},
+};
+
 constexpr Row<AllocationSeries> kGivenRows[] = {
     {"gpu_ledger_container_allocated_devices", kGauge, "",
      "GPUs, MIG instances or replicas of a resource that Kubernetes allocated to a container of a pod.",
@@ -244,6 +268,10 @@ std::span<const Row<AllocationSeries>> allocation_rows() {
   return kAllocationRows;
 }
 
+std::span<const Row<AllocationSeries>> slurm_allocation_rows() {
+  return kSlurmAllocationRows;
+}
+
 std::span<const Row<AllocationSeries>> given_rows() {
   return kGivenRows;
 }
@@ -256,6 +284,7 @@ std::vector<Family> device_families() {
   catalog.add_of_node(kCountRows);
   catalog.add(allocation_rows(), "gpu uuid mig_uuid namespace pod container pod_uid", &View::allocations);
   catalog.add(given_rows(), "namespace pod container resource", &View::allocations);
+  catalog.add(slurm_allocation_rows(), "gpu uuid slurm_job_id", &View::slurm_allocations);
   catalog.add_of_node(kAllocatableRows);
   catalog.add(rows_of(kExactTimeRows), "gpu uuid", &View::devices);
   return catalog.take();

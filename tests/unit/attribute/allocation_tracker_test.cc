@@ -83,6 +83,29 @@ TEST(AllocationTracker, AJobOrAContainerIsNotTheHolder) {
   }
 }
 
+TEST(AllocationTracker, AJobIsIdleWhileOnlyOthersWork) {
+  const auto given_to_job = [](std::string job) {
+    Allocation allocation;
+    allocation.gpu = kGpu;
+    allocation.job = std::move(job);
+    return allocation;
+  };
+  const auto process_of_job = [](std::string job) {
+    ProcessAccount process = process_of("", 0.5, OwnerKind::kSlurmJob);
+    process.identity.owner.job = std::move(job);
+    return process;
+  };
+  AllocationTracker tracker;
+  (void)tracker.advance(batch_at(seconds(0)), {given_to_job("7")}, {});
+  const auto idle = [&](int at, const std::vector<ProcessAccount>& processes) {
+    return tracker.advance(batch_at(seconds(at)), {given_to_job("7")}, processes)[0].idle_for;
+  };
+  EXPECT_EQ(idle(9, {process_of_job("8"), process_of("a", 0.5)}), seconds(9));
+  EXPECT_EQ(idle(10, {process_of_job("7")}), seconds(0));
+  EXPECT_EQ(idle(12, {}), seconds(2));
+  EXPECT_EQ(idle(13, {process_of("", 0.5, OwnerKind::kHost)}), seconds(0)) << "it may be the job's";
+}
+
 TEST(AllocationTracker, AGpuThatCannotSayIsNotCalledIdle) {
   AllocationTracker tracker;
   (void)tracker.advance(batch_at(seconds(0)), {given_to("a")}, {});

@@ -256,6 +256,21 @@ TEST(Kubernetes, AllocationsHaveTheUidOfTheirPodWhereItIsKnown) {
   EXPECT_FALSE(out.find("gpu_ledger_allocation_info", {{"gpu", "1"}})[0]->labels.contains("pod_uid"));
 }
 
+TEST(Slurm, AllocationsSayWhoseTheJobIs) {
+  const Exposition out = expose(node_example());
+  const auto info = out.find("gpu_ledger_slurm_allocation_info", {{"gpu", "0"}, {"uuid", "GPU-h200"}});
+  ASSERT_EQ(info.size(), 1u);
+  EXPECT_EQ(info[0]->labels.at("slurm_job_id"), "7");
+  EXPECT_EQ(info[0]->labels.at("account"), "physics");
+  EXPECT_EQ(info[0]->labels.at("partition"), "gpu");
+  EXPECT_EQ(info[0]->labels.at("uid"), "2001");
+  EXPECT_EQ(info[0]->labels.at("user_name"), "ana");
+  const auto idle = out.find("gpu_ledger_slurm_allocation_idle_seconds", {{"slurm_job_id", "7"}});
+  ASSERT_EQ(idle.size(), 1u);
+  EXPECT_EQ(idle[0]->value, "61");
+  EXPECT_FALSE(out.find("gpu_ledger_allocation_info", {{"gpu", "0"}})[0]->labels.contains("slurm_job_id"));
+}
+
 TEST(Kubernetes, PodLabelsAreOnPodInfoAlone) {
   const Exposition out = expose(node_example());
   const auto pods = out.find("gpu_ledger_pod_info", {{"pod", "train-0"}, {"name_source", "apiserver"}});

@@ -253,7 +253,12 @@ Cycle node_example() {
                               "apiserver",
                               {{"app.kubernetes.io/name", "train \"x\""}},
                               {{"pytorch", "nvidia.com/gpu.shared", 2}, {"pytorch", "nvidia.com/mig-1g.10gb", 1}}});
+  identities->slurm_holders["7"] = {{"physics", "gpu", 1, {}}, "2001", "ana"};
   cycle.identities = std::move(identities);
+  Allocation by_slurm;
+  by_slurm.gpu.text = "GPU-h200";
+  by_slurm.job = "7";
+  cycle.ledger.slurm_allocations.push_back({by_slurm, std::chrono::seconds(61)});
   Allocation given;
   given.gpu.text = "GPU-h200";
   given.name_space = "ml";

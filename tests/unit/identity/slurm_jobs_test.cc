@@ -25,6 +25,7 @@ TEST(ParseSlurmJob, AllThatIsKnown) {
   EXPECT_EQ(job.facts.account, "physics");
   EXPECT_EQ(job.facts.partition, "gpu");
   EXPECT_EQ(job.facts.gpus, 3u);
+  EXPECT_EQ(job.gpus, (std::vector<uint32_t>{0, 2, 3}));
   EXPECT_EQ(job.facts.started, 1700000000.0);
 }
 
@@ -98,6 +99,47 @@ TEST_F(SlurmJobsTest, AProcessOfTheJobGetsThem) {
   EXPECT_EQ(map->by_pid.at(6).job.account, "physics");
   EXPECT_EQ(map->by_pid.at(6).user_name, "") << "the job's user is another one";
   EXPECT_TRUE(map->by_pid.at(9).job.empty());
+}
+
+// Slurm numbers GPUs by their device files.
+TEST_F(SlurmJobsTest, AJobHoldsItsGpusAlsoWithoutAProcess) {
+  write("7", "account=physics\nuser=ana\nuid=2001\ngpus=3\n");
+  write("8", "account=film\n");
+  write("9", "gpus=1\n", 0666);
+  NodeDirectory directory;
+  directory.slurm_jobs = SlurmJobs(folder());
+  Resolver resolver(ProcReader(tree_.root()), std::move(directory));
+  SampleBatch batch = batch_of({});
+  const auto describe = [&](uint32_t minor) {
+    auto description = std::make_shared<DeviceDescription>();
+    description->uuid.text = "GPU-" + std::to_string(minor);
+    description->index = minor - 1;
+    description->minor = minor;
+    return description;
+  };
+  batch.devices[0].description = describe(3);
+  batch.devices.push_back(batch.devices[0]);
+  batch.devices[1].description = describe(1);
+  const auto map = resolver.resolve(batch);
+  ASSERT_EQ(map->slurm_allocations.size(), 1u) << "a file that others may write is not believed";
+  EXPECT_EQ(map->slurm_allocations[0].gpu.text, "GPU-3");
+  EXPECT_EQ(map->slurm_allocations[0].gpu_index, 2u);
+  EXPECT_EQ(map->slurm_allocations[0].job, "7");
+  EXPECT_EQ(map->slurm_holders.at("7").facts.account, "physics");
+  EXPECT_EQ(map->slurm_holders.at("7").user_name, "ana");
+  EXPECT_TRUE(map->allocations.empty()) << "those of Kubernetes";
+  // The epilog removes the file; it is noticed at the next search for processes.
+  std::filesystem::remove(folder() + "/7");
+  batch.processes_scanned = false;
+  EXPECT_EQ(resolver.resolve(batch)->slurm_allocations.size(), 1u);
+  batch.processes_scanned = true;
+  EXPECT_TRUE(resolver.resolve(batch)->slurm_allocations.empty());
+  // An instance of MIG has a number of Slurm's own.
+  write("7", "gpus=3\n");
+  auto sliced = describe(3);
+  sliced->mig.emplace_back();
+  batch.devices[0].description = sliced;
+  EXPECT_TRUE(resolver.resolve(batch)->slurm_allocations.empty());
 }
 
 TEST_F(SlurmJobsTest, ARefusedFileIsCounted) {

@@ -35,6 +35,7 @@ class AllocationApi : public testing::Test {
           if (by == "user") return Error{Code::kNotFound, "nothing has user"};
           if (by == "cluster") return Error{Code::kMalformed, "http://prometheus: the answer has no time"};
           if (by == "node") return Error{Code::kUnavailable, "http://prometheus: no answer"};
+          if (by == "node,pod") return Error{Code::kNotSupported, "http://prometheus: answers 422: too many series"};
           Statement statement = spread == Spread::kKeep ? sample_statement() : spread_statement();
           statement.span = span;
           statement.by = by;
@@ -111,6 +112,7 @@ TEST_F(AllocationApi, ErrorsHaveACodeAndAMessage) {
   EXPECT_EQ(status("/allocation?window=soon"), 400);
   EXPECT_EQ(status("/allocation?window=7d&aggregate=user"), 400);
   EXPECT_EQ(status("/allocation?window=7d&aggregate=node"), 502);
+  EXPECT_EQ(status("/allocation?window=7d&aggregate=node,pod"), 502);
   EXPECT_EQ(status("/allocation?window=7d&aggregate=cluster"), 502) << "who asks cannot mend it";
   EXPECT_EQ(status("/assets?window=7d"), 404);
   EXPECT_THAT(fetch(address_, "/allocation?window=7d&aggregate=user").body, HasSubstr("nothing has user"));

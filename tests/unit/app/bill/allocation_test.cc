@@ -49,6 +49,19 @@ TEST(AllocationQuestion, ReadsItsParameters) {
   EXPECT_NE(ask("window=7d")->key(), ask("window=7d&step=1d")->key());
 }
 
+TEST(AllocationQuestion, WhoAsksWithinAMinuteAsksTheSame) {
+  for (const std::string window : {"today", "week", "month", "12h", "7d", "30m"}) {
+    const auto at_second = [&](int second) {
+      return parse_allocation_question("window=" + window, at(2026, 11, 16, 13, 37) + std::chrono::seconds(second));
+    };
+    EXPECT_EQ(at_second(31)->key(), at_second(59)->key()) << window;
+    EXPECT_LE(at_second(31)->spans.back().end, at(2026, 11, 16, 13, 37)) << window;
+  }
+  const auto early = parse_allocation_question("window=month", at(2026, 11, 16, 13, 37) + std::chrono::seconds(29));
+  EXPECT_EQ(early->spans.back().end, at(2026, 11, 16, 13, 36)) << "the last scrape may still be on its way";
+  EXPECT_TRUE(parse_allocation_question("window=month", at(2026, 11, 1))->spans.empty()) << "it begins now";
+}
+
 TEST(AllocationQuestion, SaysWhatIsWrong) {
   EXPECT_EQ(error_of(""), "window: is missing (write window=7d)");
   EXPECT_THAT(error_of("window=soon"), HasSubstr("window: \"soon\" is not a window"));

@@ -35,6 +35,37 @@ TEST_F(Allocated, AnOutageOfTheServerCostsNoHours) {
   EXPECT_NEAR(hours(statement, "new"), 1, 1.0 / 60);
 }
 
+// A job that holds GPUs pays for them, whether it works or not.
+TEST_F(Allocated, AJobPaysForTheGpusThatSlurmGaveIt) {
+  for (int64_t at = -600; at <= 4 * kHour; at += 60) {
+    FakeScrape& one = server_.scrape("n", at);
+    one.nobody("idle", 10.0 * static_cast<double>(at + 600));
+    one.energy("gpu_ledger_slurm_job_energy_joules_total", {{"slurm_job_id", "7"}, {"step", "0"}}, "0",
+               static_cast<double>(at + 600), false);
+    one.add("gpu_ledger_slurm_job_gpu_seconds_total", {{"slurm_job_id", "7"}, {"step", "0"}, {"gpu", "0"}},
+            0.5 * static_cast<double>(at + 600));
+  }
+  const auto by_slurm = [](const std::string& job, const std::string& account) {
+    return std::map<std::string, std::string>{
+        {"node", "n"}, {"uuid", "GPU-n-0"}, {"slurm_job_id", job}, {"account", account}, {"user_name", "ana"}};
+  };
+  server_.holdings = {{by_slurm("7", "physics"), -600, 4 * kHour}, {by_slurm("8", "film"), kHour, 3 * kHour}};
+  server_.idle_allocations = {{by_slurm("8", "film"), 60}};  // an hour of each step
+  view_.prices.per_gpu_hour = {{"H200", 2}};
+  view_.by = {"slurm_account"};
+  const Statement statement = good(4);
+  EXPECT_NEAR(hours(statement, "physics"), 4, 1.0 / 60);
+  EXPECT_NEAR(line(statement, "physics").gpu_hour_cost, 8, 0.05) << "allocated hours, not those of work as well";
+  EXPECT_NEAR(hours(statement, "film"), 2, 1.0 / 60) << "it never worked";
+  EXPECT_NEAR(line(statement, "film").unused_gpu_hours.value_or(0), 3, 1e-9) << "known from its second step on";
+  EXPECT_NEAR(line(statement, "film").gpu_hour_cost, 4, 0.05);
+  view_.by = {"user"};
+  EXPECT_NEAR(hours(good(4), "ana"), 6, 1.0 / 30);
+  view_.by = {"slurm_job"};
+  EXPECT_NEAR(hours(good(4), "Slurm job 7"), 4, 1.0 / 60);
+  EXPECT_EQ(line(good(4), "Slurm job 7").alone_millijoules, 4 * kHour * 1000) << "one line for both";
+}
+
 TEST_F(Allocated, WhoChangedWhileNobodyLookedIsNamed) {
   run("n", -600, 2 * kHour + 1800, 0);
   run("n", 6 * kHour + 600, 9 * kHour, 100.0 * (6 * kHour + 1200));

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace gpuledger::app {
 namespace {
 
@@ -40,6 +42,22 @@ TEST(BillAnswer, ReadsAMatrixAndAScalar) {
   EXPECT_EQ(scalar->at(0).samples.at(0).value, 420);
 }
 
+// VictoriaMetrics gives the marks of series that ended as NaN in a range.
+TEST(BillAnswer, ARangeIsReadWithoutTheMarksOfItsEnd) {
+  const auto matrix = parse_answer(
+      R"({"status":"success","data":{"resultType":"matrix","result":[{"metric":{"a":"b"},"values":[[1,"1"],[2,"NaN"],
+      [3,"4"]]},{"metric":{"a":"c"},"values":[[1,"NaN"]]}]}})");
+  ASSERT_TRUE(matrix.ok()) << matrix.error().message;
+  ASSERT_THAT(*matrix, SizeIs(1)) << "one that has ended before is not there";
+  ASSERT_THAT((*matrix)[0].samples, SizeIs(2));
+  EXPECT_EQ((*matrix)[0].samples[1].at_ms, 3000);
+  EXPECT_EQ((*matrix)[0].samples[1].value, 4);
+  const auto vector =
+      parse_answer(R"({"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1,"NaN"]}]}})");
+  ASSERT_TRUE(vector.ok()) << vector.error().message;
+  EXPECT_TRUE(std::isnan(vector->at(0).samples.at(0).value)) << "a value that was asked for stays";
+}
+
 TEST(BillAnswer, RefusesWhatIsNotWhole) {
   EXPECT_THAT(error_of(R"({"status":"error","errorType":"bad_data","error":"parse error"})"),
               HasSubstr("refuses the query: parse error"));
@@ -53,6 +71,9 @@ TEST(BillAnswer, RefusesWhatIsNotWhole) {
               HasSubstr("no number"));
   EXPECT_THAT(
       error_of(R"({"status":"success","data":{"resultType":"vector","result":[{"metric":{"a":"b"},"value":[1,2]}]}})"),
+      HasSubstr("without a value"));
+  EXPECT_THAT(
+      error_of(R"({"status":"success","data":{"resultType":"matrix","result":[{"metric":{"a":"b"},"values":[]}]}})"),
       HasSubstr("without a value"));
   EXPECT_THAT(
       error_of(R"({"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1,"x"]}]}})"),

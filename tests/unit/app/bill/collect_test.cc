@@ -175,6 +175,16 @@ TEST_F(Bill, ErrorsOfOneSeriesAddUpOverTimeThoseOfSeveralBySquares) {
   EXPECT_DOUBLE_EQ(line(good(1), "team").standard_error_joules.value_or(0), 5);  // of 3 and 4
 }
 
+// What was charged too much before is taken back in the span, and is an error of that.
+TEST_F(Bill, AnErrorThatFallsIsOneOfTheSpanToo) {
+  for (const auto& [at, error] : {std::pair(int64_t{0}, 30.0), std::pair(kHour, 10.0)}) {
+    server_.scrape("n", at)
+        .pod("team", "a", 0, 100 + static_cast<double>(at))
+        .pod_more("team", "a", "energy_standard_error_joules", error);
+  }
+  EXPECT_DOUBLE_EQ(line(good(1), "team").standard_error_joules.value_or(0), 20);
+}
+
 TEST_F(Bill, GpuHoursAndAllocations) {
   server_.scrape("n", 0).pod("team", "a", 0).pod_more("team", "a", "gpu_seconds_total", 100);
   server_.scrape("n", kHour).pod("team", "a", 9).pod_more("team", "a", "gpu_seconds_total", 1900);
@@ -227,6 +237,15 @@ TEST_F(Bill, Co2eFollowsItsSeries) {
   server_.co2e = [](int64_t at) { return at <= kHour ? 100.0 : 300.0; };
   view_.prices.pue = 1.5;
   EXPECT_NEAR(line(good(2), "team").co2e_grams, 1.5 * 400, 1e-6);
+}
+
+// Where the sun shines at noon, the last value of six hours is not that of all six.
+TEST_F(Bill, TheCo2eOfAStepIsItsMean) {
+  run("n", 0, 12 * kHour, 0, 1000);
+  query_.step = std::chrono::hours(6);
+  query_.co2e_series = "co2e";
+  server_.co2e = [](int64_t at) { return at % (6 * kHour) < 5 * kHour ? 400.0 : 40.0; };
+  EXPECT_NEAR(line(good(12), "team").co2e_grams, 2 * (5 * 400 + 1 * 40), 50);
 }
 
 TEST_F(Bill, SeriesThatEndedWithoutAMarkAreNotCountedTwice) {

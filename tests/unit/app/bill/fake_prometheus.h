@@ -26,6 +26,9 @@ struct FakeScrape {
   std::string instance = "";  // empty: the node's name
   std::string replica = "";   // of the server that scraped it
   std::string card = "";      // the UUID of its only GPU; empty: one by node and index
+  int64_t clock_ahead = 0;    // seconds by which the exporter's clock is wrong
+  // Where series arrive one by one, the server may have only some of a scrape: its meters, or all but these.
+  enum class Arrived { kAll, kMeters, kOthers } arrived = Arrived::kAll;
   // Without target labels. Empty: the scrape failed, and all series are stale.
   std::vector<std::pair<std::map<std::string, std::string>, double>> series = {};
   std::map<std::string, double> meters = {};
@@ -85,6 +88,7 @@ class FakePrometheus {
   std::map<std::string, int64_t> ghosts;  // nodes for which a series that ended is still shown at that time
   bool knows_starts = true;               // else somebody drops the process_ series
   double meter_error = 0;                 // joules that every meter has too many
+  size_t most_series = 1'000'000;         // of an answer; above it is refused
 
   FakeScrape& scrape(const std::string& node, int64_t at) {
     scrapes.push_back({node, at});
@@ -94,7 +98,9 @@ class FakePrometheus {
   BillAsk ask() {
     return [this](const std::string& query, std::chrono::sys_seconds at) -> Result<std::vector<BillSeries>> {
       queries.push_back(query);
-      return answer(query, at.time_since_epoch().count() - kBegin);
+      auto series = answer(query, at.time_since_epoch().count() - kBegin);
+      if (series.size() > most_series) return Error{Code::kNotSupported, "too many series"};
+      return series;
     };
   }
 
@@ -170,11 +176,24 @@ class FakePrometheus {
     std::smatch match;
     return std::regex_search(query, match, std::regex(R"(node="([^"]*)\")")) ? match[1].str() : "";
   }
+  // The names of a selector of several, between bars; empty: it has none.
+  static std::string names_of_query(const std::string& query) {
+    const std::string start = "__name__=~\"";
+    const size_t begin = query.find(start);
+    if (begin == query.npos) return {};
+    const size_t from = begin + start.size();
+    return "|" + query.substr(from, query.find('"', from) - from) + "|";
+  }
+  static bool selects(const std::string& names, const BillSeries& series) {
+    return names.empty() || names.find("|" + std::string(series.label("__name__")) + "|") != names.npos;
+  }
   // All series of a scrape, with the labels of its target.
   std::vector<BillSeries> all_of(const FakeScrape& scrape, int64_t at) const {
     std::vector<BillSeries> out;
     if (scrape.series.empty()) return out;
     const auto add = [&](std::map<std::string, std::string> labels, double value) {
+      const bool is_meter = labels["__name__"] == "gpu_ledger_device_energy_joules_total";
+      if (scrape.arrived == (is_meter ? FakeScrape::Arrived::kOthers : FakeScrape::Arrived::kMeters)) return;
       labels["node"] = scrape.node;
       labels["instance"] = scrape.target();
       if (!scrape.replica.empty()) labels["replica"] = scrape.replica;
@@ -188,12 +207,33 @@ class FakePrometheus {
       add({{"__name__", "gpu_ledger_device_info"}, {"gpu", gpu}, {"uuid", uuid}, {"model", gpu == "1" ? "L4" : "H200"}},
           1);
     }
-    add({{"__name__", "gpu_ledger_snapshot_timestamp_seconds"}}, static_cast<double>(kBegin + scrape.at));
+    add({{"__name__", "gpu_ledger_snapshot_timestamp_seconds"}},
+        static_cast<double>(kBegin + scrape.at + scrape.clock_ahead));
     if (knows_starts) add({{"__name__", "process_start_time_seconds"}}, static_cast<double>(kBegin) + scrape.started);
+    return out;
+  }
+  // What a target shows at a time: its last scrape, and of one that is there in part the rest of the one before.
+  std::vector<BillSeries> shown(const std::vector<const FakeScrape*>& all, int64_t at) const {
+    std::vector<BillSeries> out;
+    for (auto one = all.rbegin(); one != all.rend() && at - (*one)->at < 300; ++one) {
+      for (BillSeries& series : all_of(**one, at)) {
+        const bool known = one != all.rbegin() && std::any_of(out.begin(), out.end(), [&](const auto& other) {
+                             return other.labels == series.labels;
+                           });
+        if (!known) out.push_back(std::move(series));
+      }
+      if ((*one)->arrived == FakeScrape::Arrived::kAll) break;
+    }
     return out;
   }
 
   std::vector<BillSeries> answer(const std::string& query, int64_t at) const {
+    if (query.starts_with("avg_over_time((co2e)")) {
+      double sum = 0;
+      const auto looks = looks_of(query, at);
+      for (const int64_t time : looks) sum += co2e(time);
+      return {series({}, sum / static_cast<double>(looks.size()), at)};
+    }
     if (query.starts_with("co2e")) return {series({}, co2e(at), at)};
     if (query.starts_with("sum_over_time")) {
       const bool idle = query.find("idle") != query.npos;
@@ -204,7 +244,7 @@ class FakePrometheus {
     }
     if (!looks_of(query, at).empty()) return look(query, at);
     std::map<std::string, std::vector<const FakeScrape*>> by_target;
-    const std::string node = node_of_query(query);
+    const std::string node = node_of_query(query), names = names_of_query(query);
     for (const FakeScrape& one : scrapes) {
       if (one.at <= at && (node.empty() || node == one.node)) by_target[one.target() + one.replica].push_back(&one);
     }
@@ -213,15 +253,14 @@ class FakePrometheus {
     for (auto& [target, all] : by_target) {
       std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) { return a->at < b->at; });
       if (range == 0) {
-        if (at - all.back()->at >= 300) continue;
         if (query.starts_with("process_start_time_seconds")) {
-          for (BillSeries& one : all_of(*all.back(), at)) {
+          for (BillSeries& one : shown(all, at)) {
             if (one.label("__name__") == "process_start_time_seconds" && knows_starts) out.push_back(std::move(one));
           }
           continue;
         }
-        for (BillSeries& one : all_of(*all.back(), at)) {
-          if (one.label("__name__") != "process_start_time_seconds") out.push_back(std::move(one));
+        for (BillSeries& one : shown(all, at)) {
+          if (selects(names, one)) out.push_back(std::move(one));
         }
         const auto ghost = ghosts.find(target);
         if (ghost != ghosts.end() && ghost->second == at) {
@@ -236,8 +275,18 @@ class FakePrometheus {
       std::erase_if(all, [&](const FakeScrape* one) { return one->at < at - range; });
       if (query.starts_with("{")) {
         for (const FakeScrape* one : all) {
-          for (BillSeries& each : all_of(*one, one->at)) out.push_back(std::move(each));
+          for (BillSeries& each : all_of(*one, one->at)) {
+            if (selects(names, each)) out.push_back(std::move(each));
+          }
         }
+      } else if (query.starts_with("last_over_time")) {
+        std::map<Labels, BillSeries> last;
+        for (const FakeScrape* one : all) {
+          for (BillSeries& each : all_of(*one, at)) {
+            if (selects(names, each)) last.insert_or_assign(each.labels, each);
+          }
+        }
+        for (auto& [labels, each] : last) out.push_back(std::move(each));
       } else if (query.starts_with("count_over_time")) {
         for (const auto& [gpu, joules] : all.empty() ? std::map<std::string, double>() : all[0]->meters) {
           out.push_back(series({{"node", all[0]->node}, {"cluster", all[0]->cluster}, {"uuid", all[0]->uuid(gpu)}}, 1));

@@ -32,8 +32,8 @@ TEST(BillHtml, ShowsLinesMeterChartAndRemarks) {
   const std::string page = bill_html(sample_statement());
   keep("small.html", page);
   EXPECT_THAT(page, HasSubstr("<title>GPU bill of Example site, 2026-10-01 to 2026-11-01</title>"));
-  EXPECT_THAT(page, HasSubstr("<tr class=\"owner\"><th scope=\"row\"><bdi>vision</bdi></th><td>412.70</td>"
-                              "<td>114.25 <span class=\"error\">\u00b1\u00a04.57</span></td><td>526.95</td>"));
+  EXPECT_THAT(page, HasSubstr("<tr class=\"owner\"><th scope=\"row\"><bdi>vision</bdi></th><td>412.700</td>"
+                              "<td>114.250 <span class=\"error\">\u00b1\u00a04.570</span></td><td>526.950</td>"));
   EXPECT_THAT(page, HasSubstr("<bdi>nobody: idle</bdi>"));
   EXPECT_THAT(page, HasSubstr("The meter"));
   EXPECT_LT(page.rfind("nobody: exporter_down</bdi>"), page.find("<tfoot>")) << "the meter is the last line";
@@ -95,7 +95,7 @@ TEST(BillHtml, ShowsWhatIsSpreadAndLeavesOutWhatIsAbsent) {
   const std::string spread = bill_html(spread_statement());
   keep("spread.html", spread);
   EXPECT_THAT(spread, HasSubstr("Part of nobody"));
-  EXPECT_THAT(spread, HasSubstr("<td>\u2212166.86</td>")) << "idle gives away what it has";
+  EXPECT_THAT(spread, HasSubstr("<td>\u2212166.861</td>")) << "idle gives away what it has";
   Statement bare = sample_statement();
   bare.has_co2e = false;
   bare.prices.per_kwh = 0;
@@ -104,6 +104,66 @@ TEST(BillHtml, ShowsWhatIsSpreadAndLeavesOutWhatIsAbsent) {
   EXPECT_THAT(page, Not(HasSubstr("<th scope=\"col\">CO")));
   EXPECT_THAT(page, Not(HasSubstr("<th scope=\"col\">Cost")));
   EXPECT_THAT(page, HasSubstr("No price was given"));
+}
+
+// The numbers of the table: a row for each line, the last one is the meter's. What is absent is 0.
+std::vector<std::vector<double>> numbers(const std::string& page) {
+  std::vector<std::vector<double>> rows;
+  for (size_t row = page.find("<tr", page.find("<tbody>")); row != std::string::npos; row = page.find("<tr", row + 1)) {
+    const size_t end = page.find("</tr>", row);
+    rows.emplace_back();
+    for (size_t cell = page.find("<td>", row); cell < end; cell = page.find("<td>", cell + 1)) {
+      std::string text = page.substr(cell + 4, page.find('<', cell + 4) - cell - 4);
+      for (const std::string& space : {std::string("\u202f"), std::string("\u2013")}) {
+        for (size_t at = text.find(space); at != std::string::npos; at = text.find(space)) text.erase(at, space.size());
+      }
+      if (text.starts_with("\u2212")) text.replace(0, std::string("\u2212").size(), "-");
+      rows.back().push_back(std::atof(text.c_str()));
+    }
+  }
+  return rows;
+}
+
+void expect_columns_add_up(const Statement& statement) {
+  const auto rows = numbers(bill_html(statement));
+  ASSERT_EQ(rows.size(), statement.lines.size() + 1);
+  for (size_t column = 0; column < rows[0].size(); ++column) {
+    double sum = 0;
+    for (size_t row = 0; row + 1 < rows.size(); ++row) sum += rows[row][column];
+    EXPECT_NEAR(sum, rows.back()[column], 1e-7) << "column " << column;
+  }
+  for (const auto& row : rows) EXPECT_NEAR(row[0] + row[1], row[2], 1e-7) << "measured and estimated";
+}
+
+TEST(BillHtml, ColumnsAddUpAsTheyAreShown) {
+  for (const int64_t scale : {int64_t{1'000'000}, int64_t{1'000'000'000'000}}) {  // 0.001 and 1000 kWh
+    Statement statement = sample_statement();
+    for (size_t i = 0; i < statement.lines.size(); ++i) {
+      BillLine& line = statement.lines[i];
+      line.alone_millijoules = scale / 7 + static_cast<int64_t>(i);
+      line.shared_millijoules = line.kind == LineKind::kNobody ? 0 : scale / 9;
+      line.gpu_hours = 1.0 / 3;
+    }
+    price(statement);
+    statement.meter_millijoules = statement.sum_millijoules();
+    expect_columns_add_up(statement);
+    statement.spread = Spread::kByUse;
+    for (BillLine& line : statement.lines) {
+      line.spread_millijoules = line.kind == LineKind::kNobody ? -line.own_millijoules() : 0;
+      statement.lines[0].spread_millijoules -= line.spread_millijoules / 3;
+      statement.lines[1].spread_millijoules -= line.spread_millijoules - line.spread_millijoules / 3;
+    }
+    price(statement);
+    ASSERT_EQ(statement.sum_millijoules(), statement.meter_millijoules);
+    expect_columns_add_up(statement);
+  }
+}
+
+TEST(BillHtml, ALargeBillShowsWattHours) {
+  Statement statement = sample_statement();
+  statement.lines = {bill_line(LineKind::kOwner, "a", 3'600'003'600'000, 0)};
+  statement.meter_millijoules = statement.sum_millijoules();
+  EXPECT_THAT(bill_html(statement), HasSubstr("<td>1\u202f000.001</td>"));
 }
 
 TEST(BillHtml, ALongBillHasAllLinesAndAShortChart) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "unit/http/certificates.h"
 #include "unit/http/temporary_directory.h"
 #include "unit/net/fake_server.h"
 
@@ -24,9 +25,10 @@ constexpr const char* kGood =
 
 class BillServerTest : public ::testing::Test {
  protected:
-  void serve(FakeServer::Handler handler) {
-    fake_ = FakeServer::on_loopback(std::move(handler));
-    at("http://127.0.0.1:" + std::to_string(fake_->port()));
+  void serve(FakeServer::Handler handler, std::optional<http::Identity> tls = std::nullopt) {
+    const std::string scheme = tls ? "https" : "http";
+    fake_ = FakeServer::on_loopback(std::move(handler), std::move(tls));
+    at(scheme + "://127.0.0.1:" + std::to_string(fake_->port()));
   }
   void serve(const std::string& bytes) {
     serve([bytes](const Request&, Connection& connection) { connection.send(bytes); });
@@ -87,6 +89,41 @@ TEST_F(BillServerTest, SendsTokensAndPasswords) {
   EXPECT_THAT(error(), HasSubstr("--prometheus-token-file: "));
 }
 
+TEST_F(BillServerTest, SendsMoreHeaders) {
+  serve(http_answer(200, kGood));
+  server_.headers = {{"X-Scope-OrgID", "east"}};
+  ASSERT_TRUE(ask().ok());
+  EXPECT_EQ(fake_->requests().back().headers.at("x-scope-orgid"), "east");
+}
+
+TEST_F(BillServerTest, OverTls) {
+  const http::TemporaryDirectory folder;
+  const http::Identity authority = http::make_authority("the server's");
+  const auto good = [](const Request&, Connection& connection) { connection.send(http_answer(200, kGood)); };
+  serve(good, http::make_certificate("server", authority, "IP:127.0.0.1"));
+  server_.answer_within = 5s;
+  EXPECT_THAT(error(), HasSubstr("; --prometheus-ca-file=FILE names its CA or the certificate itself"));
+  server_.ca_file = folder / "none";
+  EXPECT_THAT(error(), HasSubstr("--prometheus-ca-file: "));
+  server_.ca_file = folder.write("ca.pem", authority.cert);
+  server_.token_file = folder.write("token", "abc");
+  ASSERT_TRUE(ask().ok()) << error();
+  EXPECT_EQ(fake_->requests().back().headers.at("authorization"), "Bearer abc");
+  serve(good, http::make_certificate("server", authority, "DNS:elsewhere"));
+  server_.answer_within = 5s;
+  EXPECT_THAT(error(), HasSubstr("its certificate is refused")) << "of another server";
+}
+
+TEST_F(BillServerTest, SaysThatAnAnswerWouldBeTooLarge) {
+  serve(http_answer(422, R"({"status":"error","error":"the query exceeded the maximum number of series"})"));
+  EXPECT_EQ(ask().error().code, Code::kNotSupported);
+  EXPECT_THAT(error(), HasSubstr("answers 422: the query exceeded"));
+  serve(http_answer(200, kGood));
+  server_.largest_answer = 10;
+  EXPECT_EQ(ask().error().code, Code::kNotSupported);
+  EXPECT_THAT(error(), HasSubstr("an answer of more than 10 bytes; bill parts of the fleet one by one with --match"));
+}
+
 TEST_F(BillServerTest, TriesAgainWhatMayPass) {
   for (const int status : {429, 500, 503}) {
     std::atomic<int> asked = 0;
@@ -122,9 +159,6 @@ TEST_F(BillServerTest, SaysWhatIsWrong) {
   EXPECT_THAT(error(), HasSubstr("answers with a page, not with JSON; is a login page or a proxy in between?"));
   serve(http_answer(200, "who are you?"));
   EXPECT_THAT(error(), HasSubstr("no JSON"));
-  serve(http_answer(200, kGood));
-  server_.largest_answer = 10;
-  EXPECT_THAT(error(), HasSubstr("--match"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "app/bill/focus.h"
 #include "app/bill/formats.h"
 #include "app/bill/html.h"
 #include "app/bill/sharing.h"
@@ -155,6 +156,25 @@ TEST_F(View, AnIncompleteBillSaysSoFirst) {
   EXPECT_THAT(bill_csv(*statement), HasSubstr(",false,"));
 }
 
+TEST_F(View, ABillOfARunningMonthSaysSo) {
+  auto statement = *view_books(books_, view_);
+  EXPECT_THAT(bill_csv(statement), Not(HasSubstr(",false,")));
+  EXPECT_THAT(bill_focus(statement), Not(HasSubstr(",false\r\n")));
+  statement.over_at = *parse_time("2026-10-01");
+  const std::string said =
+      "The span ends 2026-10-01 00:00:00Z and is not over. This bill counts until 2026-09-21 15:13:20Z.";
+  const std::string table = bill_table(statement);
+  EXPECT_THAT(table, testing::StartsWith("GPU bill (NOT OVER), 2026-09-21 14:13:20Z to 2026-09-21 15:13:20Z, "));
+  EXPECT_THAT(table, HasSubstr("\n" + said + "\nComplete so far: the lines add up to the meter.\n"));
+  EXPECT_THAT(bill_html(statement), HasSubstr("<strong>NOT OVER</strong> \u2013 " + said));
+  EXPECT_THAT(bill_csv(statement), HasSubstr(",false,"));
+  EXPECT_THAT(bill_csv(statement), Not(HasSubstr(",true,")));
+  EXPECT_THAT(bill_focus(statement), HasSubstr(",false\r\n"));
+  EXPECT_TRUE(statement.complete()) << "and nothing is missing";
+  statement.gaps.push_back({"n9", statement.span, "not seen any more"});
+  EXPECT_THAT(bill_table(statement), testing::StartsWith("GPU bill (INCOMPLETE), "));
+}
+
 TEST_F(View, TheLastLineHasTheHoursOfWorkInEveryFormat) {
   const auto statement = view_books(books_, view_);
   ASSERT_TRUE(statement.ok());
@@ -164,7 +184,7 @@ TEST_F(View, TheLastLineHasTheHoursOfWorkInEveryFormat) {
   EXPECT_THAT(from(bill_table(*statement), "\nthe meter "), testing::ContainsRegex("^\nthe meter +4.700 +0.50 "));
   EXPECT_THAT(from(bill_csv(*statement), ",meter,"), HasSubstr(",4.700000000,0.500000,"));
   const std::string html = bill_html(*statement);
-  EXPECT_THAT(from(html, "<tfoot>"), HasSubstr("<td>4.7000</td><td>0.5000")) << "energy together, then work";
+  EXPECT_THAT(from(html, "<tfoot>"), HasSubstr("<td>4.700</td><td>0.50<")) << "energy together, then work";
 }
 
 TEST_F(View, CsvIsExactAndSafe) {
@@ -199,13 +219,24 @@ TEST(BillSpan, MonthsAndTimes) {
   config.bill_month = *parse_month("2026-10");
   EXPECT_EQ(bill_span(config, now)->begin, *parse_time("2026-10-01"));
   EXPECT_EQ(bill_span(config, now)->end, *parse_time("2026-11-01T00:00:00Z"));
+  EXPECT_FALSE(end_to_come(config, now));
   config.bill_month = *parse_month("2026-11");
-  EXPECT_EQ(bill_span(config, now)->end, now) << "not over yet";
+  EXPECT_EQ(bill_span(config, now)->end, now - kOnTheWay) << "not over yet";
+  EXPECT_EQ(end_to_come(config, now), *parse_time("2026-12-01"));
   config.bill_month = *parse_month("2026-12");
   EXPECT_FALSE(bill_span(config, now).ok());
   config.bill_month.reset();
   config.bill_from = *parse_time("2026-11-16T10:00:00+02:00");
   EXPECT_EQ(bill_span(config, now)->begin, *parse_time("2026-11-16T08:00:00Z"));
+  EXPECT_EQ(bill_span(config, now)->end, now - kOnTheWay);
+  EXPECT_FALSE(end_to_come(config, now)) << "it has no end of its own";
+  config.bill_to = now - std::chrono::seconds(1);
+  EXPECT_EQ(bill_span(config, now)->end, *config.bill_to) << "who says so gets it";
+  config.bill_to = now + std::chrono::seconds(1);
+  EXPECT_EQ(bill_span(config, now)->end, now - kOnTheWay);
+  EXPECT_EQ(end_to_come(config, now), *config.bill_to);
+  config.bill_from = now - std::chrono::seconds(10);
+  EXPECT_THAT(bill_span(config, now).error().message, HasSubstr("has just begun"));
   config.bill_to = *parse_time("2026-11-15");
   EXPECT_THAT(bill_span(config, now).error().message, HasSubstr("--to"));
   EXPECT_EQ(*bill_step({}, {now - std::chrono::hours(24 * 63), now}), std::chrono::hours(6));

@@ -21,13 +21,13 @@ std::string window(std::string_view text, std::chrono::sys_seconds now = kNow) {
 TEST(BillWindow, ReadsWords) {
   EXPECT_EQ(window("today"), "2026-11-16T00:00:00Z 2026-11-17T00:00:00Z");
   EXPECT_EQ(window("yesterday"), "2026-11-15T00:00:00Z 2026-11-16T00:00:00Z");
-  EXPECT_EQ(window("week"), "2026-11-15T00:00:00Z 2026-11-16T13:37:42Z") << "from Sunday";
+  EXPECT_EQ(window("week"), "2026-11-15T00:00:00Z 2026-11-22T00:00:00Z") << "from Sunday";
   EXPECT_EQ(window("lastweek"), "2026-11-08T00:00:00Z 2026-11-15T00:00:00Z");
-  EXPECT_EQ(window("month"), "2026-11-01T00:00:00Z 2026-11-16T13:37:42Z");
+  EXPECT_EQ(window("month"), "2026-11-01T00:00:00Z 2026-12-01T00:00:00Z");
   EXPECT_EQ(window("lastmonth"), "2026-10-01T00:00:00Z 2026-11-01T00:00:00Z");
   EXPECT_EQ(window("lastmonth", at(2026, 1, 31)), "2025-12-01T00:00:00Z 2026-01-01T00:00:00Z");
-  EXPECT_EQ(window("month", at(2026, 11, 1)), "2026-11-01T00:00:00Z 2026-11-01T00:00:00Z");
-  EXPECT_EQ(window("week", at(2026, 11, 15)), "2026-11-15T00:00:00Z 2026-11-15T00:00:00Z");
+  EXPECT_EQ(window("month", at(2026, 12, 31)), "2026-12-01T00:00:00Z 2027-01-01T00:00:00Z");
+  EXPECT_EQ(window("week", at(2026, 11, 15)), "2026-11-15T00:00:00Z 2026-11-22T00:00:00Z");
 }
 
 TEST(BillWindow, ReadsLengths) {

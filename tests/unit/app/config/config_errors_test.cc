@@ -217,6 +217,7 @@ TEST(WrongUse, Push) {
   }
   for (const std::string wrong : {"a", "=b", "a b=c", "X-Api-Key:SECRET", "a:SEC=RET", "Cookie=a;b,SECRET"}) {
     EXPECT_EQ(error_of({url, "--push-headers=" + wrong}), "--push-headers: " + header) << "nothing secret is shown";
+    EXPECT_EQ(error_of({"bill", "--prometheus-headers=" + wrong}), "--prometheus-headers: " + header);
   }
   for (const std::string wrong : {"", "100", "1KiB", "2TiB", "256MB", "-1MiB", "99999999999999999999GiB", "1.5GiB"}) {
     EXPECT_EQ(error_of({url, "--push-queue-size=" + wrong}), "--push-queue-size: \"" + wrong + "\"" + size);

@@ -187,9 +187,16 @@ TEST_F(PusherTest, AReceiverThatFailsEverySecondTimeGetsAll) {
     connection.send(http_answer(taken ? 200 : 503, ""));
   });
   options_.pace = {10ms, 1min, 2min};
-  options_.most_series_of_block = expose::remote_write_series(*cycle(kAt), *shown_, {}).size() / 12;
+  const size_t series = expose::remote_write_series(*cycle(kAt), *shown_, {}).size();
   open();
-  post(kAt);
+  for (size_t i = 1; i <= 12; ++i) {
+    post(kAt + static_cast<int64_t>(i));
+    const auto written = [&, stats = PushStats()]() mutable {
+      stats = pusher_->stats();
+      return stats.waiting + stats.sent == i * series;
+    };
+    ASSERT_TRUE(eventually(written));
+  }
   EXPECT_TRUE(eventually([&] { return all_sent(); })) << "12 pauses that double are 40 s";
   EXPECT_GE(receiver_.times().size(), 12u);
 }
@@ -302,6 +309,8 @@ TEST_F(PusherTest, EveryReasonNamesARemedy) {
   });
   EXPECT_THAT(status("/404"), HasSubstr("answers 404: no; check the path, and that the receiver takes remote write"));
   EXPECT_THAT(status("/403"), HasSubstr("answers 403: no; check user, password, token and tenant"));
+  EXPECT_THAT(status("/413"),
+              HasSubstr("answers 413: no; a snapshot is one request: let the receiver take larger ones"));
   EXPECT_THAT(status("/429"), HasSubstr("answers 429: no; raise its limits"));
   EXPECT_THAT(status("/302"), HasSubstr("answers 302: no; write the address that it leads to in --push-url"));
   EXPECT_THAT(status("/500"), HasSubstr("answers 500: no; its log says why"));

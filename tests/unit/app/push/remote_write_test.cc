@@ -23,15 +23,12 @@ Cycle cycle_at(int64_t at_ms) {
   return cycle;
 }
 
-Received merge(const std::vector<PushBlock>& blocks) {
-  Received all;
-  for (const PushBlock& block : blocks) {
-    Received part = read_block(block.body);
-    EXPECT_EQ(part.size(), block.samples);
-    for (const auto& [labels, sample] : part) EXPECT_EQ(sample.at_ms, block.at_ms);
-    all.merge(part);
-    EXPECT_TRUE(part.empty()) << "a series is in two blocks";
-  }
+Received read(const std::optional<PushBlock>& block) {
+  EXPECT_TRUE(block);
+  if (!block) return {};
+  Received all = read_block(block->body);
+  EXPECT_EQ(all.size(), block->samples);
+  for (const auto& [labels, sample] : all) EXPECT_EQ(sample.at_ms, block->at_ms);
   return all;
 }
 
@@ -81,23 +78,28 @@ TEST(RemoteWrite, ASeriesOwnLabelIsKept) {
   EXPECT_TRUE(slurm);
 }
 
-TEST(SnapshotPacker, SplitsALargeSnapshot) {
-  SnapshotPacker whole({}, 100'000), small({}, 50);
-  const auto one = whole.pack(cycle_at(kAt), example_options());
-  const auto many = small.pack(cycle_at(kAt), example_options());
-  ASSERT_EQ(one.size(), 1u);
-  ASSERT_EQ(many.size(), (one[0].samples + 49) / 50);
-  for (const PushBlock& block : many) EXPECT_LE(block.samples, 50u);
-  EXPECT_EQ(merge(many).size(), one[0].samples);
+// Accounts and meter balance only together.
+TEST(SnapshotPacker, ALargeSnapshotIsOneBlock) {
+  Cycle large = cycle_at(kAt);
+  ASSERT_FALSE(large.ledger.owners.empty());
+  const OwnerAccount first = large.ledger.owners.front();
+  for (int i = 0; i < 1000; ++i) {
+    large.ledger.owners.push_back(first);
+    large.ledger.owners.back().owner.pod = "p" + std::to_string(i);
+  }
+  SnapshotPacker packer{expose::ExtraLabels()};
+  const Received all = read(packer.pack(large, example_options()));
+  EXPECT_GT(all.size(), 2000u);
+  EXPECT_EQ(all.size(), scraped(large, example_options(), {}).size());
 }
 
 TEST(SnapshotPacker, MarksTheEndOfASeriesOnce) {
-  SnapshotPacker packer({{"job", "x"}}, 1000);
-  const Received first = merge(packer.pack(cycle_at(kAt), example_options()));
+  SnapshotPacker packer{expose::ExtraLabels{{"job", "x"}}};
+  const Received first = read(packer.pack(cycle_at(kAt), example_options()));
   Cycle less = cycle_at(kAt + 1000);
   ASSERT_FALSE(less.ledger.owners.empty());
   less.ledger.owners.clear();
-  const Received second = merge(packer.pack(less, example_options()));
+  const Received second = read(packer.pack(less, example_options()));
   const auto expected = scraped(less, example_options(), {{"job", "x"}});
   size_t ended = 0;
   for (const auto& [labels, sample] : second) {
@@ -109,17 +111,17 @@ TEST(SnapshotPacker, MarksTheEndOfASeriesOnce) {
   EXPECT_GT(ended, 0u);
   EXPECT_EQ(second.size(), expected.size() + ended);
   less.batch.at.wall = milliseconds(kAt + 2000);
-  EXPECT_EQ(merge(packer.pack(less, example_options())).size(), expected.size()) << "markers are sent once";
+  EXPECT_EQ(read(packer.pack(less, example_options())).size(), expected.size()) << "markers are sent once";
   // It comes back.
-  EXPECT_EQ(merge(packer.pack(cycle_at(kAt + 3000), example_options())).size(), first.size());
+  EXPECT_EQ(read(packer.pack(cycle_at(kAt + 3000), example_options())).size(), first.size());
 }
 
 TEST(SnapshotPacker, AtTheEndAllSeriesEnd) {
-  SnapshotPacker packer({}, 1000);
-  EXPECT_TRUE(packer.end().empty());
-  const Received last = merge(packer.pack(cycle_at(kAt), example_options()));
-  EXPECT_TRUE(packer.pack(cycle_at(kAt), example_options()).empty()) << "a snapshot is packed once";
-  const Received markers = merge(packer.end());
+  SnapshotPacker packer{expose::ExtraLabels()};
+  EXPECT_FALSE(packer.end());
+  const Received last = read(packer.pack(cycle_at(kAt), example_options()));
+  EXPECT_FALSE(packer.pack(cycle_at(kAt), example_options())) << "a snapshot is packed once";
+  const Received markers = read(packer.end());
   EXPECT_EQ(markers.size(), last.size());
   for (const auto& [labels, sample] : markers) {
     EXPECT_TRUE(last.contains(labels));
