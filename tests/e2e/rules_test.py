@@ -57,6 +57,9 @@ ACCOUNT_MISTAKES = [
 MISTAKES = [
     ("compat.rules.yml", "sum without (energy_estimated)", "max without (energy_estimated)"),
     ("alerts.yml", "> 1024 ^ 3", "> 1e9"),
+    ("alerts.yml", "            and gpu_ledger_pod_idle_memory_bytes offset 1h\n", ""),
+    ("alerts.yml", "unless on (cluster, node, instance) gpu_idle_process_idle_seconds\n", "\n"),
+    ("alerts.yml", "min_over_time(gpu_ledger_pod_idle", "max_over_time(gpu_ledger_pod_idle"),
     (
         "alerts.yml",
         "or (\n            max by (cluster, node, gpu, uuid, xid) (gpu_ledger_xid_errors_total{xid!~",
@@ -84,8 +87,11 @@ HARDWARE_MISTAKES = [
     (">= 100", ">= 10"),
     ('{kind=~"replay|recovery"}[15m])) > 0', '{kind="replay"}[15m])) > 0'),
     ("> 2 * 1024 ^ 3", "> 1024 ^ 3"),
-    ("or 0 * max by (cluster, node, instance, gpu) (gpu_idle_device", "or max by (cluster, node, instance, gpu) (gpu_idle_device"),
-    ("and (\n            max by (cluster, node, instance, gpu) (gpu_process_count)", "or (\n            max by (cluster, node, instance, gpu) (gpu_process_count)"),
+    ("or 0 * max by (cluster, node, instance, gpu) (gpu_ledger_device_memory",
+     "or max by (cluster, node, instance, gpu) (gpu_ledger_device_memory"),
+    ("and (\n            (\n              count by", "or (\n            (\n              count by"),
+    ("or sum by (cluster, node, instance, gpu) (gpu_ledger_process_memory", "or sum by (cluster, gpu) (gpu_ledger_process_memory"),
+    ("> 0.99 * sum by", "> 0.01 * sum by"),
     ("0.99 * max by (cluster, model)", "1.01 * max by (cluster, model)"),
 ]
 
