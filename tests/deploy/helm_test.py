@@ -312,6 +312,29 @@ class Platforms(unittest.TestCase):
             (expression,) = term["matchExpressions"]
             self.assertIn(f"`{expression['key']}", page)
 
+    def test_nodes_without_feature_discovery(self):
+        """What each platform's own nodes are labelled with, when nobody has installed anything."""
+        nodes = {"gke": {"cloud.google.com/gke-accelerator": "nvidia-l4"}, "aks": {"kubernetes.azure.com/accelerator": "nvidia"},
+                 "eks": {"node.kubernetes.io/instance-type": "p5.48xlarge"},
+                 "eks-bottlerocket": {"eks.amazonaws.com/instance-gpu-manufacturer": "nvidia"},
+                 "talos": {"extensions.talos.dev/nvidia-container-toolkit-production": "570.148.08-v1.17.8"},
+                 "openshift": {"feature.node.kubernetes.io/pci-10de.present": "true"},
+                 "k3s": {"nvidia.com/gpu.present": "true"}, "rke2": {"nvidia.com/gpu.present": "true"}}  # by hand
+        for platform, labels in nodes.items():
+            with self.subTest(platform):
+                (spec,) = pod_specs(render(HELM, CHART / "platforms" / f"{platform}.yaml"))
+                self.assertTrue(self.admits(spec, labels))
+                self.assertFalse(self.admits(spec, {"kubernetes.io/os": "linux", "node.kubernetes.io/instance-type": "m7i.large"}))
+        by_hand = "kubectl label node NODE nvidia.com/gpu.present=true"
+        for platform in ("k3s", "rke2"):
+            self.assertIn(by_hand, (CHART / "platforms" / f"{platform}.yaml").read_text())
+
+    def admits(self, spec, labels):
+        """As the scheduler does it: any of the terms."""
+        terms = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        holds = lambda one: one["key"] in labels and (one["operator"] == "Exists" or labels[one["key"]] in one["values"])
+        return any(all(map(holds, term["matchExpressions"])) for term in terms)
+
     def test_one_switch_for_all_nodes(self):
         anti = "affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight=1"
         (spec,) = pod_specs(render(HELM, None, "--set", "allNodes=true"))
