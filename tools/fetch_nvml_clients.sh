@@ -2,8 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Fetches real NVML clients into DIR for the tests of the simulated driver: nvidia-ml-py, nvtop, nvitop and gpustat.
 # Changes nothing outside DIR: apt works on a private copy of the system's sources with nvtop's component
-# (Debian: contrib, Ubuntu: multiverse) added. Does nothing when all are there already.
+# (Debian: contrib, Ubuntu: multiverse) added. Does nothing when all are there already. Those of PyPI are the versions below: a new
+# one that asks the driver for more must not fail a test that passed yesterday.
 set -euo pipefail
+pynvml=nvidia-ml-py==13.615.71
+monitors=(nvitop==1.7.2 gpustat==1.1.1 psutil==7.2.2 blessed==1.52.0)
 
 if [ $# -ne 1 ]; then
   echo "usage: $0 DIR" >&2
@@ -16,7 +19,7 @@ fetch_pynvml() {
   [ -e "$dir/pynvml/pynvml.py" ] && return 0
   rm -rf "$dir/pynvml.new"
   python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps \
-    --target "$dir/pynvml.new" nvidia-ml-py
+    --target "$dir/pynvml.new" $pynvml
   rm -rf "$dir/pynvml" && mv "$dir/pynvml.new" "$dir/pynvml"
 }
 
@@ -25,7 +28,7 @@ fetch_monitors() {
   [ -e "$dir/monitors/nvitop" ] && [ -e "$dir/monitors/gpustat" ] && return 0
   rm -rf "$dir/monitors.new"
   python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore \
-    --target "$dir/monitors.new" nvidia-ml-py nvitop gpustat &&
+    --target "$dir/monitors.new" $pynvml "${monitors[@]}" &&
     rm -rf "$dir/monitors" && mv "$dir/monitors.new" "$dir/monitors"
 }
 

@@ -18,7 +18,7 @@ run_packages=(g++ cmake ninja-build "libboost1.83-dev|libboost1.81-dev|libboost1
   libfmt-dev libeigen3-dev nlohmann-json3-dev libyaml-cpp-dev zlib1g-dev libcrypt-dev
   libgrpc++-dev libprotobuf-dev protobuf-compiler libsnappy-dev)
 test_packages=(libgtest-dev libgmock-dev prometheus prometheus-node-exporter python3 python3-pip python3-yaml openssl curl
-  procps ca-certificates)
+  procps ca-certificates zsh fish)
 # Real container engines and what a real kubelet needs; Kubernetes itself is built with Go 1.26 where there is one.
 cluster_packages=(containerd runc docker.io podman busybox-static iproute2 util-linux debootstrap python3-yaml dpkg-dev
   rpm systemd git)

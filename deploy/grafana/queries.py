@@ -51,6 +51,16 @@ def of_process(what, select, how=lambda series: series):
     return f"({how(select(f'my_gpu_process_{what}'))} or {how(select(f'gpu_ledger_process_{what}'))})"
 
 
+def busy(select):
+    """The part of the time in which a process works on its GPU. With the collector process-native it is GPU time per second."""
+    return f"({select('my_gpu_process_sm_utilization_ratio')} or {rate(select('gpu_ledger_process_gpu_seconds_total'))})"
+
+
+def held_idle(select):
+    """Memory of idle processes; without the collector idle, those of pods."""
+    return f"(sum({select('gpu_idle_memory_total_bytes')}) or sum({select('gpu_ledger_pod_idle_memory_bytes')}))"
+
+
 def by(labels, query, how="sum"):
     return f"{how} by ({labels}) ({query})"
 

@@ -21,6 +21,9 @@ GOLDEN = HERE / "golden"
 SETS = sorted(path.name.removesuffix(".values.yaml") for path in GOLDEN.glob("*.values.yaml"))
 
 
+# Accepted without a default.
+OF_AN_OLDER_CHART = (".enabled", ".gpu-process-exporter", ".gpu.count", ".collection.image", ".prometheus")
+
 # Platforms whose runtime gives GPUs to nobody but a privileged container.
 PRIVILEGED = ("gke", "driver-container", "privileged")
 
@@ -69,7 +72,8 @@ class Chart(unittest.TestCase):
                       "extraArgs={serve}", "allNodes=maybe", "service.nodePort=70000", "nodeSelctor.zone=a",
                       "revisionHistoryLimit=-1", "serviceMonitor.scheme=ftp", "serviceMonitor.intervall=5s",
                       "webConfig.tlssecret=a", "image.name=a", "hostAliases=a", "securityContext.priviledged=true", "podSecurityContext.privileged=true",
-                      "affinity.nodeAfinity.a=b", "readinessProbe.periodSecond=1", "resources.limit.cpu=1", "updateStrategy.typ=OnDelete", "exactTime.duty=often", "exactTime.mode=on", "service.type=Nodeport", "kubelet.rootDir=var"):
+                      "affinity.nodeAfinity.a=b", "readinessProbe.periodSecond=1", "resources.limit.cpu=1", "updateStrategy.typ=OnDelete", "exactTime.duty=often", "exactTime.mode=on", "service.type=Nodeport", "kubelet.rootDir=var",
+                      "prometheus.textfileCollectorPath=here", "prometheusRule.runbookUrl=operations.md"):
             with self.subTest(wrong):
                 said = refused(*IMAGE, "--set", wrong)
                 name = wrong.partition("=")[0].split(".")[0].partition("[")[0]
@@ -82,6 +86,67 @@ class Chart(unittest.TestCase):
         self.assertIn("set port and service.port", said)
         for one in ("service.nodePort=30400", "service.externalTrafficPolicy=Local"):
             self.assertIn(f"{one.partition('=')[0]} has no effect with service.type ClusterIP", refused(*IMAGE, "--set", one))
+
+    def test_it_is_not_switched_off_by_a_value(self):
+        for name in ("enabled", "gpu-process-exporter.enabled"):
+            self.assertTrue(render(HELM, None, "--set", f"{name}=true"))
+            (line,) = [line for line in refused(*IMAGE, "--set", f"{name}=false").splitlines() if name in line]
+            self.assertIn(f"{name}: false", line)
+            self.assertIn("helm uninstall", line)
+
+    def test_names_of_the_cluster_are_found_on_the_hosts_network(self):
+        policies = {(): "ClusterFirst", ("hostNetwork=true",): "ClusterFirstWithHostNet", ("dnsPolicy=Default",): "Default",
+                    ("hostNetwork=true", "dnsPolicy=ClusterFirst"): "ClusterFirst"}
+        for settings, policy in policies.items():
+            (spec,) = pod_specs(render(HELM, None, *(f"--set={one}" for one in settings)))
+            self.assertEqual(spec["dnsPolicy"], policy, settings)
+
+    def test_the_simulated_driver_has_a_place_to_write(self):
+        """It is unpacked there, and the rest of the filesystem is read-only."""
+        for settings in ("config.backend=sim", "extraArgs={--backend=sim}"):
+            for more in ((), ("--set", "collection.schedule=0 * * * *")):
+                (spec,) = pod_specs(render(HELM, None, "--set", settings, *more))
+                (container,) = spec["containers"]
+                self.assertTrue(container["securityContext"]["readOnlyRootFilesystem"])
+                self.assertIn({"name": "tmp", "mountPath": "/tmp"}, container["volumeMounts"])
+                (volume,) = [one for one in spec["volumes"] if one["name"] == "tmp"]
+                self.assertIn("emptyDir", volume)
+        (spec,) = pod_specs(render(HELM, None, "--set", "config.backend=nvml"))
+        self.assertNotIn("/tmp", str(spec))
+
+    def test_one_cronjob_for_each_node(self):
+        several = ("--set", "collection.schedule=*/1 * * * *", "--set", "fullnameOverride=collector")
+        objects = render(HELM, None, *several, "--set", "collection.nodes={gpu-1,gpu-2,gpu-3}")
+        jobs = {one["metadata"]["name"]: next(pod_specs([one])) for one in find(objects, "CronJob")}
+        self.assertEqual(len(jobs), 3)
+        self.assertIn("gpu-1", str(jobs["collector"]["affinity"]), "the first has the plain name")
+        for node in ("gpu-1", "gpu-2", "gpu-3"):
+            self.assertEqual(len([one for one in jobs.values() if f"'{node}'" in str(one["affinity"])]), 1)
+        fewer = render(HELM, None, *several, "--set", "collection.nodes={gpu-1,gpu-3}")
+        self.assertLess({one["metadata"]["name"] for one in find(fewer, "CronJob")}, set(jobs), "names stay")
+
+    def test_notes_of_cronjobs(self):
+        schedule = ("--set", "collection.schedule=*/1 * * * *")
+        alone = notes(*schedule)
+        for part in ("ONE node", "collection.nodes", "textfile.enabled=true", "/var/lib/node_exporter/textfile_collector/gpu-ledger.prom"):
+            self.assertIn(part, alone)
+        named = notes(*schedule, "--set", "collection.nodes={gpu-1,gpu-2}")
+        self.assertNotIn("ONE node", named)
+        self.assertIn("gpu-1, gpu-2", named)
+        self.assertNotIn("0 desired pods", alone + named)
+
+    def test_runbooks(self):
+        page = "https://git.example/gpu-ledger/docs/operations.md"
+        sections = re.findall(r"^### (GpuLedger\w+)$", (SOURCE / "docs/operations.md").read_text(encoding="utf-8"), re.M)
+        for url in ("", page):
+            objects = render(HELM, None, "--set", f"prometheusRule.enabled=true,prometheusRule.runbookUrl={url}")
+            alerts = [rule for one in find(objects, "PrometheusRule") for group in one["spec"]["groups"]
+                      for rule in group["rules"] if "alert" in rule]
+            self.assertEqual(sorted(rule["alert"] for rule in alerts), sorted(sections))
+            for rule in alerts:
+                link = f"{url}#{rule['alert'].lower()}" if url else None
+                self.assertEqual(rule["annotations"].get("runbook_url"), link)
+                self.assertIn("summary", rule["annotations"])
 
     def test_what_may_be_null_renders_as_null(self):
         properties = json.loads((CHART / "values.schema.json").read_text())["properties"]
@@ -103,7 +168,7 @@ class Chart(unittest.TestCase):
                 shape = schema["$defs"][shape["$ref"].rpartition("/")[2]]
             if "properties" not in shape or not isinstance(value, dict) or not value:
                 return
-            known = set(shape["properties"]) - {"enabled" if not path else "", "gpu-process-exporter", "count"}
+            known = {key for key in shape["properties"] if f"{path}.{key}" not in OF_AN_OLDER_CHART}
             self.assertEqual(known, set(value), f"values.yaml and schema at {path or 'the top'}")
             for key in value:
                 compare(shape["properties"][key], value[key], f"{path}.{key}")
@@ -246,6 +311,29 @@ class Platforms(unittest.TestCase):
         for term in terms["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]:
             (expression,) = term["matchExpressions"]
             self.assertIn(f"`{expression['key']}", page)
+
+    def test_nodes_without_feature_discovery(self):
+        """What each platform's own nodes are labelled with, when nobody has installed anything."""
+        nodes = {"gke": {"cloud.google.com/gke-accelerator": "nvidia-l4"}, "aks": {"kubernetes.azure.com/accelerator": "nvidia"},
+                 "eks": {"node.kubernetes.io/instance-type": "p5.48xlarge"},
+                 "eks-bottlerocket": {"eks.amazonaws.com/instance-gpu-manufacturer": "nvidia"},
+                 "talos": {"extensions.talos.dev/nvidia-container-toolkit-production": "570.148.08-v1.17.8"},
+                 "openshift": {"feature.node.kubernetes.io/pci-10de.present": "true"},
+                 "k3s": {"nvidia.com/gpu.present": "true"}, "rke2": {"nvidia.com/gpu.present": "true"}}  # by hand
+        for platform, labels in nodes.items():
+            with self.subTest(platform):
+                (spec,) = pod_specs(render(HELM, CHART / "platforms" / f"{platform}.yaml"))
+                self.assertTrue(self.admits(spec, labels))
+                self.assertFalse(self.admits(spec, {"kubernetes.io/os": "linux", "node.kubernetes.io/instance-type": "m7i.large"}))
+        by_hand = "kubectl label node NODE nvidia.com/gpu.present=true"
+        for platform in ("k3s", "rke2"):
+            self.assertIn(by_hand, (CHART / "platforms" / f"{platform}.yaml").read_text())
+
+    def admits(self, spec, labels):
+        """As the scheduler does it: any of the terms."""
+        terms = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        holds = lambda one: one["key"] in labels and (one["operator"] == "Exists" or labels[one["key"]] in one["values"])
+        return any(all(map(holds, term["matchExpressions"])) for term in terms)
 
     def test_one_switch_for_all_nodes(self):
         anti = "affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight=1"

@@ -136,6 +136,15 @@ class Values(unittest.TestCase):
             self.assertNotEqual(off.returncode, 0)
             self.assertIn("gpu-process-exporter", off.stderr)
 
+    def test_values_of_the_chart_as_it_was_shipped(self):
+        """Those that its README leaves out: the folder has an effect, as it should have had there."""
+        told = ("--set", "collection.image=busybox:1.36", "--set", "prometheus.serverService=prometheus-server",
+                "--set", "prometheus.textfileCollectorPath=/srv/textfile", "--set", "collection.schedule=*/1 * * * *")
+        (spec,) = pod_specs(render(HELM, None, *told))
+        self.assertIn("/srv/textfile", str([one for one in spec["volumes"] if one["name"] == "textfile"]))
+        self.assertNotIn("busybox", str(spec))
+        self.assertIn("/srv/textfile", call(HELM, "install", "gl", CHART, "--dry-run=client", *IMAGE, *told).partition("NOTES:")[2])
+
     def test_the_key_is_an_alias_of_a_subchart(self):
         page = (SOURCE / "docs/migration.md").read_text(encoding="utf-8")
         (told,) = re.findall(r"```yaml\n(dependencies:.*?)```", page, re.DOTALL)

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Manners of the command line: help, version, record; completions in a real bash, and in zsh and fish where they are."""
 
+import os
+import pty
 import re
+import select
 import shutil
 import subprocess
 import unittest
@@ -119,6 +122,43 @@ class CompletionTest(harness.Case):
                     self.skipTest(f"{shell} is not installed: its completion was not checked")
                 done = subprocess.run([shell, "-n", script], capture_output=True, text=True, timeout=20 * harness.SLOW)
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_zsh_completes(self):
+        """What a person types, and Tab."""
+        if not shutil.which("zsh"):
+            self.skipTest("zsh is not installed: its completion was not checked")
+        shutil.copy(self.script("zsh"), self.folder / "_gpu-ledger")
+        self.write("trace.jsonl", "")
+        typed = {"acc": "accounting ", "top --url-c": "--url-ca-file=", "top --backend=s": "--backend=sim ",
+                 "--log-level=w": "--log-level=warn ", "accounting sta": "status ", "replay tr": "trace.jsonl "}
+        for words, completed in typed.items():
+            with self.subTest(words):
+                self.assertIn(f"gpu-ledger {words.rpartition(' ')[0]}".rstrip() + f" {completed}", self.zsh(words))
+        self.assertRegex(self.zsh("--backend="), r"(?s)auto\s+dcgm\s+nvml\s+sim")
+
+    def zsh(self, words):
+        """What stands on the terminal when Tab was pressed after these words of the command."""
+        begin = f"PROMPT=; fpath=({self.folder} $fpath); autoload -U compinit; compinit -u -D; cd {self.folder}; print BEGUN | tr U u\n"
+        child, terminal = pty.fork()
+        if child == 0:
+            os.execvpe("zsh", ["zsh", "-f", "-i"], {**harness.clean_environment(), "TERM": "dumb", "HOME": str(self.folder)})
+        text = ""
+        try:
+            def seen(pattern):
+                nonlocal text
+                if select.select([terminal], [], [], 0.05)[0]:
+                    text += os.read(terminal, 1 << 16).decode(errors="replace")
+                return re.search(pattern, text)
+
+            os.write(terminal, begin.encode())
+            harness.wait_until(lambda: seen(r"(?s)BEGuN.*\x1b\[\?2004h"), 20, "a zsh that reads keys")
+            text = ""
+            os.write(terminal, f"gpu-ledger {words}\t\x15print END | tr E e\n".encode())  # Tab, and the line is thrown away
+            harness.wait_until(lambda: seen("eND"), 20, "the end of the completion")
+            return text.replace("\r", "")
+        finally:
+            os.close(terminal)
+            os.waitpid(child, 0)
 
     def test_fish_offers(self):
         if not shutil.which("fish"):

@@ -32,23 +32,36 @@ RECORDING_MISTAKES = [
 # Likewise, for tests/bill_test.yml to notice.
 BILL_MISTAKES = [
     ("parameters.rules.yml", "vector(0.30)", "vector(0.31)"),
-    ("node.rules.yml", " or gpu_ledger_closed_energy_joules{kind=\"pod\"}", ""),
-    ("node.rules.yml", " or gpu_ledger_closed_gpu_seconds{kind=\"pod\"}", ""),
-    ("node.rules.yml", "_energy_standard_error_joules ^ 2", "_energy_standard_error_joules"),
+    ("node.rules.yml", ' or gpu_ledger_closed_energy_joules{kind="pod",node!=""}', ""),
+    ("node.rules.yml", ' or gpu_ledger_closed_gpu_seconds{kind="pod",node!=""}', ""),
     ("fleet.rules.yml", "/ 3600000", "/ 3600"),
     ("fleet.rules.yml", ":seen[1h]", ":seen[5m]"),
     ("fleet.rules.yml", '{owner="pod"}[1h]) > -1', '{owner="pod"}[1h])'),
     ("fleet.rules.yml", "offset 75s", "offset 5s"),
     ("fleet.rules.yml", "or 0 * (\n", "unless 0 * (\n"),
     ("fleet.rules.yml", "              unless last_over_time(node_account:gpu_ledger_energy_joules:seen[1h])\n", ""),
-    ("fleet.rules.yml", "namespace, energy_estimated, owner)", "namespace, energy_estimated, owner, team)"),
+    ("fleet.rules.yml", "or on (cluster, node, owner, namespace, energy_estimated)\n",
+     "or on (cluster, node, owner, namespace, energy_estimated, team)\n"),
     ("fleet.rules.yml", "gpu_ledger:pue and on (cluster) cluster:gpu_ledger_gpus:sum\n            or on (cluster)",
      "gpu_ledger:pue unless on (cluster) cluster:gpu_ledger_gpus:sum\n            or on (cluster)"),
+]
+# Likewise, for tests/accounts_test.yml to notice.
+ACCOUNT_MISTAKES = [
+    ("node.rules.yml", "max by (cluster, node) (sum by (cluster, node, instance) (gpu_ledger_device_energy",
+     "sum by (cluster, node) (sum by (cluster, node, instance) (gpu_ledger_device_energy"),
+    ("node.rules.yml", "or sum by (cluster, instance) (gpu_ledger_device_energy", "or max by (cluster) (gpu_ledger_device_energy"),
+    ("node.rules.yml", "delta(gpu_ledger_pod_energy_standard_error_joules[5m])", "gpu_ledger_pod_energy_standard_error_joules"),
+    ("node.rules.yml", "on (cluster, node, slurm_job_id) group_left (account, user_name)",
+     "on (cluster, node, slurm_job_id) group_left (user_name)"),
+    ("fleet.rules.yml", 'energy_error:ratio{owner="pod"}\n', 'energy_error:ratio{owner="pod"} offset 2m\n'),
 ]
 # In the others, each for the test of its file.
 MISTAKES = [
     ("compat.rules.yml", "sum without (energy_estimated)", "max without (energy_estimated)"),
     ("alerts.yml", "> 1024 ^ 3", "> 1e9"),
+    ("alerts.yml", "            and gpu_ledger_pod_idle_memory_bytes offset 1h\n", ""),
+    ("alerts.yml", "unless on (cluster, node, instance) gpu_idle_process_idle_seconds\n", "\n"),
+    ("alerts.yml", "min_over_time(gpu_ledger_pod_idle", "max_over_time(gpu_ledger_pod_idle"),
     (
         "alerts.yml",
         "or (\n            max by (cluster, node, gpu, uuid, xid) (gpu_ledger_xid_errors_total{xid!~",
@@ -76,8 +89,11 @@ HARDWARE_MISTAKES = [
     (">= 100", ">= 10"),
     ('{kind=~"replay|recovery"}[15m])) > 0', '{kind="replay"}[15m])) > 0'),
     ("> 2 * 1024 ^ 3", "> 1024 ^ 3"),
-    ("or 0 * max by (cluster, node, instance, gpu) (gpu_idle_device", "or max by (cluster, node, instance, gpu) (gpu_idle_device"),
-    ("and (\n            max by (cluster, node, instance, gpu) (gpu_process_count)", "or (\n            max by (cluster, node, instance, gpu) (gpu_process_count)"),
+    ("or 0 * max by (cluster, node, instance, gpu) (gpu_ledger_device_memory",
+     "or max by (cluster, node, instance, gpu) (gpu_ledger_device_memory"),
+    ("and (\n            (\n              count by", "or (\n            (\n              count by"),
+    ("or sum by (cluster, node, instance, gpu) (gpu_ledger_process_memory", "or sum by (cluster, gpu) (gpu_ledger_process_memory"),
+    ("> 0.99 * sum by", "> 0.01 * sum by"),
     ("0.99 * max by (cluster, model)", "1.01 * max by (cluster, model)"),
 ]
 
@@ -161,6 +177,7 @@ class RulesTest(harness.Case):
         all_of_them = [(*one, f"{one[0].split('.')[0]}_test.yml") for one in MISTAKES]
         all_of_them += [(*one, "recording_test.yml") for one in RECORDING_MISTAKES]
         all_of_them += [(*one, "bill_test.yml") for one in BILL_MISTAKES]
+        all_of_them += [(*one, "accounts_test.yml") for one in ACCOUNT_MISTAKES]
         all_of_them += [("alerts.yml", right, wrong, "hardware_test.yml") for right, wrong in HARDWARE_MISTAKES]
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             outcomes = list(pool.map(self.notice, range(len(all_of_them)), all_of_them))

@@ -10,8 +10,11 @@ import os
 import pathlib
 import re
 import shutil
+import socket
+import subprocess
 import tarfile
 import tempfile
+import time
 import unittest
 
 import yaml
@@ -239,7 +242,7 @@ class Chart(Folder):
         self.assertEqual(packed, content)
         call(helm, "lint", "--strict", DIST / f"{BASE}-chart.tgz", "--set", "image.registry=registry.example")
 
-    def test_is_an_artefact_that_helm_pulls(self):
+    def test_is_an_artefact_of_the_kind_that_helm_pulls(self):
         layout = Layout(DIST / f"{BASE}-chart.tar")
         manifest = layout.json(layout.index["manifests"][0])
         self.assertEqual(manifest["config"]["mediaType"], "application/vnd.cncf.helm.config.v1+json")
@@ -251,6 +254,59 @@ class Chart(Folder):
         whole = yaml.safe_load((CHART / "Chart.yaml").read_text())
         self.assertEqual(said, {key: whole[key] for key in said}, "Helm refuses a field of another type")
         self.assertEqual(layout.unread(), set())
+
+
+class Registry(Folder):
+    """A real registry on loopback: what docs/releasing.md puts there comes back."""
+
+    def setUp(self):
+        super().setUp()
+        self.helm, self.crane = fetch("helm"), fetch("crane")
+        if not self.helm or not self.crane:
+            self.skipTest("no Helm or no registry, and no Go to build them with")
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.address = f"127.0.0.1:{free.getsockname()[1]}"
+        log = (self.folder / "log").open("w")
+        server = subprocess.Popen([self.crane, "registry", "serve", "--address", self.address, "--disk", self.folder / "registry"],
+                                  stdout=log, stderr=log)
+        self.addCleanup(log.close)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.terminate)
+        (self.folder / "registry").mkdir()
+        for _ in range(100):
+            if run(self.crane, "catalog", self.address, "--insecure").returncode == 0:
+                return
+            time.sleep(0.1)
+        raise AssertionError((self.folder / "log").read_text())
+
+    def unpacked(self, name):
+        unpack(DIST / f"{BASE}-{name}.tar", self.folder / name)
+        return self.folder / name
+
+    def pulled(self, repository):
+        where = self.folder / repository
+        where.mkdir()
+        call(self.helm, "pull", f"oci://{self.address}/{repository}/gpu-ledger", "--version", VERSION, "--plain-http",
+             "--destination", where)
+        return (where / f"gpu-ledger-{VERSION}.tgz").read_bytes()
+
+    def test_the_chart(self):
+        chart = DIST / f"{BASE}-chart.tgz"
+        call(self.helm, "push", chart, f"oci://{self.address}/charts", "--plain-http")
+        self.assertEqual(self.pulled("charts"), chart.read_bytes())
+        call(self.crane, "push", "--insecure", self.unpacked("chart"), f"{self.address}/artefacts/gpu-ledger:{VERSION}")
+        self.assertEqual(self.pulled("artefacts"), chart.read_bytes(), "the artefact is what helm push makes")
+        rendered = call(self.helm, "template", "gl", f"oci://{self.address}/artefacts/gpu-ledger", "--version", VERSION,
+                        "--plain-http", "--set", "image.registry=registry.example")
+        self.assertIn(f"image: registry.example/gpu-ledger:{VERSION}", rendered)
+
+    def test_the_image(self):
+        call(self.crane, "push", "--insecure", "--index", self.unpacked("image"), f"{self.address}/gpu-ledger:{VERSION}")
+        digest = (DIST / f"{BASE}-image.digest").read_text().strip()
+        name = f"{self.address}/gpu-ledger@{digest}"  # as the chart's image.digest asks for it
+        for architecture in BUILT:
+            config = json.loads(call(self.crane, "config", "--insecure", "--platform", f"linux/{architecture}", name))
+            self.assertEqual(config["architecture"], architecture)
 
 
 class Sbom(unittest.TestCase):

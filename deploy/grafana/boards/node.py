@@ -2,7 +2,7 @@
 """The GPUs and processes of one node."""
 
 from grafana import lines, stat, table
-from queries import ONE_GPU, board, by, either, gained, line_link, of_process, rate, raw, row_link
+from queries import ONE_GPU, board, busy, by, either, gained, held_idle, line_link, of_process, rate, raw, row_link
 
 ONE_PROCESS = "GPU {{gpu}} {{pod}} {{process_name}} {{pid}}"
 
@@ -26,8 +26,8 @@ def now():
         stat("Processes on GPUs", "One on two GPUs counts twice.",
              f"sum({on_gpu('gpu_process_count')}) or count({of_process('memory_used_bytes', on_gpu)})"),
         stat("GPU memory in use", "Of all memory of the GPUs chosen.", f"sum({used}) / sum({there})", "percentunit"),
-        stat("GPU memory held idle", "By processes that do not work.", f"sum({on_gpu('gpu_idle_memory_total_bytes')})",
-             "bytes"),
+        stat("GPU memory held idle", "By processes that do not work; without the collector idle, those of pods.",
+             held_idle(on_gpu), "bytes"),
         stat("Energy that nobody used", "Share of the energy in the time chosen that belongs to no process: mostly that of "
              "idle GPUs.", f"sum({lost}) / sum({all_of_it})", "percentunit"),
     ]
@@ -64,13 +64,13 @@ def processes():
         lines("Memory by process", "GPU memory that each process holds.",
               (of_process("memory_used_bytes", on_gpu), ONE_PROCESS), unit="bytes", stacked=True),
         lines("SM utilisation by process", "Absent where the GPU does not report it by process.",
-              (on_gpu("my_gpu_process_sm_utilization_ratio"), ONE_PROCESS), unit="percentunit"),
+              (busy(on_gpu), ONE_PROCESS), unit="percentunit"),
         table("Processes on the node's GPUs", "Energy and GPU time since each began; its error is one standard error of the "
               "estimated part. Click on a pod to open it.", ("Watts", "watt", by(labels, watts)),
               ("Energy", "joule", of_each("energy_joules_total")),
               ("± one standard error", "joule", of_each("energy_standard_error_joules")),
               ("GPU time", "s", of_each("gpu_seconds_total")),
-              ("SM", "percentunit", by(labels, on_gpu("my_gpu_process_sm_utilization_ratio"))),
+              ("SM", "percentunit", by(labels, busy(on_gpu))),
               ("Memory", "bytes", of_each("memory_used_bytes")), ("Idle for", "s", by(labels, idle)), height=12,
               links={"pod": row_link("node", "pod", "namespace", "pod")}),
     ]

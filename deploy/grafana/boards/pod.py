@@ -2,7 +2,7 @@
 """One pod: what it draws, where, and how sure that is."""
 
 from grafana import lines, stat, table
-from queries import CO2E, COST, PRICE, board, by, gained, of_process, raw, rate, row_link
+from queries import CO2E, COST, PRICE, board, busy, by, gained, of_process, raw, rate, row_link
 
 PRESENT = "At the price, PUE and CO2e of now (parameters.rules.yml)."
 
@@ -33,7 +33,7 @@ def over_time():
     kinds = by("energy_estimated", rate(mine("gpu_ledger_pod_energy_joules_total")))
     at_work = by("node, gpu", rate(mine("gpu_ledger_pod_gpu_seconds_total")))
     memory = by("node, gpu, process_name, pid", of_process("memory_used_bytes", mine))
-    sm = by("node, gpu, process_name, pid", mine("my_gpu_process_sm_utilization_ratio"))
+    sm = by("node, gpu, process_name, pid", busy(mine))
     held = by("node, gpu, container", mine("gpu_ledger_pod_idle_memory_bytes"))
     process = "{{node}} GPU {{gpu}} {{process_name}} {{pid}}"
     return "Over time", [
@@ -64,7 +64,7 @@ def places():
         table("Processes of the pod", "Running ones, and ended ones for --metric-retention.",
               ("Watts", "watt", by(process, of_process("energy_joules_total", mine, rate))),
               ("Memory", "bytes", by(process, of_process("memory_used_bytes", mine))),
-              ("SM", "percentunit", by(process, mine("my_gpu_process_sm_utilization_ratio"))),
+              ("SM", "percentunit", by(process, busy(mine))),
               links={"node": row_link("pod", "node", "node")}),
     ]
 

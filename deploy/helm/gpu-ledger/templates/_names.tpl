@@ -45,6 +45,21 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
+{{/* As a value of a chart of charts `enabled` is its condition, and this one is not rendered at all. */}}
+{{- define "gpu-ledger.isOn" -}}
+{{- $older := default dict (get .Values "gpu-process-exporter") -}}
+{{- range $name, $on := dict "enabled" .Values.enabled "gpu-process-exporter.enabled" $older.enabled -}}
+{{- if and (kindIs "bool" $on) (not $on) -}}
+{{- fail (printf "%s: false has no effect on a release of its own: to switch gpu-ledger off, helm uninstall %s" $name $.Release.Name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The second is of an older chart. */}}
+{{- define "gpu-ledger.textfileFolder" -}}
+{{- default .Values.textfile.directory (default dict .Values.prometheus).textfileCollectorPath -}}
+{{- end -}}
+
 {{/* There is no public image, so without a place of yours there is nothing to render. */}}
 {{- define "gpu-ledger.image" -}}
 {{- $image := .Values.image -}}

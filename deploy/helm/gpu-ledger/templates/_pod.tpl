@@ -73,6 +73,11 @@ emptyDir
 {{- end -}}
 {{- end -}}
 
+{{/* Not empty: the driver is the simulated one, which is unpacked into a file when the program starts. */}}
+{{- define "gpu-ledger.simulated" -}}
+{{- if or (eq (toString (default dict .Values.config).backend) "sim") (has "--backend=sim" .Values.extraArgs) }}yes{{ end -}}
+{{- end -}}
+
 {{/* What has all rights can be denied none: the API server refuses a privileged container that must not gain privileges. */}}
 {{- define "gpu-ledger.security" -}}
 {{- $context := deepCopy (default dict .Values.securityContext) -}}
@@ -138,6 +143,9 @@ emptyDir
 {{- if or .cron $v.textfile.enabled }}
 - {name: textfile, mountPath: /textfile}
 {{- end }}
+{{- if include "gpu-ledger.simulated" .root }}
+- {name: tmp, mountPath: /tmp}
+{{- end }}
 {{- if $v.config }}
 - {name: config, mountPath: /etc/gpu-ledger/config, readOnly: true}
 {{- end }}
@@ -183,7 +191,11 @@ emptyDir
 {{- end }}
 {{- if or .cron $v.textfile.enabled }}
 - name: textfile
-  hostPath: {path: {{ $v.textfile.directory }}, type: DirectoryOrCreate}
+  hostPath: {path: {{ include "gpu-ledger.textfileFolder" .root }}, type: DirectoryOrCreate}
+{{- end }}
+{{- if include "gpu-ledger.simulated" .root }}
+- name: tmp
+  emptyDir: {sizeLimit: 64Mi}
 {{- end }}
 {{- if $v.config }}
 - name: config
@@ -227,7 +239,7 @@ serviceAccountName: {{ include "gpu-ledger.account" $root }}
 automountServiceAccountToken: {{ include "gpu-ledger.token" $root }}
 hostPID: {{ $v.hostPID }}
 hostNetwork: {{ $v.hostNetwork }}
-dnsPolicy: {{ $v.dnsPolicy }}
+dnsPolicy: {{ default (ternary "ClusterFirstWithHostNet" "ClusterFirst" $v.hostNetwork) $v.dnsPolicy }}
 {{- with $v.podSecurityContext }}
 securityContext:
   {{- toYaml . | nindent 2 }}
