@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold of parse_cgroup whatever a process's cgroups are called: random bytes, and sentences built from the
-// segments that mean something, which random bytes would hardly ever find.
+// What must hold of parse_cgroup whatever a process's cgroups are called. The first byte says which: even: sentences
+// built from the segments that mean something, which random bytes would hardly ever find; odd: the bytes themselves.
 
 #include <algorithm>
 #include <cstdint>
@@ -154,10 +154,11 @@ void check(std::string_view text) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
-  if (size > 0 && bytes[0] % 2 == 0) {
+  if (size == 0) return 0;
+  if (bytes[0] % 2 == 0) {
     check(sentence(bytes + 1, size - 1));
   } else {
-    check({reinterpret_cast<const char*>(bytes), size});
+    check({reinterpret_cast<const char*>(bytes + 1), size - 1});
   }
   return 0;
 }

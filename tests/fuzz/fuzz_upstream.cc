@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What must hold of parse_upstream whatever another exporter, or somebody in its place, says.
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
 #include "expose/escape.h"
 #include "expose/upstream_parse.h"
+#include "expose/upstream_split.h"
 #include "invariant.h"
 
 namespace {
@@ -18,6 +20,30 @@ size_t count_series(const UpstreamText& text) {
   size_t count = 0;
   for (const UpstreamFamily& family : text.families) count += family.series.size();
   return count;
+}
+
+// Six decimals at the most, as split_decimal takes and writes them.
+uint64_t millionths(const std::string& text) {
+  const size_t point = std::min(text.find('.'), text.size());
+  std::string decimals = point < text.size() ? text.substr(point + 1) : "";
+  while (decimals.size() > 6 && decimals.back() == '0') decimals.pop_back();
+  require(decimals.size() <= 6, "no more than six decimals");
+  decimals.resize(6, '0');
+  return std::stoull(text.substr(0, point)) * 1'000'000 + std::stoull(decimals);
+}
+
+// A reading that several pods share is split between them.
+void check_split(const std::string& value) {
+  if (const auto parts = split_decimal(value, {1, 0, 3})) {
+    uint64_t sum = 0;
+    for (const std::string& part : *parts) sum += millionths(part);
+    require(sum == millionths(value), "the parts add up to the number");
+  }
+  if (const auto parts = split_whole(value, {1, 0, 3})) {
+    uint64_t sum = std::stoull(parts->rest);
+    for (const std::string& part : parts->parts) sum += std::stoull(part);
+    require(sum == std::stoull(value), "the whole parts add up to the number");
+  }
 }
 
 std::string write_again(const UpstreamText& text) {
@@ -37,6 +63,7 @@ std::string write_again(const UpstreamText& text) {
         out += "\",";
       }
       require(!series.value.empty() && all_in(series.value, "0123456789.eE+-"), "a number is a number");
+      check_split(series.value);
       out += "} " + series.value + "\n";
     }
   }

@@ -25,4 +25,13 @@ inline bool is_printable(std::string_view text) {
   return true;
 }
 
+// Nothing that a terminal or a log would act upon.
+inline bool has_no_control(std::string_view text, std::string_view but = "") {
+  for (const char c : text) {
+    const bool control = (c >= 0 && c < ' ') || c == 0x7f;
+    if (control && but.find(c) == std::string_view::npos) return false;
+  }
+  return true;
+}
+
 }  // namespace gpuledger::fuzz

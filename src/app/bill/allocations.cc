@@ -28,8 +28,10 @@ Result<double> BillAllocations::count_looks(const BillSpan& step, const Looks& l
   const std::pair form(looks.length, step.end.time_since_epoch().count() % looks.seconds);
   if (const auto known = looks_by_form_.find(form); known != looks_by_form_.end()) return known->second;
   GL_TRY(answer, ask_(fmt::format("count_over_time(vector(1){})", looks.range), step.end));
-  if (answer.empty()) return Error{Code::kMalformed, "the server does not count the looks of a subquery"};
-  return looks_by_form_[form] = answer.front().samples.back().value;
+  const double count = answer.empty() ? -1 : answer.front().samples.back().value;
+  if (!(count >= 0 && count <= static_cast<double>(looks.length + 1)))
+    return Error{Code::kMalformed, "the server does not count the looks of a subquery"};
+  return looks_by_form_[form] = count;
 }
 
 BillAllocations::Held BillAllocations::held_by(const BillSeries& series) {

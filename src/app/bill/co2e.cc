@@ -2,7 +2,6 @@
 #include "app/bill/co2e.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "app/bill/amounts.h"
 
@@ -10,6 +9,7 @@ namespace gpuledger::app {
 namespace {
 
 constexpr double kMicrojoulesPerKwh = 3.6e12;
+constexpr double kMostGrams = 1e6;  // per kWh; the dirtiest grids have some 1000
 
 Error wrong(std::chrono::sys_seconds at, const std::string& what) {
   return {Code::kMalformed, "--co2e-series: it " + what + " at " + time_text(at)};
@@ -29,7 +29,7 @@ Status BillCo2e::read(const BillSpan& step) {
   by_cluster_.clear();
   for (const BillSeries& series : answer) {
     const double value = series.samples.back().value;
-    if (!std::isfinite(value) || value < 0) return wrong(at, "is not a number of grams");
+    if (!(value >= 0 && value <= kMostGrams)) return wrong(at, "is not a number of grams");
     if (!by_cluster_.emplace(series.label("cluster"), value).second) {
       return wrong(at, "has several series; make it one, or one per cluster, as with avg() or avg by (cluster)");
     }

@@ -15,6 +15,7 @@ using What = SeriesMeaning::What;
 
 constexpr char kBetween = '\x1f';
 constexpr double kLargestCounter = 9e12;  // joules; in microjoules it still fits
+constexpr double kLatest = 1e11;          // seconds since 1970; nobody's clock
 constexpr int64_t kMillijoule = 1000;
 
 Error wrong(const BillSeries& series, const std::string& why) {
@@ -132,7 +133,7 @@ Status read_sample(const BillSeries& series, const SeriesMeaning& meaning, const
     case What::kEnergy: return book(series, gpu.accounts, {group_of(energy_quantity(series)), owner}, value);
     case What::kGpuTime: return book(series, gpu.accounts, {group_of(BillQuantity::kGpuTime), owner}, value);
     case What::kError:
-      if (std::isfinite(value) && value >= 0) gpu.standard_errors[owner] = value;
+      if (value >= 0 && value <= kLargestCounter) gpu.standard_errors[owner] = value;
       return ok_status();
     case What::kClosedEnergy:
     case What::kClosedGpuTime: {
@@ -146,8 +147,10 @@ Status read_sample(const BillSeries& series, const SeriesMeaning& meaning, const
 }
 
 void read_target(const BillSeries& series, What what, double value, NodeReading& reading) {
-  if (what == What::kSnapshotTime) reading.snapshot_at = value;
-  if (what == What::kStartTime) reading.started_at = value;
+  // Scrapes are sorted by their times: NaN has no place among them.
+  const bool is_time = value > 0 && value < kLatest;
+  if (is_time && what == What::kSnapshotTime) reading.snapshot_at = value;
+  if (is_time && what == What::kStartTime) reading.started_at = value;
   if (what == What::kSource) {
     reading.keeps_state = reading.keeps_state.value_or(false) || series.own_label("source") == "state-file";
   }
@@ -202,9 +205,7 @@ int64_t GpuReading::rounding() const {
 }
 
 ExporterRun NodeReading::run() const {
-  constexpr double kLatest = 1e11;  // nobody's clock
-  const bool known = started_at && *started_at > 0 && *started_at < kLatest;
-  return {known ? std::optional<int64_t>(std::llround(*started_at * 1000)) : std::nullopt, keeps_state};
+  return {started_at ? std::optional<int64_t>(std::llround(*started_at * 1000)) : std::nullopt, keeps_state};
 }
 
 BillNode node_of(const BillSeries& series) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 #include <tuple>
@@ -12,9 +13,11 @@ namespace {
 
 constexpr double kJoulesPerKwh = 3.6e6;
 
-// The snapshot has microjoules in decimal digits; sums must stay exact.
-Energy energy_of(double joules) {
-  return Energy::microjoules(std::llround(joules * 1e6));
+// The snapshot has microjoules in decimal digits; sums must stay exact. A server may claim any number of steps: a sum
+// ends at half of what fits, so that the total of two fits too.
+void add_joules(double joules, Energy& sum) {
+  constexpr Energy kMost = Energy::microjoules(std::numeric_limits<int64_t>::max() / 2);
+  sum = std::min(kMost, sum + Energy::microjoules(std::llround(joules * 1e6)));
 }
 
 std::optional<double> sum(const std::optional<double>& a, const std::optional<double>& b) {
@@ -22,8 +25,8 @@ std::optional<double> sum(const std::optional<double>& a, const std::optional<do
 }
 
 void add(const top::Books::OwnerSum& owner, JobReport::Use& use) {
-  use.alone += energy_of(owner.alone_joules);
-  use.shared += energy_of(owner.shared_joules);
+  add_joules(owner.alone_joules, use.alone);
+  add_joules(owner.shared_joules, use.shared);
   use.gpu_seconds = sum(use.gpu_seconds, owner.gpu_seconds);
   use.memory_peak = std::max(use.memory_peak, owner.memory_peak);
 }

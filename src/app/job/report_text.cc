@@ -37,8 +37,9 @@ std::string title_of(const JobReport& report) {
 }
 
 std::string user_of(const JobReport& report) {
-  if (report.user_name.empty()) return report.uid.empty() ? "" : "uid " + report.uid;
-  return clean(report.user_name) + (report.uid.empty() ? "" : " (uid " + report.uid + ")");
+  const std::string uid = clean(report.uid);
+  if (report.user_name.empty()) return uid.empty() ? "" : "uid " + uid;
+  return clean(report.user_name) + (uid.empty() ? "" : " (uid " + uid + ")");
 }
 
 std::string time_or_dash(const std::optional<double>& seconds) {

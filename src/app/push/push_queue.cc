@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
+#include <limits>
 #include <system_error>
 #include <vector>
 
@@ -120,6 +121,7 @@ std::optional<PushQueue::Waiting> PushQueue::parse_name(std::string_view name) {
       !take_number(rest, '.', waiting.samples)) {
     return std::nullopt;
   }
+  if (waiting.number == std::numeric_limits<uint64_t>::max()) return std::nullopt;  // none follows it
   return name_of(waiting) == name ? std::optional(std::move(waiting)) : std::nullopt;
 }
 

@@ -8,10 +8,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A field of the wrong type counts as absent: the server may be another program.
+// A field of the wrong type counts as absent: the server may be another program. So does a number too large for watts,
+// joules, bytes or seconds: sums of such numbers would be infinite.
 std::optional<double> number(const Json& object, const char* name) {
+  constexpr double kMost = 1e18;
   const auto found = object.find(name);
-  return found != object.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
+  if (found == object.end() || !found->is_number()) return std::nullopt;
+  const double value = found->get<double>();
+  return value > -kMost && value < kMost ? std::optional(value) : std::nullopt;
 }
 
 // What becomes a whole number later: outside of what such a number holds exactly, the server is wrong.
@@ -129,11 +133,12 @@ Books::Process process_of(const Json& json) {
 
 Result<Books> parse_books(std::string_view json) {
   const Json all = Json::parse(json, nullptr, /*allow_exceptions=*/false);
-  const bool ours = all.is_object() && all.contains("at") && all["at"].is_number() && all.contains("gpus") &&
-                    all["gpus"].is_array() && all.contains("processes") && all["processes"].is_array();
+  const auto at = all.is_object() ? number(all, "at") : std::nullopt;
+  const bool ours =
+      at && all.contains("gpus") && all["gpus"].is_array() && all.contains("processes") && all["processes"].is_array();
   if (!ours) return Error{Code::kMalformed, "not gpu-ledger's JSON"};
   Books books;
-  books.at = all["at"].get<double>();
+  books.at = *at;
   books.cycle = count<uint64_t>(all, "cycle");
   books.simulated = truth(all, "simulated");
   books.node = text(all, "node");

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "unit/app/bill/bill_fixture.h"
 
 namespace gpuledger::app {
@@ -149,6 +151,23 @@ TEST_F(Allocated, OfTwoServersEachMayMissSomething) {
     server_.holdings.push_back({labels, -600, 3 * kHour});
   }
   EXPECT_NEAR(hours(good(3), "keeps"), 3, 1e-9);
+}
+
+TEST_F(Allocated, AServerThatCannotCountIsRefused) {
+  run("n", -600, 3 * kHour, 0);
+  server_.holdings = {{held("keeps"), -600, 3 * kHour}};
+  query_.span = {std::chrono::sys_seconds(std::chrono::seconds(kBegin)),
+                 std::chrono::sys_seconds(std::chrono::seconds(kBegin + 3 * kHour))};
+  for (const double wrong : {-1.0, 1e300, std::numeric_limits<double>::quiet_NaN()}) {
+    const BillAsk ask = [&](const std::string& query, std::chrono::sys_seconds at) {
+      auto answer = server_.ask()(query, at);
+      if (query.starts_with("count_over_time(vector(1)")) answer->front().samples.back().value = wrong;
+      return answer;
+    };
+    const auto statement = make_statement(ask, query_, view_);
+    ASSERT_FALSE(statement.ok()) << wrong;
+    EXPECT_THAT(statement.error().message, HasSubstr("looks of a subquery"));
+  }
 }
 
 }  // namespace

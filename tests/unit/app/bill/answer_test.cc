@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+#include "app/bill/reading.h"
+
 namespace gpuledger::app {
 namespace {
 
@@ -85,6 +87,30 @@ TEST(BillAnswer, RefusesWhatIsNotWhole) {
   EXPECT_THAT(error_of("<html>"), HasSubstr("no JSON"));
   EXPECT_THAT(error_of("[]"), HasSubstr("is it a Prometheus server?"));
   EXPECT_THAT(error_of(R"("text")"), HasSubstr("is it a Prometheus server?"));
+}
+
+// Times order scrapes: one that is not a number has no place among them.
+TEST(BillReading, WhatIsNoNumberIsNotKnown) {
+  const auto series = [](const std::string& name, const std::string& labels, const std::string& value) {
+    return R"({"metric":{"__name__":")" + name + R"(","node":"n","instance":"i")" + labels + R"(},"value":[1,")" +
+           value + R"("]})";
+  };
+  for (const std::string wrong : {"NaN", "+Inf", "1e300"}) {
+    const auto answer =
+        parse_answer(R"({"status":"success","data":{"resultType":"vector","result":[)" +
+                     series("gpu_ledger_device_energy_joules_total", R"(,"gpu":"0","uuid":"G")", "5") + "," +
+                     series("gpu_ledger_pod_energy_standard_error_joules", R"(,"gpu":"0","pod":"a")", wrong) + "," +
+                     series("gpu_ledger_snapshot_timestamp_seconds", "", wrong) + "," +
+                     series("process_start_time_seconds", "", wrong) + "]}}");
+    ASSERT_TRUE(answer.ok()) << answer.error().message;
+    BillFacts facts;
+    const auto readings = read_nodes(*answer, facts);
+    ASSERT_TRUE(readings.ok()) << readings.error().message;
+    ASSERT_THAT(*readings, SizeIs(1));
+    EXPECT_FALSE(readings->front().snapshot_at) << wrong;
+    EXPECT_FALSE(readings->front().started_at) << wrong;
+    EXPECT_THAT(readings->front().gpus.at("G").standard_errors, SizeIs(0)) << wrong;
+  }
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "unit/app/bill/bill_fixture.h"
 
 namespace gpuledger::app {
@@ -237,6 +239,10 @@ TEST_F(Bill, Co2eFollowsItsSeries) {
   server_.co2e = [](int64_t at) { return at <= kHour ? 100.0 : 300.0; };
   view_.prices.pue = 1.5;
   EXPECT_NEAR(line(good(2), "team").co2e_grams, 1.5 * 400, 1e-6);
+  for (const double wrong : {-1.0, 1e300, std::numeric_limits<double>::quiet_NaN()}) {
+    server_.co2e = [=](int64_t) { return wrong; };
+    EXPECT_THAT(error(), HasSubstr("is not a number of grams")) << wrong;
+  }
 }
 
 // Where the sun shines at noon, the last value of six hours is not that of all six.

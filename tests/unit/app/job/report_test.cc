@@ -169,11 +169,33 @@ TEST(JobReport, NumbersThatCannotBe) {
   }
 }
 
+TEST(JobReport, SumsThatCannotBe) {
+  std::string owners;
+  for (int i = 0; i < 12; ++i) {
+    owners += (i == 0 ? "" : ",") + std::string(R"({"slurm_job_id":"7","gpu":0,"job_gpus":1,"gpu_seconds":1.7e308,
+        "job_start_time_seconds":-1.7e308,"energy_joules":{"alone":9e11,"shared":9e11}})");
+  }
+  const auto books = top::parse_books(R"({"at":1000,"gpus":[],"processes":[],"owners":[)" + owners + "]}");
+  ASSERT_TRUE(books.ok());
+  const auto report = report_job(*books, "7");
+  EXPECT_GT(report->whole.alone, Energy::microjoules(1));
+  EXPECT_GT(report->whole.total(), report->whole.alone);
+  EXPECT_THAT(write_job_line(*report, 0), Not(HasSubstr("nan")));
+  EXPECT_THAT(write_job_line(*report, 0), Not(HasSubstr("inf")));
+}
+
 TEST(JobReport, NamesCannotChangeTheScreen) {
+  const std::string wrong = "a\x1b[2J\nb";
   top::Books books = example();
-  for (auto& owner : books.owners) owner.account = "a\x1b[2J\nb";
+  books.node = wrong;
+  for (auto& owner : books.owners) {
+    owner.account = owner.partition = owner.user_name = owner.uid = owner.step = wrong;
+  }
   const std::string text = write_job_text(*report_job(books, "7"), 0);
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  EXPECT_EQ(text.find("\nb"), std::string::npos);
+  for (auto& owner : books.owners) owner.user_name = "";
+  EXPECT_EQ(write_job_text(*report_job(books, "7"), 0).find('\x1b'), std::string::npos);
 }
 
 }  // namespace

@@ -145,6 +145,15 @@ TEST_F(PushQueueTest, DamagedFilesAreSkippedAndForeignOnesKept) {
   EXPECT_THAT(files(), ::testing::UnorderedElementsAreArray(left));
 }
 
+// The number after it would be 0, and the newest block the first at the next start.
+TEST_F(PushQueueTest, TheLastNumberThereIsIsForeign) {
+  std::filesystem::create_directory(path_);
+  const std::string name = "block-18446744073709551615-5-5.push";
+  std::ofstream(path_ + "/" + name) << "mine";
+  EXPECT_EQ(open()->blocks(), 0u);
+  EXPECT_THAT(files(), ::testing::Contains(name));
+}
+
 TEST_F(PushQueueTest, ASecondProgramIsRefused) {
   const auto queue = open();
   const auto second = PushQueue::open(path_, kRoomy);
