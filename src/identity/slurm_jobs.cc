@@ -68,7 +68,7 @@ SlurmJob parse_slurm_job(std::string_view text) {
       if (!job.gpus.empty()) job.facts.gpus = static_cast<uint32_t>(job.gpus.size());
     }
     if (key == "user") job.user = clean_text(value, kLongestName);
-    if (key == "uid" && number<uint32_t>(value)) job.uid = value;
+    if (const auto uid = number<uint32_t>(value); key == "uid" && uid) job.uid = std::to_string(*uid);
     if (key == "start") {
       const auto start = number<double>(value);
       if (start && *start > 0 && *start < kLatestStart) job.facts.started = start;

@@ -28,7 +28,7 @@ class JsonText : public JsonFrame<JsonText> {
   }
   void value(double number) {
     separate();
-    append(std::isfinite(number) ? number : 0.0);  // JSON has no other numbers
+    append(std::isfinite(number) && number != 0 ? number : 0.0);  // JSON has no others, and "-0" is read as an integer
   }
   void value(Energy energy) { value(energy.microjoules()); }
   void value(Nanoseconds time) { value(static_cast<int64_t>(time.count())); }

@@ -110,6 +110,15 @@ TEST(StateText, WhatWasLearnedComesBackWhole) {
   EXPECT_EQ(parsed->devices[0].owners.at(0).error, 12.5);
 }
 
+TEST(StateText, ANegativeZeroIsZero) {
+  EngineState state;
+  state.devices.emplace_back().learned.kin[7].precision[0] = -0.0;
+  const std::string text = write_state(state);
+  const auto parsed = parse_state(text);
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message;
+  EXPECT_EQ(write_state(*parsed), text);
+}
+
 TEST(StateText, FilesOfTheFirstVersionAreRead) {
   const std::string body =
       R"({"number":1,"devices":[{"uuid":"GPU-0","boot_id":"b","steady_ns":1,"wall_ns":1,"measured_uj":5,)"

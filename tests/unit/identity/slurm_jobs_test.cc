@@ -29,6 +29,10 @@ TEST(ParseSlurmJob, AllThatIsKnown) {
   EXPECT_EQ(job.facts.started, 1700000000.0);
 }
 
+TEST(ParseSlurmJob, AUidIsWrittenAsAllOthersAre) {
+  EXPECT_EQ(parse_slurm_job("uid=" + std::string(1000, '0') + "2001").uid, "2001");
+}
+
 TEST(ParseSlurmJob, GarbageIsLeftOut) {
   for (const char* text : {"", "\n\n=\n", "account=", "gpus=a\nstart=soon\nuid=-1", "start=-5\nstart=nan\ngpus=3-1",
                            "gpus=0-4000000000", "gpus=1,,2", "uid=12x"}) {
