@@ -49,9 +49,8 @@ Status set_gpu_devices(const Values& values, Config& config) {
   std::vector<std::string> devices;
   for (const std::string& value : values) {
     if (value == "all" && values.size() == 1) break;
-    Result<std::string> device = parse_gpu_device(value);
-    if (!device.ok()) return device.error();
-    devices.push_back(std::move(device).value());
+    GL_TRY(device, parse_gpu_device(value));
+    devices.push_back(std::move(device));
   }
   config.gpu_devices = std::move(devices);
   return ok_status();
@@ -103,9 +102,8 @@ constexpr SettingMember exact_time_mode() {
 
 // Before the collectors in the table: each of them may differ from its preset.
 Status set_preset(const Values& values, Config& config) {
-  const Result<size_t> place = parse_choice(values.front(), kPresets);
-  if (!place.ok()) return place.error();
-  config.preset = static_cast<Preset>(*place);
+  GL_TRY(place, parse_choice(values.front(), kPresets));
+  config.preset = static_cast<Preset>(place);
   if (config.preset == Preset::kCompatible) {
     config.collectors = Config{}.collectors;
   } else {
@@ -115,10 +113,9 @@ Status set_preset(const Values& values, Config& config) {
 }
 
 Status set_collector(const std::string& name, const Values& values, Config& config) {
-  const Result<bool> on = parse_bool(values.front());
-  if (!on.ok()) return on.error();
+  GL_TRY(on, parse_bool(values.front()));
   config.collectors.erase(name);
-  if (*on) config.collectors.insert(name);
+  if (on) config.collectors.insert(name);
   return ok_status();
 }
 
