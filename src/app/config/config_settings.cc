@@ -12,6 +12,7 @@
 #include "app/config/config_values.h"
 #include "base/quote.h"
 #include "expose/pod_label.h"
+#include "model/owner.h"
 
 namespace gpuledger::app {
 namespace {
@@ -130,6 +131,15 @@ constexpr SettingEffect kLive = SettingEffect::kLive;
             [](const Values& values, Config& config) { return set_collector(NAME, values, config); }), \
         kLive                                                                                          \
   }
+
+const std::string kBillByHelp = [] {
+  std::string kinds;
+  for (const OwnerKindRow& row : kOwnerKinds) {
+    if (row.kind != OwnerKind::kUnknown) kinds.append(row.word).append(", ");
+  }
+  return "a line for each: namespace, user, slurm_account, " + kinds +
+         "owner (the kind), node, cluster, gpu or label:NAME, a label of pods that --pod-labels names";
+}();
 
 const Setting kSettings[] = {
     {"listen-address", G::kServing, F::kList, "ADDRESS", ":9400",
@@ -376,10 +386,8 @@ const Setting kSettings[] = {
     {"step", G::kBill, F::kValue, "DURATION", "",
      "how far apart the server is asked for all counters; else 1h, or 6h if the span is longer than 62 days",
      kDuration<&Config::bill_step, 1000, kLongestInterval>, SettingEffect::kRestart, "bill"},
-    {"by", G::kBill, F::kList, "LIST", "namespace",
-     "a line for each: namespace, pod, user, slurm_account, slurm_job, container, host, owner (the kind), node, "
-     "cluster, gpu or label:NAME, a label of pods that --pod-labels names",
-     kept_in<&Config::bill_by>(set_bill_by), SettingEffect::kRestart, "bill"},
+    {"by", G::kBill, F::kList, "LIST", "namespace", kBillByHelp, kept_in<&Config::bill_by>(set_bill_by),
+     SettingEffect::kRestart, "bill"},
     {"match", G::kBill, F::kValue, "MATCHERS", "", "only series with these labels: 'cluster=\"east\"'",
      kParsed<&Config::bill_match, parse_matchers>, SettingEffect::kRestart, "bill"},
     {"spread", G::kBill, F::kValue, "RULE", "keep",
