@@ -36,11 +36,9 @@ Status Node::load() {
   // and processes are real, it is the second.
   std::string file = environment("GPU_LEDGER_SIM_SCENARIO");
   if (file.empty()) file = environment("NVML_SIM_SCENARIO");
-  Result<Scenario> scenario = read_scenario(file);
-  if (!scenario.ok()) return scenario.error();
-  const Status started = clock_.start();
-  if (!started.ok()) return started;
-  scenario_ = std::make_unique<Scenario>(*std::move(scenario));
+  GL_TRY(scenario, read_scenario(file));
+  GL_TRY_STATUS(clock_.start());
+  scenario_ = std::make_unique<Scenario>(std::move(scenario));
   for (unsigned i = 0; i < scenario_->gpus.size(); ++i) gpus_.push_back(make_gpu(*scenario_, i));
   const std::string root = environment("GPU_LEDGER_SIM_ROOT");
   if (!root.empty()) root_ = std::make_unique<NodeRoot>(root, *scenario_, clock_.wall_micros(0));

@@ -18,9 +18,8 @@ bool ends_with(const std::string& text, std::string_view end) {
 // The recording says what GPU it was made on; that becomes the GPU of the scenario.
 Status load_recording(unsigned index, Scenario* scenario) {
   GpuSpec& gpu = scenario->gpus[index];
-  Result<Trace> trace = read_trace(gpu.trace);
-  if (!trace.ok()) return trace.error();
-  auto recording = std::make_shared<const Trace>(*std::move(trace));
+  GL_TRY(trace, read_trace(gpu.trace));
+  auto recording = std::make_shared<const Trace>(std::move(trace));
   const GpuModel* model = find_gpu_model_by_name(recording->name);
   gpu.model = model ? *model : *find_gpu_model("H200");
   gpu.model.name = recording->name;
@@ -61,12 +60,9 @@ Result<Scenario> parse_file(const std::string& path) {
 }  // namespace
 
 Result<Scenario> read_scenario(const std::string& path) {
-  Result<Scenario> scenario = parse_file(path);
-  if (!scenario.ok()) return scenario;
-  for (unsigned i = 0; i < scenario->gpus.size(); ++i) {
-    if (scenario->gpus[i].trace.empty()) continue;
-    const Status loaded = load_recording(i, &*scenario);
-    if (!loaded.ok()) return loaded.error();
+  GL_TRY(scenario, parse_file(path));
+  for (unsigned i = 0; i < scenario.gpus.size(); ++i) {
+    if (!scenario.gpus[i].trace.empty()) GL_TRY_STATUS(load_recording(i, &scenario));
   }
   return scenario;
 }

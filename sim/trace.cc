@@ -49,26 +49,25 @@ Trace::State state_of(const Recorded::State& s) {
 }  // namespace
 
 Result<Trace> read_trace(const std::string& path) {
-  const Result<Recorded> recorded = replay::read_trace(path);
-  if (!recorded.ok()) return recorded.error();
+  GL_TRY(recorded, replay::read_trace(path));
   Trace trace;
-  trace.name = recorded->name;
-  trace.uuid = recorded->uuid;
-  trace.driver = recorded->driver;
-  trace.memory_total = recorded->memory_total.value_or(0);
-  trace.limit_mw = recorded->limit_milliwatts.value_or(0);
-  trace.length = millis(recorded->length);
-  for (const auto& c : recorded->counters)
+  trace.name = recorded.name;
+  trace.uuid = recorded.uuid;
+  trace.driver = recorded.driver;
+  trace.memory_total = recorded.memory_total.value_or(0);
+  trace.limit_mw = recorded.limit_milliwatts.value_or(0);
+  trace.length = millis(recorded.length);
+  for (const auto& c : recorded.counters)
     trace.energy.push_back({millis(c.t), c.millijoules, c.milliwatts.value_or(0)});
-  for (const auto& t : recorded->tickets) {
+  for (const auto& t : recorded.tickets) {
     trace.caught.push_back({millis(t.t), t.pid, t.sm, t.memory, t.encoder, t.decoder});
   }
-  for (const auto& l : recorded->listings) {
+  for (const auto& l : recorded.listings) {
     trace.listings.push_back({millis(l.t), holders_of(l.compute), holders_of(l.mps)});
   }
-  for (const auto& s : recorded->states) trace.states.push_back(state_of(s));
-  for (const auto& a : recorded->activities) trace.activities.push_back({millis(a.t), mix_of(a.activity)});
-  for (const auto& p : recorded->power) trace.power.push_back({millis(p.t), p.milliwatts});
+  for (const auto& s : recorded.states) trace.states.push_back(state_of(s));
+  for (const auto& a : recorded.activities) trace.activities.push_back({millis(a.t), mix_of(a.activity)});
+  for (const auto& p : recorded.power) trace.power.push_back({millis(p.t), p.milliwatts});
   return trace;
 }
 

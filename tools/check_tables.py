@@ -15,6 +15,10 @@ COMMANDS = "app/commands/command_table.cc"
 VALUES = "app/config/config_values.cc"
 ROUTES = "http/routes.cc"
 OWNERS = "model/owner.h"
+SCHEDULERS = "identity/batch_scheduler.cc"
+# Parsers of kinds that are no jobs of a batch scheduler; and Slurm's prolog, which no other scheduler has.
+KNOW_KINDS = {"kContainer": {"identity/naming.cc", "identity/resolver_map.cc"},
+              "kSlurmJob": {SCHEDULERS, "identity/slurm_jobs.h"}}
 LICENCE = "SPDX-License-Identifier: Apache-2.0"
 FOLDERS = ("src", "sim", "tests", "tools", "deploy", "cmake")
 LICENSED = {".cc", ".h", ".inc", ".js", ".css", ".proto", ".py", ".sh", ".go", ".cmake"}
@@ -92,21 +96,24 @@ def check_metrics(src):
 
 
 def check_owner_kinds(src):
-    """The words and fields of a kind stand in its row; only parsers and what makes processes kin know kinds apart."""
+    """The words and fields of a kind stand in its row, also in texts and on the page; only parsers know kinds apart."""
     table = (src / OWNERS).read_text(encoding="utf-8")
     words = set(re.findall(r'\{OwnerKind::k\w+, "(\w+)"', table)) - {"pod", "container", "host", "unknown"}
     kinds = set(re.findall(r"enum class OwnerKind \{([^}]*)\}", table)[0].replace(" ", "").split(","))
     kinds -= {"kPod", "kUnknown", "kHost"}  # pods have names and allocations; unknown and host are what is left
     if not words or not kinds:
         yield f"{OWNERS}: no kinds of owners found"
-    for name, text in sources(src):
-        if name == OWNERS or name.startswith("identity/") or name == "attribute/books/kin.cc":
+    scripts = [(path.relative_to(src).as_posix(), path.read_text(encoding="utf-8")) for path in src.rglob("*.js")]
+    for name, text in [*sources(src), *scripts]:
+        if name == OWNERS:
             continue
-        for word in sorted(words & set(strings(text))):
-            yield f"src/{name}: knows the kind of owner {word}; that is for {OWNERS}"
+        said = text if name.endswith(".js") else "\n".join(strings(text))
+        for word in sorted(words):
+            if re.search(rf"(?<![\w-]){word}(?![\w-])", said):
+                yield f"src/{name}: knows the kind of owner {word}; that is for {OWNERS}"
         for kind in sorted(kinds):
-            if f"OwnerKind::{kind}" in text:
-                yield f"src/{name}: knows OwnerKind::{kind}; that is for {OWNERS} and src/identity"
+            if f"OwnerKind::{kind}" in text and name not in KNOW_KINDS.get(kind, {SCHEDULERS}):
+                yield f"src/{name}: knows OwnerKind::{kind}; that is for {OWNERS} and its parser"
 
 
 def check_licence(root):

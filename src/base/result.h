@@ -3,6 +3,7 @@
 
 #include <cassert>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -67,6 +68,12 @@ class [[nodiscard]] Result {
   const T* operator->() const { return &value(); }
   T value_or(T fallback) const& { return ok() ? value() : std::move(fallback); }
 
+  // The same, with what a failure is about before its message: "--state-file: cannot read ...".
+  Result about(std::string_view what) && {
+    if (auto* error = std::get_if<1>(&state_)) error->message.insert(0, ": ").insert(0, what);
+    return std::move(*this);
+  }
+
   const Error& error() const {
     assert(!ok());
     return *std::get_if<1>(&state_);
@@ -88,8 +95,10 @@ inline Status ok_status() {
   if (!name##_result.ok()) return name##_result.error(); \
   auto name = *std::move(name##_result)
 
-// The same without the value.
-#define GL_TRY_STATUS(...) \
-  if (auto gl_status = (__VA_ARGS__); !gl_status.ok()) return gl_status.error()
+// The same without the value. One statement, also before an `else`.
+#define GL_TRY_STATUS(...)                                                         \
+  do {                                                                             \
+    if (auto gl_status = (__VA_ARGS__); !gl_status.ok()) return gl_status.error(); \
+  } while (false)
 
 }  // namespace gpuledger

@@ -36,7 +36,8 @@ class CatalogBuilder {
  public:
   explicit CatalogBuilder(std::string_view collector) : collector_(collector) {}
 
-  // for_each(view, visit) visits each entry of the rows' list with its labels. prefix is put before the rows' names.
+  // for_each(view, visit) visits each entry of the rows' list with its labels. prefix is put before the rows' names,
+  // subject in place of {} in their HELP.
   template <typename Entry, typename ForEach>
   void add(std::span<const Row<Entry>> rows, std::string_view labels, ForEach for_each, std::string_view prefix = {},
            std::string_view subject = {}) {
@@ -57,10 +58,11 @@ class CatalogBuilder {
   // A list of the View whose entries have their labels.
   template <typename Entry>
   void add(std::span<const Row<Entry>> rows, std::string_view labels, std::vector<Entry> View::*list,
-           std::string Entry::*entry_labels = &Entry::labels) {
-    add(rows, labels, [list, entry_labels](const View& view, const auto& visit) {
+           std::string Entry::*entry_labels = &Entry::labels, std::string_view subject = {}) {
+    const auto for_each = [list, entry_labels](const View& view, const auto& visit) {
       for (const Entry& entry : view.*list) visit(entry, entry.*entry_labels);
-    });
+    };
+    add(rows, labels, for_each, {}, subject);
   }
   // One entry: the node.
   void add_of_node(std::span<const Row<View>> rows) {

@@ -119,11 +119,17 @@ JsonFields<DeviceSeries> device_fields(Nanoseconds now) {
 template <typename Entry, typename OwnerOf>
 JsonFields<Entry> fields_of_owner(OwnerOf owner_of) {
   JsonFields<Entry> fields;
-  const std::span<const OwnerField> lists[] = {kOwnerFields, kOwnerFieldAliases};
-  for (const std::span<const OwnerField> list : lists) {
-    for (const OwnerField& field : list) {
-      fields.add(field.name, [=](const Entry& entry) -> std::string_view { return owner_of(entry).*field.value; });
-    }
+  for (const OwnerField& field : kOwnerFields) {
+    fields.add(field.name, [=](const Entry& entry) -> std::string_view { return owner_of(entry).*field.value; });
+  }
+  for (const OwnerField& alias : kOwnerFieldAliases) {
+    fields.add(alias.name, [=](const Entry& entry) -> std::string_view {
+      const Owner& owner = owner_of(entry);
+      for (const OwnerField& own : owner_kind(owner.kind).fields) {
+        if (own.name == alias.name) return owner.*alias.value;
+      }
+      return {};  // of another kind
+    });
   }
   return fields.add("owner", [=](const Entry& entry) { return owner_kind(owner_of(entry).kind).word; })
       .add("owner_text", [=](const Entry& entry) { return owner_text(owner_of(entry)); })

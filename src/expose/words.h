@@ -1,12 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "model/ledger.h"
 
 // Values of labels in the metrics and of fields in the JSON.
 namespace gpuledger::expose {
+
+// For HELP: "pod, slurm_job, container, host or unknown".
+inline std::string owner_kind_words() {
+  std::string words;
+  for (const OwnerKindRow& row : kOwnerKinds) {
+    const bool last = &row == &kOwnerKinds[std::size(kOwnerKinds) - 1];
+    words.append(words.empty() ? "" : last ? " or " : ", ").append(row.word);
+  }
+  return words;
+}
 
 inline std::string_view reason_name(Reason reason) {
   switch (reason) {

@@ -131,9 +131,8 @@ Result<Listener> Listener::open(const ListenAddress& address, std::string_view s
       if (fd < 0) return listen_error(address, -fd, setting);
       listener.fd_.reset(fd);
     } else {
-      auto fd = listen_on_host(address, listener.family_, setting);
-      if (!fd) return fd.error();
-      listener.fd_.reset(*fd);
+      GL_TRY(fd, listen_on_host(address, listener.family_, setting));
+      listener.fd_.reset(fd);
     }
     listener.address_ = tcp_address(listener.fd_.get());
     return listener;
@@ -141,7 +140,7 @@ Result<Listener> Listener::open(const ListenAddress& address, std::string_view s
   sockaddr_un where{};
   where.sun_family = AF_UNIX;
   std::memcpy(where.sun_path, address.unix_path.c_str(), address.unix_path.size() + 1);
-  if (auto cleared = remove_stale_socket(address, where, setting); !cleared) return cleared.error();
+  GL_TRY_STATUS(remove_stale_socket(address, where, setting));
   const int fd = bind_and_listen(AF_UNIX, reinterpret_cast<sockaddr*>(&where), sizeof where, false);
   if (fd < 0) return listen_error(address, -fd, setting);
   listener.fd_.reset(fd);

@@ -13,7 +13,7 @@ std::shared_ptr<const std::string> PackedSnapshot::pack(const std::shared_ptr<co
   }
   auto& packed = packed_[&plain];
   if (packed) return packed;
-  if (auto bytes = gzip(plain)) packed = std::make_shared<const std::string>(std::move(*bytes));
+  if (auto bytes = gzip(plain); bytes.ok()) packed = std::make_shared<const std::string>(std::move(*bytes));
   return packed;
 }
 

@@ -8,6 +8,7 @@
 #include "base/html_text.h"
 #include "http/negotiate.h"
 #include "http/page/page.h"
+#include "model/owner.h"
 
 namespace gpuledger::http {
 namespace {
@@ -53,6 +54,16 @@ Reply index_page(const RouteSettings& settings) {
   std::string page(page_html());
   page.replace(page.find(kLinksMark), kLinksMark.size(), write_links(settings));
   return page_reply("text/html; charset=utf-8", std::move(page));
+}
+
+Reply page_script() {
+  std::string kinds;
+  for (const OwnerKindRow& row : kOwnerKinds) {
+    kinds.append(kinds.empty() ? "" : ", ").append(row.word).append(": '").append(row.group).append("'");
+  }
+  std::string script(page_js());
+  script.replace(script.find(kKindsMark), kKindsMark.size(), kinds);
+  return page_reply("text/javascript; charset=utf-8", std::move(script));
 }
 
 // Why the program is not ready; empty if it is.
@@ -168,7 +179,7 @@ Reply route(const RequestFacts& request, const RouteSettings& settings, const st
   if (is_health) return text_reply(200, "ok");
   if (path == "/") return index_page(settings);
   if (path == "/page.css") return page_reply("text/css; charset=utf-8", std::string(page_css()));
-  if (path == "/page.js") return page_reply("text/javascript; charset=utf-8", std::string(page_js()));
+  if (path == "/page.js") return page_script();
   const std::string reason = unready_reason(snapshot.get(), settings, steady_now);
   return reason.empty() ? text_reply(200, "ready") : text_reply(503, reason);
 }

@@ -45,10 +45,9 @@ class Server::Impl {
 
   Status open(const std::string& text, const std::string& setting) {
     auto address = parse_listen_address(text);
-    if (!address) return Error{address.error().code, "listen address " + address.error().message};
-    auto listener = Listener::open(*address, setting);
-    if (!listener) return listener.error();
-    Door& door = doors_.emplace_back(std::move(*listener), io_);
+    if (!address.ok()) return Error{address.error().code, "listen address " + address.error().message};
+    GL_TRY(listener, Listener::open(*address, setting));
+    Door& door = doors_.emplace_back(std::move(listener), io_);
     error_code error;
     door.acceptor.assign(Protocol(door.listener.family(), 0), door.listener.release_fd(), error);
     if (error) return Error{Code::kInternal, fmt::format("cannot listen on {}: {}", text, error.message())};
@@ -147,14 +146,12 @@ Result<std::unique_ptr<Server>> Server::start(ServerOptions options, const Snaps
   if (options.listen_addresses.empty()) return Error{Code::kMalformed, "no listen address given"};
   if (!options.metrics_path.starts_with('/'))
     return Error{Code::kMalformed, fmt::format("metrics path \"{}\" must begin with /", options.metrics_path)};
-  auto web = WebSettings::open(options.web_config_file, std::move(options.on_web_config));
-  if (!web) return web.error();
+  GL_TRY(web, WebSettings::open(options.web_config_file, std::move(options.on_web_config)));
   const auto addresses = options.listen_addresses;
   const std::string setting = options.listen_setting;
   const bool watch_web_config = !options.web_config_file.empty();
-  auto impl = std::make_unique<Impl>(std::move(options), snapshots, clock, std::move(*web));
-  for (const std::string& address : addresses)
-    if (auto opened = impl->open(address, setting); !opened) return opened.error();
+  auto impl = std::make_unique<Impl>(std::move(options), snapshots, clock, std::move(web));
+  for (const std::string& address : addresses) GL_TRY_STATUS(impl->open(address, setting));
   impl->run(watch_web_config);
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }

@@ -44,17 +44,15 @@ int no_passphrase(char*, int, int, void*) {
   return -1;
 }
 
-// Reads one of the three PEM texts and passes its bytes and name (for messages) to use.
-template <typename Use>
-Status with_pem(const PemSource& source, const char* what, Use use) {
+// Reads one of the three PEM texts and uses it; `what` is its name, for messages.
+Status use_pem(SSL_CTX* context, const PemSource& source, const char* what, bool (*use)(SSL_CTX*, BIO*)) {
   std::string text = source.text;
   if (!source.file.empty()) {
-    auto content = read_file(source.file, kLargestWatchedFile);
-    if (!content) return Error{content.error().code, fmt::format("{}: {}", what, content.error().message)};
-    text = std::move(*content);
+    GL_TRY(content, read_file(source.file, kLargestWatchedFile).about(what));
+    text = std::move(content);
   }
   const Bio bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
-  if (bio && use(bio.get())) return ok_status();
+  if (bio && use(context, bio.get())) return ok_status();
   const std::string name = source.file.empty() ? "the inline text" : source.file;
   return Error{Code::kMalformed, fmt::format("{}: {}: {}", what, name, openssl_reason())};
 }
@@ -150,18 +148,12 @@ Result<std::shared_ptr<TlsContext>> TlsContext::read(const TlsSettings& settings
   SSL_CTX* const context = SSL_CTX_new(TLS_server_method());
   if (context == nullptr) return Error{Code::kInternal, "OpenSSL: " + openssl_reason()};
   std::shared_ptr<TlsContext> tls(new TlsContext(settings, context));
-  const auto failed = [&](const Error& error) {
-    return Error{error.code, fmt::format("web config {}: {}", path_of_config, error.message)};
-  };
-  if (auto done = apply_policy(context, settings); !done) return failed(done.error());
-  auto done = with_pem(settings.cert, "cert_file", [&](BIO* bio) { return use_certificate(context, bio); });
-  if (!done) return failed(done.error());
-  done = with_pem(settings.key, "key_file", [&](BIO* bio) { return use_key(context, bio); });
-  if (!done) return failed(done.error());
-  if (settings.client_ca.given()) {
-    done = with_pem(settings.client_ca, "client_ca_file", [&](BIO* bio) { return use_client_ca(context, bio); });
-    if (!done) return failed(done.error());
-  }
+  const std::string config = "web config " + path_of_config;
+  GL_TRY_STATUS(apply_policy(context, settings).about(config));
+  GL_TRY_STATUS(use_pem(context, settings.cert, "cert_file", use_certificate).about(config));
+  GL_TRY_STATUS(use_pem(context, settings.key, "key_file", use_key).about(config));
+  if (settings.client_ca.given())
+    GL_TRY_STATUS(use_pem(context, settings.client_ca, "client_ca_file", use_client_ca).about(config));
   if (settings.client_auth != ClientAuth::kNone) {
     const bool required =
         settings.client_auth == ClientAuth::kRequireAny || settings.client_auth == ClientAuth::kRequireAndVerify;

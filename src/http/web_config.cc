@@ -231,7 +231,7 @@ class Reader {
       const std::string text = text_of(value, key);
       if (key == "interval") {
         const auto interval = parse_duration(text);
-        if (!interval) fail(value, "interval: " + interval.error().message);
+        if (!interval.ok()) fail(value, "interval: " + interval.error().message);
         config_.rate_limit.interval = interval.value_or(Nanoseconds(0));
       } else if (key == "burst") {
         const auto burst = find_count(text);

@@ -11,7 +11,7 @@ namespace gpuledger::http {
 
 Result<std::shared_ptr<WebSettings>> WebSettings::open(std::string path, OnChange on_change) {
   std::shared_ptr<WebSettings> settings(new WebSettings(std::move(path), std::move(on_change)));
-  if (auto loaded = settings->reload(); !loaded) return loaded.error();
+  GL_TRY_STATUS(settings->reload());
   return settings;
 }
 
@@ -47,24 +47,21 @@ Status WebSettings::reload_locked() {
   // Stamped before reading, so that a change meanwhile shows next time; also on failure, so that a broken file is
   // reported once and not every second.
   stamps_ = {read_file_stamp(path_)};
-  auto text = read_file(path_, kLargestWatchedFile);
-  if (!text) return Error{text.error().code, "--web-config-file: " + text.error().message};
-  auto config = parse_web_config(*text, path_);
-  if (!config) return config.error();
+  GL_TRY(text, read_file(path_, kLargestWatchedFile).about("--web-config-file"));
+  GL_TRY(config, parse_web_config(text, path_));
 
   auto state = std::make_shared<WebState>();
-  if (config->tls) {
-    for (const PemSource* source : {&config->tls->cert, &config->tls->key, &config->tls->client_ca})
+  if (config.tls) {
+    for (const PemSource* source : {&config.tls->cert, &config.tls->key, &config.tls->client_ca})
       if (!source->file.empty()) stamps_.push_back(read_file_stamp(source->file));
-    auto tls = TlsContext::read(*config->tls, path_);
-    if (!tls) return tls.error();
-    state->tls = std::move(*tls);
+    GL_TRY(tls, TlsContext::read(*config.tls, path_));
+    state->tls = std::move(tls);
   }
   const auto earlier = current();
-  if (!config->users.empty())
-    state->passwords = std::make_unique<PasswordCheck>(config->users, earlier ? earlier->passwords.get() : nullptr);
-  state->bucket = TokenBucket(config->rate_limit);
-  state->config = std::move(*config);
+  if (!config.users.empty())
+    state->passwords = std::make_unique<PasswordCheck>(config.users, earlier ? earlier->passwords.get() : nullptr);
+  state->bucket = TokenBucket(config.rate_limit);
+  state->config = std::move(config);
 
   MutexLock lock(current_mutex_);
   current_.swap(state);

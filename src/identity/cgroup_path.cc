@@ -23,10 +23,6 @@ struct Line {
   bool of_systemd = false;
 };
 
-bool is_number(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
 // False for paths that the kernel never prints.
 bool has_proper_segments(std::string_view path) {
   if (path == "/") return true;
@@ -70,9 +66,10 @@ struct Finding {
   ContainerSegment container;
   ContainerSegment node;  // the container that the pod is in
   std::string_view node_path;
+  const BatchScheduler* scheduler = nullptr;
   std::string_view job;
   std::string_view step;
-  std::string_view slurm_path;
+  std::string_view step_path;
   std::string_view unit;
   std::string_view uid;
   Payer payer = Payer::kHost;
@@ -86,7 +83,7 @@ struct Finding {
     switch (payer) {
       case Payer::kPod: return 5;
       case Payer::kContainer: return nested_pod() ? 4 : 3;
-      case Payer::kSlurmJob: return 2;
+      case Payer::kJob: return 2;
       case Payer::kUser: return 1;
       case Payer::kHost: break;
     }
@@ -97,7 +94,7 @@ struct Finding {
 // Walks a path from the root to the leaf.
 class Walk {
  public:
-  explicit Walk(const Line& line) : path_(line.path) {
+  Walk(const Line& line, std::span<const BatchScheduler> schedulers) : path_(line.path), schedulers_(schedulers) {
     place_.after_up = line.ups;
     found_.whole_path = !line.ups;
     found_.of_systemd = line.of_systemd;
@@ -119,7 +116,7 @@ class Walk {
   void see(std::string_view segment) {
     below_user_ = below_user_ || is_user_segment(segment);
     see_owner(segment);
-    if (!below_user_) see_slurm(segment);
+    if (!below_user_) see_job(segment);
     const bool of_the_host = !payer_is_certain_;
     see_payer(segment);
     if (!found_.pod.empty() || !found_.container.runtime.empty()) return;
@@ -138,9 +135,9 @@ class Walk {
     } else if (!found_.container.runtime.empty()) {
       found_.payer = Payer::kContainer;
     } else if (!found_.job.empty()) {
-      found_.payer = Payer::kSlurmJob;
+      found_.payer = Payer::kJob;
     } else {
-      payer_is_certain_ = may_be_delegated(segment);
+      payer_is_certain_ = may_be_delegated(segment, schedulers_);
     }
   }
 
@@ -164,13 +161,15 @@ class Walk {
     if (!container.runtime.empty()) found_.node_path = path_until(segment);
   }
 
-  void see_slurm(std::string_view segment) {
+  void see_job(std::string_view segment) {
     if (just_in_job_) {
       just_in_job_ = false;
-      found_.step = slurm_step(segment);
-      if (!found_.step.empty()) found_.slurm_path = path_until(segment);
-    } else if (found_.job.empty()) {
-      found_.job = slurm_job(segment, place_);
+      found_.step = found_.scheduler->step(segment);
+      if (!found_.step.empty()) found_.step_path = path_until(segment);
+    }
+    for (auto it = schedulers_.begin(); found_.job.empty() && it != schedulers_.end(); ++it) {
+      found_.job = it->job(segment, place_);
+      found_.scheduler = &*it;
       just_in_job_ = !found_.job.empty();
     }
   }
@@ -180,6 +179,7 @@ class Walk {
   }
 
   std::string_view path_;
+  std::span<const BatchScheduler> schedulers_;
   SegmentPlace place_;
   Finding found_;
   bool below_user_ = false;
@@ -217,11 +217,14 @@ class Verdicts {
         (vague && !line.container.id.empty())) {
       best_.container = line.container;
     }
-    if (differ(line.step, best_.step)) best_.step = best_.slurm_path = {};
-    if (best_.job.empty()) best_.job = line.job;
+    if (differ(line.step, best_.step)) best_.step = best_.step_path = {};
+    if (best_.job.empty()) {
+      best_.job = line.job;
+      best_.scheduler = line.scheduler;
+    }
     if (best_.step.empty()) {
       best_.step = line.step;
-      best_.slurm_path = line.slurm_path;
+      best_.step_path = line.step_path;
     }
     // systemd moves a process in its own hierarchy first; the others may lag or stop at the slice.
     if ((line.of_systemd && !best_.of_systemd) || (best_.unit.empty() && best_.uid.empty())) {
@@ -244,8 +247,8 @@ class Verdicts {
       conflict_ = conflict_ || pods;
     } else if (best_.payer == Payer::kContainer) {
       conflict_ = conflict_ || containers;
-    } else if (best_.payer == Payer::kSlurmJob) {
-      conflict_ = conflict_ || differ(line.job, best_.job);
+    } else if (best_.payer == Payer::kJob) {
+      conflict_ = conflict_ || differ(line.job, best_.job) || line.scheduler != best_.scheduler;
     }
   }
   static bool differ(std::string_view a, std::string_view b) { return !a.empty() && !b.empty() && a != b; }
@@ -258,15 +261,15 @@ class Verdicts {
   bool nested_conflict_ = false;
 };
 
-std::string_view runtime_without_container(Payer payer, bool service) {
-  switch (payer) {
+std::string_view runtime_without_container(const Finding& found) {
+  switch (found.payer) {
     case Payer::kPod:
     case Payer::kContainer: return "pod";
-    case Payer::kSlurmJob: return "slurm";
+    case Payer::kJob: return found.scheduler->word;
     case Payer::kUser: return "user";
     case Payer::kHost: break;
   }
-  return service ? "systemd" : "host";
+  return found.unit.empty() ? "host" : "systemd";
 }
 
 CgroupHome Verdicts::home() const {
@@ -285,7 +288,7 @@ CgroupHome Verdicts::home() const {
   home.payer = found.payer;
   home.whole_path = found.whole_path;
   home.runtime = found.container.runtime;
-  if (home.runtime.empty()) home.runtime = runtime_without_container(found.payer, !found.unit.empty());
+  if (home.runtime.empty()) home.runtime = runtime_without_container(found);
   home.container_id = without_unit_escapes(found.container.id);
   home.pod_uid = found.pod.view();
   if (found.nested_pod()) {
@@ -293,9 +296,10 @@ CgroupHome Verdicts::home() const {
     home.node.container_id = without_unit_escapes(found.node.id);
     if (found.whole_path) home.node.cgroup = found.node_path;
   }
-  home.slurm_job = found.job;
-  home.slurm_step = found.step;
-  if (found.job.starts_with('s')) home.slurm_cgroup = found.slurm_path;
+  home.scheduler = found.job.empty() ? nullptr : found.scheduler;
+  home.job = found.job;
+  home.step = found.step;
+  if (!is_number(found.job)) home.step_cgroup = found.step_path;
   home.unit = clean_text(found.unit, kLongestUnit);
   home.user = found.uid;
   const bool asks = found.payer == Payer::kPod || found.payer == Payer::kContainer;
@@ -317,14 +321,14 @@ void each_line(std::string_view text, See see) {
 
 }  // namespace
 
-CgroupHome parse_cgroup(std::string_view text) {
+CgroupHome parse_cgroup(std::string_view text, std::span<const BatchScheduler> schedulers) {
   Verdicts verdicts;
   Line last;
   each_line(text, [&](const Line& line) {
     // v1 prints the same path a dozen times.
     if (!line.of_systemd && line.path == last.path && line.ups == last.ups) return;
     last = line;
-    verdicts.add(Walk(line).run());
+    verdicts.add(Walk(line, schedulers).run());
   });
   return verdicts.home();
 }

@@ -12,9 +12,6 @@ constexpr size_t kContainerIdLength = 64;
 constexpr size_t kLongestName = 128;
 constexpr std::string_view kDashEscape = "\\x2d";
 
-constexpr bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 constexpr bool is_hex_digit(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'f');  // runtimes and Kubernetes print lower case
 }
@@ -31,15 +28,6 @@ bool all_of(std::string_view text, Predicate predicate) {
   return std::all_of(text.begin(), text.end(), predicate);
 }
 
-bool is_number(std::string_view text) {
-  return !text.empty() && all_of(text, is_digit);
-}
-// As programs print it. Leading zeros would give one job many names.
-bool is_uint32(std::string_view text) {
-  uint32_t number = 0;
-  return is_number(text) && (text.front() != '0' || text.size() == 1) &&
-         std::from_chars(text.data(), text.data() + text.size(), number).ec == std::errc();
-}
 bool is_container_id(std::string_view text) {
   return text.size() == kContainerIdLength && all_of(text, is_hex_digit);
 }
@@ -47,17 +35,6 @@ bool is_container_id(std::string_view text) {
 bool is_name(std::string_view text) {
   return !text.empty() && text.size() <= kLongestName &&
          all_of(text, [](char c) { return is_name_character(c) || c == '\\'; });
-}
-
-bool consume_prefix(std::string_view& text, std::string_view prefix) {
-  if (!text.starts_with(prefix)) return false;
-  text.remove_prefix(prefix.size());
-  return true;
-}
-bool consume_suffix(std::string_view& text, std::string_view suffix) {
-  if (!text.ends_with(suffix)) return false;
-  text.remove_suffix(suffix.size());
-  return true;
 }
 
 std::optional<PodUidText> parse_uid(std::string_view text) {
@@ -189,10 +166,6 @@ ContainerSegment system_container(std::string_view segment, const SegmentPlace& 
   return place.parent == "machine.slice" ? named("nspawn", name) : ContainerSegment{};
 }
 
-bool is_slurm_scope(std::string_view segment) {
-  return segment == "slurmstepd.scope" || (segment.ends_with("_slurmstepd.scope") && segment.front() != '_');
-}
-
 }  // namespace
 
 std::optional<PodSegment> pod_segment(std::string_view segment, const SegmentPlace& place) {
@@ -271,13 +244,16 @@ bool is_service(std::string_view segment) {
   return segment.size() > kService.size() && segment.ends_with(kService);
 }
 
-bool may_be_delegated(std::string_view segment) {
-  if (segment.ends_with(".scope")) return segment != "init.scope" && !is_slurm_scope(segment);
+bool may_be_delegated(std::string_view segment, std::span<const BatchScheduler> schedulers) {
+  for (const BatchScheduler& scheduler : schedulers) {
+    if (scheduler.holds_jobs(segment)) return false;
+  }
+  if (segment.ends_with(".scope")) return segment != "init.scope";
   if (!is_service(segment)) return false;
   for (std::string_view known :
        {"crio.service", "docker.service", "podman.service", "buildkit.service", "garden.service", "k3s.service",
         "k3s-agent.service", "rke2-server.service", "rke2-agent.service", "k0scontroller.service", "k0sworker.service",
-        "snap.microk8s.daemon-kubelite.service", "slurmd.service"}) {
+        "snap.microk8s.daemon-kubelite.service"}) {
     if (segment == known) return false;
   }
   // Distributions and bundles add prefixes to these.
@@ -285,32 +261,6 @@ bool may_be_delegated(std::string_view segment) {
     if (segment.ends_with(end)) return false;
   }
   return true;
-}
-
-std::string_view slurm_job(std::string_view segment, const SegmentPlace& place) {
-  std::string_view number = segment;
-  const bool numbered = consume_prefix(number, "job_") && is_uint32(number);
-  if (is_slurm_scope(place.parent)) {
-    constexpr size_t kSluidLength = 14;
-    constexpr std::string_view kAlphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";  // Crockford's base 32
-    const bool sluid = segment.size() == kSluidLength && segment.front() == 's' &&
-                       segment.find_first_not_of(kAlphabet, 1) == std::string_view::npos;
-    return numbered ? number : sluid ? segment : std::string_view();
-  }
-  std::string_view uid = place.parent;
-  const bool below_user_of_slurm = (place.grandparent == "slurm" || place.grandparent.starts_with("slurm_")) &&
-                                   consume_prefix(uid, "uid_") && is_number(uid);
-  return below_user_of_slurm && numbered ? number : std::string_view();
-}
-
-std::string_view slurm_step(std::string_view segment) {
-  if (!consume_prefix(segment, "step_")) return {};
-  for (std::string_view word : {"batch", "extern", "interactive", "TBD"}) {
-    if (segment == word) return segment;
-  }
-  const size_t plus = segment.find('+');
-  const bool component_shaped = plus == std::string_view::npos || is_uint32(segment.substr(plus + 1));
-  return is_uint32(segment.substr(0, plus)) && component_shaped ? segment : std::string_view();
 }
 
 std::string without_unit_escapes(std::string_view text) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "identity/batch_scheduler.h"
+
 namespace gpuledger::identity {
 
 // Parses single segments of a cgroup path. The whole segment must match: names that only contain an id (mount units,
@@ -31,14 +33,6 @@ struct PodSegment {
   ContainerSegment container;  // of "<pod>.slice:<runtime>:<id>", one segment for both
 };
 
-// Position of a segment: some names are valid only below certain others.
-struct SegmentPlace {
-  std::string_view parent;
-  std::string_view grandparent;
-  bool after_up = false;  // first after "/..": its parents are hidden
-  bool below_ecs = false;
-};
-
 std::optional<PodSegment> pod_segment(std::string_view segment, const SegmentPlace& place);
 // For direct children of a pod's segment.
 ContainerSegment pod_child(std::string_view segment);
@@ -52,13 +46,9 @@ std::string_view uid_of_user_segment(std::string_view segment);
 bool user_may_run(const ContainerSegment& container);
 
 bool is_service(std::string_view segment);
-// A service or scope whose processes may make cgroups below it: all except those of the runtimes and of Slurm, which
-// hold the containers and jobs of others.
-bool may_be_delegated(std::string_view segment);
-
-// "4711" or a SLUID; empty unless Slurm itself made the segment.
-std::string_view slurm_job(std::string_view segment, const SegmentPlace& place);
-std::string_view slurm_step(std::string_view segment);
+// A service or scope whose processes may make cgroups below it: all except those of the runtimes and the schedulers,
+// which hold the containers and jobs of others.
+bool may_be_delegated(std::string_view segment, std::span<const BatchScheduler> schedulers);
 
 // systemd writes "-" in a name as "\x2d".
 std::string without_unit_escapes(std::string_view text);

@@ -73,11 +73,11 @@ OwnerFound owner_of(const CgroupHome& home, const NameBook& names) {
   switch (home.payer) {
     case Payer::kPod: return pod_owner(home, names);
     case Payer::kUser: return user_owner(home, names);
-    case Payer::kSlurmJob: {
+    case Payer::kJob: {
       Owner owner;
-      owner.kind = OwnerKind::kSlurmJob;
-      owner.job = home.slurm_job;
-      owner.step = home.slurm_step;
+      owner.kind = home.scheduler->kind;
+      owner.job = home.job;
+      owner.step = home.step;
       return {owner, Naming::kComplete, {}};
     }
     case Payer::kContainer: {

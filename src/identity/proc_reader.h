@@ -57,7 +57,7 @@ class ProcReader {
   Result<std::string> read_cgroup(Pid pid) const;
   // Of this program. Empty: unreadable, or not in this /proc.
   std::string read_own_cgroup() const;
-  // The number of a job that cgroups name by its SLUID. step_cgroup is CgroupHome::slurm_cgroup; cgroup_root is the
+  // The number of a job that cgroups name by its SLUID. step_cgroup is CgroupHome::step_cgroup; cgroup_root is the
   // mount of the host's cgroups (/sys/fs/cgroup). Empty: not found. Reads a few files: cache the answer.
   std::optional<uint32_t> read_slurm_job(const std::string& cgroup_root, const std::string& step_cgroup) const;
   // Ticks since boot to seconds since 1970.

@@ -225,9 +225,9 @@ Status Resolver::read_home(Pid pid, const std::string& uid, Known& known) {
   home = parse_cgroup(*cgroup);
   if (home.verdict == CgroupHome::Verdict::kAmbiguous) ++errors_["cgroup_ambiguous"];
   if (home.verdict == CgroupHome::Verdict::kInvalid) ++errors_["cgroup_invalid"];
-  if (home.payer == CgroupHome::Payer::kSlurmJob && !home.slurm_cgroup.empty()) {
-    // Slurm 26.05 and newer: the path has a SLUID in place of the job's number.
-    if (const auto job = proc_.read_slurm_job(kCgroupRoot, home.slurm_cgroup)) home.slurm_job = std::to_string(*job);
+  if (home.payer == CgroupHome::Payer::kJob && home.scheduler->number && !home.step_cgroup.empty()) {
+    const auto number = (proc_.*home.scheduler->number)(kCgroupRoot, home.step_cgroup);
+    if (number) home.job = std::to_string(*number);
   }
   if (home.user.empty()) home.user = uid;
   return ok_status();
@@ -242,7 +242,7 @@ void Resolver::give_name(Known& known) const {
 
 // Users of a directory service are not in the passwd; the prolog names them.
 void Resolver::read_job(ProcessIdentity& identity) {
-  if (identity.owner.kind != OwnerKind::kSlurmJob) return;
+  if (!SlurmJobs::may_have(identity.owner)) return;
   auto job = directory_.slurm_jobs.read(identity.owner.job);
   if (!job.ok()) {
     if (job.error().code != Code::kNotFound) ++errors_[std::string("slurm_job_") + code_name(job.error().code)];

@@ -34,6 +34,7 @@ class SlurmJobs {
   SlurmJobs() = default;  // none
   explicit SlurmJobs(std::string folder) : folder_(std::move(folder)) {}
 
+  static bool may_have(const Owner& owner) { return owner.kind == OwnerKind::kSlurmJob; }
   // kNotFound: no such folder. kPermission: as below.
   Status check() const;
   // kNotFound: no such file, folder or job number. kPermission: the file or its folder may be written by others than

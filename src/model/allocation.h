@@ -21,7 +21,7 @@ struct Allocation {
   Name resource;                    // "nvidia.com/gpu"
   std::optional<uint32_t> replica;  // time-slicing and MPS; the number is not a share
   Name pod_uid;                     // empty: not known; the kubelet tells only names, which a later pod may have again
-  Name job;                         // of Slurm; then all of the above but the GPU is empty
+  Name job = {};                    // of Slurm; then all of the above but the GPU is empty
   friend auto operator<=>(const Allocation&, const Allocation&) = default;
 };
 

@@ -13,9 +13,7 @@ namespace {
 constexpr size_t kLargestSecret = 64 << 10;
 
 Result<std::string> read_password(const std::string& path) {
-  auto read = read_file(path, kLargestSecret);
-  if (!read) return Error{read.error().code, "password: " + read.error().message};
-  std::string text = *std::move(read);
+  GL_TRY(text, read_file(path, kLargestSecret).about("password"));
   while (text.ends_with('\n') || text.ends_with('\r')) text.pop_back();
   if (text.empty()) return Error{Code::kMalformed, "password: " + path + " is empty"};
   if (text.find_first_of("\r\n") != text.npos) {
@@ -27,12 +25,11 @@ Result<std::string> read_password(const std::string& path) {
 }  // namespace
 
 Result<std::string> read_token(const std::string& path) {
-  auto text = read_file(path, kLargestSecret);
-  if (!text) return Error{text.error().code, "token: " + text.error().message};
+  GL_TRY(text, read_file(path, kLargestSecret).about("token"));
   const char* const space = " \t\r\n";
-  const size_t begin = text->find_first_not_of(space);
+  const size_t begin = text.find_first_not_of(space);
   if (begin == std::string::npos) return Error{Code::kMalformed, "token: " + path + " is empty"};
-  std::string token = text->substr(begin, text->find_last_not_of(space) + 1 - begin);
+  std::string token = text.substr(begin, text.find_last_not_of(space) + 1 - begin);
   // It becomes a header line: no line breaks allowed.
   const auto visible = [](char c) { return c > ' ' && c < 0x7f; };
   if (!std::all_of(token.begin(), token.end(), visible))

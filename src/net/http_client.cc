@@ -70,7 +70,7 @@ class ReplyParser final : public beast_http::basic_parser<false> {
     const auto take = [&](std::string_view part) { return this->take(part, error); };
     if (!inflater_) {
       take(body);
-    } else if (auto fed = inflater_->feed(body, take); !fed && !error) {
+    } else if (auto fed = inflater_->feed(body, take); !fed.ok() && !error) {
       fail(fed.error(), error);
     }
     return bytes.size();
@@ -154,12 +154,12 @@ Status read_reply(Wire& wire, ReplyParser& parser, const HttpRequest& request, T
     const Time until = in_head || paused ? latest : std::min(latest, heard + request.pause);
     // Reads the head in small pieces, to keep its limit closely; Beast's own limit is per line.
     auto got = wire.read(piece.data(), in_head ? kHeadPiece : kPiece, until);
-    if (!got && got.error().code == Code::kTimeout && until < latest) {
+    if (!got.ok() && got.error().code == Code::kTimeout && until < latest) {
       paused = true;
       if (!parser.pause()) break;
       continue;
     }
-    if (!got) return got.error();
+    if (!got.ok()) return got.error();
     if (*got == 0) {
       error_code error;
       if (parser.got_some()) parser.put_eof(error);
@@ -198,7 +198,7 @@ Result<HttpReply> HttpClient::exchange(const HttpRequest& request, std::optional
     answer.append(part);
     return true;
   });
-  if (reply && reply->status == 200) reply->body = std::move(answer);
+  if (reply.ok() && reply->status == 200) reply->body = std::move(answer);
   return reply;
 }
 

@@ -64,9 +64,8 @@ Result<TlsClientContext> read_tls_context(const Peer& peer) {
     return context;
   }
   SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
-  auto pem = read_file(peer.tls->ca_file, kLargestCaFile);
-  if (!pem) return Error{pem.error().code, "CA file: " + pem.error().message};
-  if (add_authorities(context.get(), *pem) == 0)
+  GL_TRY(pem, read_file(peer.tls->ca_file, kLargestCaFile).about("CA file"));
+  if (add_authorities(context.get(), pem) == 0)
     return Error{Code::kMalformed, "CA file " + peer.tls->ca_file + " holds no certificate"};
   // As in Go: any certificate in the file is trusted, also an intermediate CA or the server's own.
   X509_STORE_set_flags(SSL_CTX_get_cert_store(context.get()), X509_V_FLAG_PARTIAL_CHAIN);

@@ -59,7 +59,7 @@ Result<std::vector<Address>> look_up(const std::string& host, uint16_t port, int
 // A name server may take long and cannot be interrupted, so a separate thread asks it and is left behind if it takes
 // too long. Addresses, the rule in a cluster, need none.
 Result<std::vector<Address>> read_addresses(const Peer& peer, Deadline deadline, const Interrupt& interrupt) {
-  if (auto numeric = look_up(peer.host, peer.port, AI_NUMERICHOST)) return numeric;
+  if (auto numeric = look_up(peer.host, peer.port, AI_NUMERICHOST); numeric.ok()) return numeric;
   struct Asked {
     Mutex mutex;
     Interrupt done;
@@ -72,8 +72,7 @@ Result<std::vector<Address>> read_addresses(const Peer& peer, Deadline deadline,
     asked->answer = std::move(answer);
     asked->done.raise();
   });
-  if (auto waited = wait_for(asked->done.fd(), POLLIN, deadline, interrupt); !waited)
-    return Error{waited.error().code, "host name: " + waited.error().message};
+  GL_TRY_STATUS(wait_for(asked->done.fd(), POLLIN, deadline, interrupt).about("host name"));
   const MutexLock lock(asked->mutex);
   return std::move(*asked->answer);
 }
@@ -124,7 +123,7 @@ Result<UniqueFd> connect_host(const Peer& peer, Deadline deadline, const Interru
     const auto now = Interrupt::Clock::now();
     const auto share = (deadline - now) / static_cast<int64_t>(addresses.size() - i);
     auto fd = connect_to(addresses[i], now + share, interrupt);
-    if (fd) return fd;
+    if (fd.ok()) return fd;
     last = fd.error();
     if (interrupt.raised()) break;
   }
@@ -168,8 +167,7 @@ Status Wire::start_tls(const Peer& peer, Deadline deadline) {
     const int kind = SSL_get_error(tls_, outcome);
     if (kind != SSL_ERROR_WANT_READ && kind != SSL_ERROR_WANT_WRITE) return tls_error(tls_, peer);
     const short events = kind == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT;
-    if (auto waited = wait_for(fd_.get(), events, deadline, interrupt_); !waited)
-      return Error{waited.error().code, "TLS: " + waited.error().message};
+    GL_TRY_STATUS(wait_for(fd_.get(), events, deadline, interrupt_).about("TLS"));
   }
 }
 
@@ -194,9 +192,8 @@ Status Wire::write(std::string_view bytes, Deadline deadline) {
     }
     if (tls_ == nullptr && errno != EAGAIN && errno != EINTR)
       return Error{Code::kUnavailable, std::string("connection cut: ") + std::strerror(errno)};
-    const Status waited = tls_ != nullptr ? wait_for_tls(static_cast<int>(written), deadline)
-                                          : wait_for(fd_.get(), POLLOUT, deadline, interrupt_);
-    if (!waited) return waited;
+    GL_TRY_STATUS(tls_ != nullptr ? wait_for_tls(static_cast<int>(written), deadline)
+                                  : wait_for(fd_.get(), POLLOUT, deadline, interrupt_));
   }
   return ok_status();
 }

@@ -72,6 +72,12 @@ class TablesTest(unittest.TestCase):
         self.assertIn("src/expose/view.cc: knows OwnerKind::kSlurmJob", said)
         said = self.check_changed("src/app/top/table.cc", "namespace {", 'const char* kName = "slurm_job";\nnamespace {')
         self.assertIn("src/app/top/table.cc: knows the kind of owner slurm_job", said)
+        said = self.check_changed("src/expose/view.cc", "namespace {", 'auto kHelp = "pod or slurm_job.";\nnamespace {')
+        self.assertIn("src/expose/view.cc: knows the kind of owner slurm_job", said)
+        said = self.check_changed("src/http/page/format.js", "@OWNER_KINDS@", "slurm_job: 'Slurm'")
+        self.assertIn("src/http/page/format.js: knows the kind of owner slurm_job", said)
+        said = self.check_changed("src/identity/naming.cc", "namespace {", "auto kKind = OwnerKind::kSlurmJob;\nnamespace {")
+        self.assertIn("src/identity/naming.cc: knows OwnerKind::kSlurmJob", said)
 
     def test_a_file_without_its_licence(self):
         said = self.check_changed("src/http/page/view.js", "// SPDX-License-Identifier: Apache-2.0\n", "")

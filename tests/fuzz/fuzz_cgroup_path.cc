@@ -37,29 +37,29 @@ void check_texts(const CgroupHome& home) {
                       home.runtime == "container";
   require(!engine || (home.container_id.size() == 64 && all_in(home.container_id, kHex)), "an engine's id is 64 hex");
   require(is_printable(home.container_id) && home.container_id.size() <= 128, "an id is short and printable");
-  require(home.slurm_job.empty() || home.slurm_job.size() <= 14, "a job is short");
-  require(is_printable(home.slurm_job) && is_printable(home.slurm_step) && is_printable(home.user), "labels are clean");
+  require(home.job.empty() || home.job.size() <= 14, "a job is short");
+  require(is_printable(home.job) && is_printable(home.step) && is_printable(home.user), "labels are clean");
   require(home.unit.size() <= 128 && home.unit.find('\n') == std::string::npos, "a unit is one short line");
 }
 
 void check_sense(const CgroupHome& home, std::string_view text) {
   const bool clear = home.verdict == CgroupHome::Verdict::kClear;
-  const bool named = !home.pod_uid.empty() || !home.container_id.empty() || !home.slurm_job.empty();
+  const bool named = !home.pod_uid.empty() || !home.container_id.empty() || !home.job.empty();
   require(clear == !home.runtime.empty(), "a runtime exactly when clear");
   require(clear || !named, "nobody is named in doubt");
   require(!home.ask_kubernetes || !home.container_id.empty(), "nothing to ask for");
-  require(home.slurm_step.empty() || !home.slurm_job.empty(), "a step without a job");
-  require(home.slurm_cgroup.empty() || home.slurm_cgroup.starts_with('/'), "a path begins with /");
+  require(home.step.empty() || !home.job.empty(), "a step without a job");
+  require(home.step_cgroup.empty() || home.step_cgroup.starts_with('/'), "a path begins with /");
   if (text.find("pod") == std::string_view::npos) require(home.pod_uid.empty(), "a pod from nowhere");
   if (text.find("job_") == std::string_view::npos && text.find("/s") == std::string_view::npos) {
-    require(home.slurm_job.empty(), "a job from nowhere");
+    require(home.job.empty(), "a job from nowhere");
   }
 }
 
 bool same(const CgroupHome& a, const CgroupHome& b) {
   return a.verdict == b.verdict && a.runtime == b.runtime && a.container_id == b.container_id &&
-         a.pod_uid == b.pod_uid && a.slurm_job == b.slurm_job && a.slurm_step == b.slurm_step && a.unit == b.unit &&
-         a.user == b.user && a.ask_kubernetes == b.ask_kubernetes;
+         a.pod_uid == b.pod_uid && a.job == b.job && a.step == b.step && a.unit == b.unit && a.user == b.user &&
+         a.ask_kubernetes == b.ask_kubernetes;
 }
 
 // Whatever a user builds below his own slice, on whichever hierarchy, he gets no pod, no job and no lookup.
@@ -77,7 +77,7 @@ void check_below_user(std::string_view text) {
     below += '\n';
   }
   const CgroupHome home = parse_cgroup(below);
-  require(home.pod_uid.empty() && home.slurm_job.empty() && !home.ask_kubernetes, "a claim from below user.slice");
+  require(home.pod_uid.empty() && home.job.empty() && !home.ask_kubernetes, "a claim from below user.slice");
 }
 
 std::string sentence(const uint8_t* bytes, size_t size) {

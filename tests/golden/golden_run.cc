@@ -49,10 +49,9 @@ std::string show(const Cycle& cycle, const std::string& format) {
 
 Result<std::string> run(const std::string& library, const std::string& scenario, int seconds,
                         const std::string& format) {
-  auto node = VirtualNode::start(library, scenario, {"app"});
-  if (!node.ok()) return node.error();
+  GL_TRY(node, VirtualNode::start(library, scenario, {"app"}));
   std::shared_ptr<const Snapshot> snapshot;
-  for (int second = 0; second <= seconds; ++second) snapshot = (*node)->run_cycle(second);
+  for (int second = 0; second <= seconds; ++second) snapshot = node->run_cycle(second);
   return show(*snapshot->cycle, format);
 }
 

@@ -22,7 +22,7 @@ Result<std::unique_ptr<VirtualNode>> VirtualNode::start(const std::string& libra
   ::setenv("GPU_LEDGER_SIM_CLOCK", "virtual", 1);
   ::setenv("GPU_LEDGER_SIM_SCENARIO", scenario.c_str(), 1);
   (void)configure_log("error", "text");
-  if (const Status opened = node->open(library, pod_labels); !opened.ok()) return opened.error();
+  GL_TRY_STATUS(node->open(library, pod_labels));
   return node;
 }
 
@@ -41,7 +41,7 @@ Status VirtualNode::open(const std::string& library, const std::vector<std::stri
   source_options.library = library;
   source_options.readings.pcie_traffic = true;
   auto source = nvml::make_nvml_source(source_options, clock_);
-  if (const auto probe = source->probe(); !probe.ok()) return probe.error();
+  GL_TRY_STATUS(source->probe());
   identity::NodeDirectory directory;
   directory.pods = std::make_unique<app::PodFile>(root_ + "/kubelet/pods.json", identity::PodLabelList(pod_labels));
   directory.allocations = std::make_unique<app::AllocationFile>(root_ + "/kubelet/pod-resources.json");

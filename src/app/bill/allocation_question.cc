@@ -123,7 +123,7 @@ Status cut_into_steps(BillSpan window, const std::string& step_text, std::chrono
   std::chrono::seconds step = std::max<std::chrono::seconds>(window.end - window.begin, std::chrono::minutes(1));
   if (!step_text.empty()) {
     const auto parsed = parse_duration(step_text);
-    if (!parsed) return wrong("step: " + parsed.error().message);
+    if (!parsed.ok()) return wrong("step: " + parsed.error().message);
     if (*parsed < std::chrono::minutes(1)) return wrong("step: " + in_quotes(step_text) + " is shorter than a minute");
     step = std::chrono::floor<std::chrono::seconds>(*parsed);
   }

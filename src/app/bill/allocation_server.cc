@@ -124,7 +124,7 @@ class AllocationServer::Desk {
     query = query.substr(0, query.find('#'));
     const std::chrono::sys_seconds now(std::chrono::floor<std::chrono::seconds>(clock_.now().wall));
     auto parsed = parse_allocation_question(query, now);
-    if (!parsed) return done(error_reply(400, parsed.error().message));
+    if (!parsed.ok()) return done(error_reply(400, parsed.error().message));
     enqueue(std::move(*parsed), done);
   }
 
@@ -210,7 +210,7 @@ class AllocationServer::Desk {
     for (const BillSpan& span : question.spans) {
       if (stop()) return error_reply(504, "the answer took too long; ask for a shorter time");
       auto statement = shared.make(span, question.by, question.spread, stop);
-      if (!statement) return error_reply(status_of(statement.error().code), statement.error().message);
+      if (!statement.ok()) return error_reply(status_of(statement.error().code), statement.error().message);
       lines += statement->lines.size();
       if (lines > shared.limits.most_lines)
         return error_reply(400, fmt::format("the answer would have more than {} allocations; write a longer step, a "
@@ -240,7 +240,7 @@ Result<std::unique_ptr<AllocationServer>> AllocationServer::start(http::ServerOp
   options.limits.bytes_being_sent = std::max(options.limits.bytes_being_sent, kBytesBeingSent);
   std::unique_ptr<AllocationServer> server(new AllocationServer(desk));
   auto started = http::Server::start(std::move(options), server->no_snapshots_, clock);
-  if (!started) return started.error();
+  if (!started.ok()) return started.error();
   server->server_ = std::move(*started);
   return server;
 }

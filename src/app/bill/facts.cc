@@ -31,13 +31,13 @@ std::string add_owner(BillFacts::Owner&& owner, BillFacts& facts) {
   return key;
 }
 
-void read_job(const BillSeries& series, BillFacts& facts) {
+void read_job(const OwnerKindRow& kind, const BillSeries& series, BillFacts& facts) {
   BillFacts::Labels labels;
   for (const std::string_view name : {"uid", "user_name", "account", "partition"}) {
     if (const auto value = series.own_label(name); !value.empty()) labels.emplace(name, value);
   }
   const std::string cluster(series.label("cluster"));
-  facts.jobs[BillFacts::job_key(cluster, series.own_label(kSlurmJobIdField.name))].merge(labels);
+  facts.jobs[BillFacts::job_key(cluster, kind, series.own_label(job_label(kind)))].merge(labels);
 }
 
 std::string owner_of(const OwnerKindRow& row, const BillSeries& series, BillFacts& facts) {
@@ -59,8 +59,14 @@ std::string BillFacts::pod_key(const std::string& cluster, std::string_view name
   return key;
 }
 
-std::string BillFacts::job_key(const std::string& cluster, std::string_view id) {
-  return std::string(cluster).append(1, kBetween).append(id);
+std::string BillFacts::job_key(const std::string& cluster, const OwnerKindRow& kind, std::string_view id) {
+  return std::string(cluster).append(1, kBetween).append(kind.word).append(1, kBetween).append(id);
+}
+
+std::string_view job_label(const OwnerKindRow& kind) {
+  const auto named = [](const OwnerField& field) { return field.value == &Owner::job; };
+  const auto found = std::find_if(kind.fields.begin(), kind.fields.end(), named);
+  return found == kind.fields.end() ? std::string_view() : found->name;
 }
 
 void read_facts(const BillSeries& series, const SeriesMeaning& meaning, bool now, BillFacts& facts) {
@@ -85,7 +91,7 @@ void read_facts(const BillSeries& series, const SeriesMeaning& meaning, bool now
       }
       break;
     }
-    case What::kJobInfo: read_job(series, facts); break;
+    case What::kJobInfo: read_job(*meaning.kind, series, facts); break;
     default: break;
   }
 }
@@ -137,11 +143,9 @@ std::string allocated_pod(const BillSeries& series, BillFacts& facts) {
 }
 
 std::string allocated_job(const BillSeries& series, BillFacts& facts) {
-  read_job(series, facts);
-  const auto row = std::find_if(std::begin(kOwnerKinds), std::end(kOwnerKinds), [](const OwnerKindRow& one) {
-    return std::any_of(one.fields.begin(), one.fields.end(),
-                       [](const OwnerField& field) { return field.name == kSlurmJobIdField.name; });
-  });
+  const auto row = std::find_if(std::begin(kOwnerKinds), std::end(kOwnerKinds),
+                                [](const OwnerKindRow& one) { return job_label(one) == kSlurmJobIdField.name; });
+  read_job(*row, series, facts);
   return add_owner({BillFacts::Owner::Form::kOwner,
                     std::string(row->word),
                     {{std::string(kSlurmJobIdField.name), std::string(series.own_label(kSlurmJobIdField.name))}}},

@@ -29,8 +29,11 @@ struct BillFacts {
 
   static std::string pod_key(const std::string& cluster, std::string_view name_space, std::string_view pod,
                              std::string_view uid);
-  static std::string job_key(const std::string& cluster, std::string_view id);
+  static std::string job_key(const std::string& cluster, const OwnerKindRow& kind, std::string_view id);
 };
+
+// The label that names the job of a batch scheduler. Empty: owners of this kind are no jobs.
+std::string_view job_label(const OwnerKindRow& kind);
 
 // Adds what an info series says. Others say nothing. `now`: it is so at the time of the reading, not only at some time
 // before, so it counts more than what is known.

@@ -36,10 +36,10 @@ BillFacts::Labels properties_of(const BillFacts& facts, const BillNode& node, co
     if (found == facts.pods.end()) found = facts.pods.find(BillFacts::pod_key(node.cluster, name_space, pod, ""));
     if (found != facts.pods.end()) all.insert(found->second.begin(), found->second.end());
   }
-  if (const auto id = label_of(all, kSlurmJobIdField.name); !id.empty()) {
-    if (const auto found = facts.jobs.find(BillFacts::job_key(node.cluster, id)); found != facts.jobs.end()) {
-      all.insert(found->second.begin(), found->second.end());
-    }
+  const OwnerKindRow* const kind = row_of(owner.kind);
+  if (const auto id = kind ? label_of(all, job_label(*kind)) : std::string(); !id.empty()) {
+    const auto found = facts.jobs.find(BillFacts::job_key(node.cluster, *kind, id));
+    if (found != facts.jobs.end()) all.insert(found->second.begin(), found->second.end());
   }
   all["owner"] = owner.kind;
   all["node"] = node.name;
@@ -55,7 +55,7 @@ std::string short_text(const OwnerKindRow& row, const BillFacts::Labels& labels)
   for (const OwnerField& field : row.fields) {
     if (field.value != &Owner::step) owner.*field.value = label_of(labels, field.name);
   }
-  if (owner.job.empty()) owner.job = label_of(labels, kSlurmJobIdField.name);
+  if (owner.job.empty()) owner.job = label_of(labels, job_label(row));
   return owner_text(owner);
 }
 

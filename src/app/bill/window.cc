@@ -69,7 +69,7 @@ std::optional<sys_seconds> time_of(std::string_view text) {
   if (const auto unix_time = number(text); unix_time && text.size() <= kMostDigits)
     return sys_seconds(seconds(*unix_time));
   const auto time = parse_time(text);
-  return time ? std::optional(*time) : std::nullopt;
+  return time.ok() ? std::optional(*time) : std::nullopt;
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ Result<Mode> read_mode(Session& session, nvml::Device device) {
 // without it the driver forgets accounting mode when its last client exits.
 Result<Mode> set_mode(Session& session, nvml::Device device, Mode wanted) {
   const Result<Mode> now = read_mode(session, device);
-  if (!now || *now == wanted || *now == Mode::kUnsupported) return now;
+  if (!now.ok() || *now == wanted || *now == Mode::kUnsupported) return now;
   const nvml::Return result =
       session.call(session.fn.nvmlDeviceSetAccountingMode, device, wanted == Mode::kEnabled ? 1u : 0u);
   if (nvml::means_unsupported(result)) return Mode::kUnsupported;
@@ -72,7 +72,8 @@ Result<Mode> set_mode(Session& session, nvml::Device device, Mode wanted) {
   }
   if (result != nvml::kSuccess) return failure("nvmlDeviceSetAccountingMode", result);
   const Result<Mode> after = read_mode(session, device);
-  if (after && *after != wanted) return Error{Code::kInternal, "the driver accepted the change but did not apply it"};
+  if (after.ok() && *after != wanted)
+    return Error{Code::kInternal, "the driver accepted the change but did not apply it"};
   return after;
 }
 
@@ -90,18 +91,16 @@ Result<Mode> visit(Session& session, uint32_t index, const std::string& action) 
 // block a node's init container.
 Status accounting_command(const Config& config, const ConfigSources& /*sources*/) {
   const SystemClock clock;
-  auto driver = open_driver(config, clock);
-  if (!driver.ok()) return driver.error();
-  driver->source.reset();
-  auto library = nvml::load_library(driver->library);
-  if (!library.ok()) return library.error();
-  OpenLibrary open(std::move(*library), clock);
+  GL_TRY(driver, open_driver(config, clock));
+  driver.source.reset();
+  GL_TRY(library, nvml::load_library(driver.library));
+  OpenLibrary open(std::move(library), clock);
   if (open.ready() != nvml::kSuccess) return failure("nvmlInit_v2", open.ready());
   Session session = open.session();
 
   std::string lines;
   Status outcome = ok_status();
-  for (const nvml::NvmlProbe::Gpu& gpu : driver->probe.gpus) {
+  for (const nvml::NvmlProbe::Gpu& gpu : driver.probe.gpus) {
     const Result<Mode> mode = visit(session, gpu.index, config.argument);
     if (!mode.ok() && outcome.ok())
       outcome = Error{mode.error().code, "GPU " + std::to_string(gpu.index) + ": " + mode.error().message};

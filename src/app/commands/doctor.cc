@@ -46,13 +46,13 @@ Findings check_driver(const Config& config, const Result<OpenDriver>& driver) {
 // in_use: container runtimes of the processes.
 Status check_hardware(const Config& config, OpenDriver& driver, const identity::ProcReader& proc, Report& report,
                       std::optional<std::set<std::string>>& in_use) {
-  if (const Status written = report.add(check_symbols(driver.probe)); !written.ok()) return written;
+  GL_TRY_STATUS(report.add(check_symbols(driver.probe)));
   const SampleBatch first = driver.source->sample(true);
   std::this_thread::sleep_for(kBetweenLooks);
   const SampleBatch second = driver.source->sample(true);
   in_use = runtimes_in_use(second, proc);
-  if (const Status written = report.add(check_gpus(first, second)); !written.ok()) return written;
-  if (const Status written = report.add(check_processes(second, proc)); !written.ok()) return written;
+  GL_TRY_STATUS(report.add(check_gpus(first, second)));
+  GL_TRY_STATUS(report.add(check_processes(second, proc)));
   return report.add(check_exact_time(config, driver.library, second));
 }
 
@@ -71,15 +71,13 @@ Status doctor_command(const Config& config, const ConfigSources& /*sources*/) {
   (void)configure_log("error", config.log_format);
   Report report;
   auto driver = open_driver(config, clock);
-  if (const Status written = report.add(check_driver(config, driver)); !written.ok()) return written;
+  GL_TRY_STATUS(report.add(check_driver(config, driver)));
   const bool simulated = driver.ok() && driver->sim;
   const bool own_proc = simulated && config.proc_root == Config{}.proc_root;
   const identity::ProcReader proc(own_proc ? driver->sim->proc_root() : config.proc_root);
   std::optional<std::set<std::string>> in_use;
-  if (driver.ok()) {
-    if (const Status looked = check_hardware(config, *driver, proc, report, in_use); !looked.ok()) return looked;
-  }
-  if (const Status written = report.add(check_proc(proc)); !written.ok()) return written;
+  if (driver.ok()) GL_TRY_STATUS(check_hardware(config, *driver, proc, report, in_use));
+  GL_TRY_STATUS(report.add(check_proc(proc)));
   std::vector<GpuUuid> gpus;
   if (driver.ok()) {
     for (const auto& gpu : driver->probe.gpus) gpus.push_back(gpu.uuid);
@@ -89,7 +87,7 @@ Status doctor_command(const Config& config, const ConfigSources& /*sources*/) {
   for (const Findings& findings :
        {check_dcgm(config), check_dcgm_exporter(config, gpus, clock), names, check_slurm_jobs(config),
         check_textfile(config), check_state_file(config), check_push(config), check_listen_addresses(config)}) {
-    if (const Status written = report.add(findings); !written.ok()) return written;
+    GL_TRY_STATUS(report.add(findings));
   }
   if (report.failed() == 0) return ok_status();
   return Error{Code::kUnavailable,

@@ -42,12 +42,11 @@ Result<std::optional<JobReport>> read_job(const top::Exporter& exporter, const s
   const auto until = std::chrono::steady_clock::now() + wait;
   double left = std::numeric_limits<double>::infinity();  // when the last process was first not there
   while (true) {
-    auto books = top::read_exporter(exporter, {});
-    if (!books.ok()) return books.error();
-    auto report = report_job(*books, job);
+    GL_TRY(books, top::read_exporter(exporter, {}));
+    auto report = report_job(books, job);
     const bool ended = !report || !report->running;
-    left = ended ? std::min(left, books->at) : std::numeric_limits<double>::infinity();
-    const bool settled = books->at >= left + kSettleSeconds;
+    left = ended ? std::min(left, books.at) : std::numeric_limits<double>::infinity();
+    const bool settled = books.at >= left + kSettleSeconds;
     if (settled || std::chrono::steady_clock::now() + kLookAgain > until) return report;
     std::this_thread::sleep_for(kLookAgain);
   }

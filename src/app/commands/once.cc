@@ -18,13 +18,12 @@ Status once_command(const Config& config, const ConfigSources& /*sources*/) {
   quiet.textfile.clear();  // written below, from the second sample
   // One short run cannot detect idleness. With a state file each run is one evaluation of many.
   quiet.idle_interval = config.state_file.empty() ? Nanoseconds::max() : config.sample_interval;
-  auto node = open_node(quiet, clock);
-  if (!node.ok()) return node.error();
+  GL_TRY(node, open_node(quiet, clock));
 
-  (void)node->pipeline->run_cycle();
+  (void)node.pipeline->run_cycle();
   std::this_thread::sleep_for(config.sample_interval);
-  const auto snapshot = node->pipeline->run_cycle();
-  if (StateKeeper* keeper = node->pipeline->state_keeper()) {
+  const auto snapshot = node.pipeline->run_cycle();
+  if (StateKeeper* keeper = node.pipeline->state_keeper()) {
     const bool ended = keeper->finish(kPatienceWithDisk);
     if (const SourceHealth health = keeper->health(); !ended || !health.up) {
       return Error{Code::kUnavailable, "--state-file: " + (ended ? health.reason : "the file system does not answer")};

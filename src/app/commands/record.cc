@@ -48,7 +48,7 @@ void record_trace(switch_trace::TracerThread& tracer, TraceRecorder& recorder, s
 // The error of a lost GPU comes after its last lines.
 Status record_lines(TraceRecorder& recorder, switch_trace::TracerThread* tracer, TraceFile& file, const Config& config,
                     const Clock& clock, const sigset_t& signals) {
-  if (const Status first = file.append(recorder.device_line()); !first.ok()) return first;
+  GL_TRY_STATUS(file.append(recorder.device_line()));
   const Nanoseconds began = clock.now().steady;
   Nanoseconds due = began;
   Status seen = ok_status();
@@ -64,7 +64,7 @@ Status record_lines(TraceRecorder& recorder, switch_trace::TracerThread* tracer,
     const bool over = config.record_for && due - began > *config.record_for;
     ended = over || (seen.ok() && wait_until(due, clock, signals));
     if (ended) recorder.finish(lines);
-    if (const Status written = file.append(lines); !written.ok()) return written;
+    GL_TRY_STATUS(file.append(lines));
   }
   const Status committed = file.commit();
   if (!committed.ok() || seen.ok()) return committed;
@@ -76,32 +76,27 @@ Status record_lines(TraceRecorder& recorder, switch_trace::TracerThread* tracer,
 Status record_command(const Config& config, const ConfigSources& /*sources*/) {
   const sigset_t signals = block_signals();
   const SystemClock clock;
-  auto driver = open_driver(config, clock);
-  if (!driver.ok()) return driver.error();
+  GL_TRY(driver, open_driver(config, clock));
   if (config.gpu_devices.size() > 1) {
     return Error{Code::kMalformed, "a recording holds one GPU: name one with --gpu-devices"};
   }
-  const nvml::NvmlProbe::Gpu gpu = driver->probe.gpus.front();
-  const size_t found = driver->probe.gpus.size();
-  driver->source.reset();
+  const nvml::NvmlProbe::Gpu gpu = driver.probe.gpus.front();
+  const size_t found = driver.probe.gpus.size();
+  driver.source.reset();
 
-  auto file = TraceFile::create(config.argument);
-  if (!file.ok()) return file.error();
-  auto library = nvml::load_library(driver->library);
-  if (!library.ok()) return library.error();
-  auto recorder = TraceRecorder::open(std::move(*library), gpu.index, clock);
-  if (!recorder.ok()) return recorder.error();
+  GL_TRY(file, TraceFile::create(config.argument));
+  GL_TRY(library, nvml::load_library(driver.library));
+  GL_TRY(recorder, TraceRecorder::open(std::move(library), gpu.index, clock));
   log_info(found > 1 ? "recording the first of " + std::to_string(found) + " GPUs; --gpu-devices chooses another one"
                      : std::string("recording"),
            {{"gpu", gpu.index}, {"model", gpu.model}, {"uuid", gpu.uuid.text.str()}, {"file", config.argument}});
   std::unique_ptr<switch_trace::TracerThread> tracer;
   if (wants_exact_time(config)) {
-    auto door = open_door(config, driver->library);
-    if (!door.ok()) return door.error();
+    GL_TRY(door, open_door(config, driver.library));
     tracer = std::make_unique<switch_trace::TracerThread>(
-        std::move(*door), switch_trace::TraceOptions{(*recorder)->bus_address(), config.exact_time_burst}, clock);
+        std::move(door), switch_trace::TraceOptions{recorder->bus_address(), config.exact_time_burst}, clock);
   }
-  return record_lines(**recorder, tracer.get(), *file, config, clock, signals);
+  return record_lines(*recorder, tracer.get(), file, config, clock, signals);
 }
 
 }  // namespace gpuledger::app

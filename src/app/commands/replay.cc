@@ -81,7 +81,7 @@ Result<Ledger> run_replay(const replay::Trace& trace, BookingRules rules,
   while (!at.done()) {
     cycle = pipeline.run_cycle()->cycle;
     const Nanoseconds t = cycle->batch.at.steady;
-    if (const Status balanced = check_balance(cycle->ledger, t); !balanced.ok()) return balanced.error();
+    GL_TRY_STATUS(check_balance(cycle->ledger, t));
     if (after_step) after_step(t, cycle->ledger);
   }
   return cycle ? cycle->ledger : Ledger();
@@ -128,15 +128,14 @@ std::string write_replay_step(Nanoseconds t, const Ledger& ledger) {
 }
 
 Status replay_command(const Config& config, const ConfigSources& /*sources*/) {
-  auto trace = replay::read_trace(config.argument);
-  if (!trace.ok()) return trace.error();
-  if (config.exact_time == ExactTimeMode::kOff) trace->residency.clear();
+  GL_TRY(trace, replay::read_trace(config.argument));
+  if (config.exact_time == ExactTimeMode::kOff) trace.residency.clear();
   std::string series;
   const auto keep_step = [&](Nanoseconds t, const Ledger& ledger) { series += write_replay_step(t, ledger); };
-  const auto ledger = config.replay_series ? run_replay(*trace, booking_rules(config), keep_step)
-                                           : run_replay(*trace, booking_rules(config));
-  if (!ledger.ok()) return Error{ledger.error().code, config.argument + ": " + ledger.error().message};
-  return write_to_stdout(series + write_replay(*ledger));
+  auto replayed = config.replay_series ? run_replay(trace, booking_rules(config), keep_step)
+                                       : run_replay(trace, booking_rules(config));
+  GL_TRY(ledger, std::move(replayed).about(config.argument));
+  return write_to_stdout(series + write_replay(ledger));
 }
 
 }  // namespace gpuledger::app

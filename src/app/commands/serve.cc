@@ -157,34 +157,31 @@ Status serve_command(const Config& given, const ConfigSources& sources) {
   SnapshotCell snapshots;
   Ending ending;  // before what it watches
   StartWatch start(ending);
-  auto node = open_node(config, clock);
-  if (!node.ok()) return node.error();
+  GL_TRY(node, open_node(config, clock));
   if (auto options = upstream_options(config)) {
     auto upstream = std::make_unique<Upstream>(std::move(*options), clock);
     upstream->wait(kPatienceWithUpstream);
-    node->pipeline->serve_upstream(std::move(upstream));
+    node.pipeline->serve_upstream(std::move(upstream));
   }
   if (auto options = push_options(config)) {
-    auto pusher = Pusher::open(std::move(*options));
-    if (!pusher.ok()) return Error{pusher.error().code, "--push-queue-dir: " + pusher.error().message};
-    node->pipeline->push_to(*std::move(pusher));
+    GL_TRY(pusher, Pusher::open(std::move(*options)).about("--push-queue-dir"));
+    node.pipeline->push_to(std::move(pusher));
   }
-  auto server = http::Server::start(server_options(config), snapshots, clock);
-  if (!server.ok()) return server.error();
+  GL_TRY(server, http::Server::start(server_options(config), snapshots, clock));
   // The first cycle runs here, so that a file that cannot be written is reported before serving.
-  snapshots.store(node->pipeline->run_cycle());
-  FileWriter* const textfile = node->pipeline->textfile();
+  snapshots.store(node.pipeline->run_cycle());
+  FileWriter* const textfile = node.pipeline->textfile();
   if (textfile && !textfile->health().up) return Error{Code::kPermission, "--textfile: " + textfile->health().reason};
-  StateKeeper* const keeper = node->pipeline->state_keeper();
-  if (const Status writable = check_state(keeper); !writable.ok()) return writable;
-  announce(config, *node, **server);
+  StateKeeper* const keeper = node.pipeline->state_keeper();
+  GL_TRY_STATUS(check_state(keeper));
+  announce(config, node, *server);
 
-  Sampler sampler(*node->pipeline, config.sample_interval, snapshots);
+  Sampler sampler(*node.pipeline, config.sample_interval, snapshots);
   bool asked_to_end = start.finish();
   while (!asked_to_end) {
     const int signal = wait_for_signal(signals);
     if (signal == SIGHUP) {
-      reload(config, sources, sampler, **server);
+      reload(config, sources, sampler, *server);
     } else if (signal == SIGUSR1) {
       sampler.post([](Pipeline& pipeline) { pipeline.release_gpus(); });
     } else if (signal == SIGUSR2) {
@@ -195,13 +192,13 @@ Status serve_command(const Config& given, const ConfigSources& sources) {
   }
   ending.begin();
   log_info("stopping");
-  (*server)->stop();
+  server->stop();
   const bool ended = sampler.stop(ending.left(kPatienceWithDriver));
   if (textfile && !textfile->remove(ending.left(kPatienceWithDisk))) log_warn("the textfile cannot be removed in time");
   if (!ended) end_without_the_driver();
   if (keeper && !keeper->finish(ending.left(kPatienceWithDisk))) log_warn("the state is not on the disk yet");
   // All that is left: the node may go for good, and its last joules with it.
-  node->pipeline->finish_push(snapshots.load()->cycle, ending.left(kToWait));
+  node.pipeline->finish_push(snapshots.load()->cycle, ending.left(kToWait));
   return ok_status();
 }
 

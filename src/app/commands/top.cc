@@ -34,10 +34,9 @@ struct Source {
 };
 
 Result<Source> open_exporter(const top::Exporter& exporter) {
-  auto first = top::read_exporter(exporter, {});
-  if (!first.ok()) return first.error();
+  GL_TRY(first, top::read_exporter(exporter, {}));
   const auto read = [exporter](const std::stop_token& stop) { return top::read_exporter(exporter, stop); };
-  return Source{"books of " + exporter.url.text, "", read, *std::move(first)};
+  return Source{"books of " + exporter.url.text, "", read, std::move(first)};
 }
 
 // The exporter that was named or else runs on this machine. Empty: there is none; `note` then says why its books are
@@ -52,9 +51,8 @@ struct Found {
 Result<Found> find_exporter(const Config& config) {
   Found found;
   if (config.url && !config.url->none) {
-    auto source = open_exporter({*config.url, config.url_ca_file});
-    if (!source.ok()) return source.error();
-    found.source = *std::move(source);
+    GL_TRY(source, open_exporter({*config.url, config.url_ca_file}));
+    found.source = std::move(source);
     return found;
   }
   if (config.url || config.backend != Backend::kAuto) return found;
@@ -101,9 +99,8 @@ Result<Source> open_own(const Config& config, const Clock& clock, const Found& f
     const auto snapshot = shared->pipeline->run_cycle();
     return top::parse_books(snapshot->json.get());
   };
-  auto first = read({});
-  if (!first.ok()) return first.error();
-  return Source{"own books since " + top::clock_text(first->at), found.note, read, *std::move(first), true};
+  GL_TRY(first, read({}));
+  return Source{"own books since " + top::clock_text(first.at), found.note, read, std::move(first), true};
 }
 
 // Our own books begin now: without a GPU that answers nothing is in them.
@@ -122,13 +119,10 @@ Status print_once(Source source, const Config& config, const Clock& clock) {
   top::take_books(std::move(source.first), begin, reading);
   while (!reading.before && clock.now().steady - begin < config.sample_interval + kPatienceWithStep) {
     std::this_thread::sleep_for(config.sample_interval);
-    auto books = source.read({});
-    if (!books.ok()) return books.error();
-    top::take_books(*std::move(books), clock.now().steady, reading);
+    GL_TRY(books, source.read({}));
+    top::take_books(std::move(books), clock.now().steady, reading);
   }
-  if (source.own) {
-    if (const Status able = check_own(*reading.now); !able.ok()) return able;
-  }
+  if (source.own) GL_TRY_STATUS(check_own(*reading.now));
   top::Size size{::isatty(STDOUT_FILENO) ? top::Terminal::size().columns : kBatchColumns, 0};
   const top::Situation situation{source.text + ", as of " + top::clock_text(reading.now->at), "", source.note};
   std::string text;
@@ -143,23 +137,21 @@ Status print_once(Source source, const Config& config, const Clock& clock) {
 Status top_command(const Config& config, const ConfigSources& /*sources*/) {
   const SystemClock clock;
   if (!config.top_batch) {
-    if (const Status able = top::Terminal::check(); !able.ok()) return able;
+    GL_TRY_STATUS(top::Terminal::check());
     // Log lines would garble the table, which shows failures itself.
     (void)configure_log("error", config.log_format);
   }
   // Before the signals are taken: an exporter may let us wait, and Ctrl-C must end that.
-  auto found = find_exporter(config);
-  if (!found.ok()) return found.error();
+  GL_TRY(found, find_exporter(config));
   UniqueFd signals;
   if (!config.top_batch) {
     signals = top::take_signals();
     if (!signals) return errno_error("signalfd", "", errno);
   }
-  auto source = found->source ? Result<Source>(*std::move(found->source)) : open_own(config, clock, *found);
-  if (!source.ok()) return source.error();
-  if (config.top_batch) return print_once(*std::move(source), config, clock);
-  const top::Feed feed(std::move(source->first), std::move(source->read), config.sample_interval, clock);
-  return run_live(feed, source->text, source->note, signals.get());
+  GL_TRY(source, found.source ? Result<Source>(*std::move(found.source)) : open_own(config, clock, found));
+  if (config.top_batch) return print_once(std::move(source), config, clock);
+  const top::Feed feed(std::move(source.first), std::move(source.read), config.sample_interval, clock);
+  return run_live(feed, source.text, source.note, signals.get());
 }
 
 }  // namespace gpuledger::app

@@ -129,11 +129,9 @@ Status check_together(const GivenSettings& given, Config& config) {
 }
 
 Status add_config_file(const std::string& path, GivenSettings& given) {
-  const Result<std::string> text = read_file(path, kLargestConfigFile);
-  if (!text.ok()) return Error{text.error().code, origin_of("config", given) + ": " + text.error().message};
-  Result<GivenSettings> from_file = parse_yaml_settings(*text, path);
-  if (!from_file.ok()) return from_file.error();
-  given.merge(*from_file);  // keeps existing entries
+  GL_TRY(text, read_file(path, kLargestConfigFile).about(origin_of("config", given)));
+  GL_TRY(from_file, parse_yaml_settings(text, path));
+  given.merge(from_file);  // keeps existing entries
   return ok_status();
 }
 
@@ -141,11 +139,11 @@ Result<Config> resolve_config(Arguments arguments, const ConfigSources& sources)
   const auto& environment = sources.environment;
   GivenSettings given = arguments.given;
   add_environment(environment, given);
-  if (Status status = add_older_environment(environment, given); !status.ok()) return status.error();
+  GL_TRY_STATUS(add_older_environment(environment, given));
   if (const auto file = given.find(find_setting("config")); file != given.end()) {
     const std::string path = file->second.values.front();
     if (path.empty()) return wrong(file->second.origin + ": needs a path");
-    if (Status status = add_config_file(path, given); !status.ok()) return status.error();
+    GL_TRY_STATUS(add_config_file(path, given));
   }
   Config config;
   config.command = arguments.command == nullptr ? &sources.commands.front() : arguments.command;
@@ -159,12 +157,10 @@ Result<Config> resolve_config(Arguments arguments, const ConfigSources& sources)
   for (const Setting& setting : settings()) {  // in the table's order, so that the first error reported is stable
     const auto found = given.find(&setting);
     if (found == given.end()) continue;
-    if (Status status = setting.member.apply(found->second.values, config); !status.ok()) {
-      return Error{status.error().code, found->second.origin + ": " + status.error().message};
-    }
+    GL_TRY_STATUS(setting.member.apply(found->second.values, config).about(found->second.origin));
   }
-  if (Status status = check_commands(arguments.given, config); !status.ok()) return status.error();
-  if (Status status = check_together(given, config); !status.ok()) return status.error();
+  GL_TRY_STATUS(check_commands(arguments.given, config));
+  GL_TRY_STATUS(check_together(given, config));
   if (config.command->check != nullptr) GL_TRY_STATUS(config.command->check(config));
   config.unknown_environment = unknown_environment(environment);
   config.revision = sources.revision;
@@ -186,32 +182,29 @@ ConfigSources read_sources(int argc, const char* const* argv, std::span<const Co
 }
 
 Result<ParseOutcome> read_config(const ConfigSources& sources) {
-  Result<Arguments> arguments = parse_arguments(sources.arguments, sources.commands);
-  if (!arguments.ok()) return arguments.error();
+  GL_TRY(arguments, parse_arguments(sources.arguments, sources.commands));
   Result<ParseOutcome> outcome{ParseOutcome()};  // filled in place: g++ 12 warns falsely about a move
-  if (arguments->help) {
-    *outcome = PrintAndExit{arguments->command == nullptr ? write_help(sources.commands)
-                                                          : write_command_help(*arguments->command)};
-  } else if (arguments->version) {
+  if (arguments.help) {
+    *outcome = PrintAndExit{arguments.command == nullptr ? write_help(sources.commands)
+                                                         : write_command_help(*arguments.command)};
+  } else if (arguments.version) {
     *outcome = PrintAndExit{write_version(sources)};
-  } else if (arguments->command != nullptr && arguments->command->print != nullptr) {
-    if (!arguments->given.empty()) {
-      return wrong(arguments->given.begin()->second.origin + ": not with the command " +
-                   std::string(arguments->command->name));
+  } else if (arguments.command != nullptr && arguments.command->print != nullptr) {
+    if (!arguments.given.empty()) {
+      return wrong(arguments.given.begin()->second.origin + ": not with the command " +
+                   std::string(arguments.command->name));
     }
-    *outcome = PrintAndExit{arguments->command->print(sources, arguments->argument)};
+    *outcome = PrintAndExit{arguments.command->print(sources, arguments.argument)};
   } else {
-    Result<Config> config = resolve_config(std::move(arguments).value(), sources);
-    if (!config.ok()) return config.error();
-    *outcome = std::move(config).value();
+    GL_TRY(config, resolve_config(std::move(arguments), sources));
+    *outcome = std::move(config);
   }
   return outcome;
 }
 
 Result<Config> reread_config(const ConfigSources& sources) {
-  Result<ParseOutcome> outcome = read_config(sources);
-  if (!outcome.ok()) return outcome.error();
-  Config* config = std::get_if<Config>(&outcome.value());
+  GL_TRY(outcome, read_config(sources));
+  Config* config = std::get_if<Config>(&outcome);
   if (config == nullptr) return Error{Code::kInternal, "--help and --version have nothing to read again"};
   return std::move(*config);
 }

@@ -36,14 +36,12 @@ std::optional<Flag> find_flag(std::string_view name) {
 
 Status add_flag(const Flag& flag, const std::string& origin, std::string value, GivenSettings& given) {
   if (flag.negated) {
-    const Result<bool> off = parse_bool(value);
-    if (!off.ok()) return wrong(origin + ": " + off.error().message);
-    value = *off ? "false" : "true";
+    GL_TRY(off, parse_bool(value).about(origin));
+    value = off ? "false" : "true";
   }
   if (flag.older != nullptr) {
-    Result<std::string> translated = flag.older->translate(value);
-    if (!translated.ok()) return wrong(origin + ": " + translated.error().message);
-    value = std::move(translated).value();
+    GL_TRY(translated, flag.older->translate(value).about(origin));
+    value = std::move(translated);
   }
   Given& entry = given[flag.setting];
   entry.origin = origin;
@@ -69,9 +67,7 @@ class ArgumentParser {
         continue;
       }
       const bool is_flag = !flags_ended && argument.size() > 1 && argument.front() == '-';
-      if (Status status = is_flag ? parse_flag(argument) : parse_word(argument); !status.ok()) {
-        return status.error();
-      }
+      GL_TRY_STATUS(is_flag ? parse_flag(argument) : parse_word(argument));
     }
     if (needs_argument() && !parsed_.help && !parsed_.version) {
       const std::string name(parsed_.command->name);
@@ -94,8 +90,7 @@ class ArgumentParser {
     const std::vector<std::string> choices = split_list(parsed_.command->argument, '|');  // one: any value
     const std::vector<std::string_view> words(choices.begin(), choices.end());
     if (words.size() > 1) {
-      const Result<size_t> place = parse_choice(word, words);
-      if (!place.ok()) return wrong(std::string(parsed_.command->name) + ": " + place.error().message);
+      GL_TRY_STATUS(parse_choice(word, words).about(parsed_.command->name));
     } else if (word.empty()) {
       return wrong("unexpected argument " + in_quotes(word));
     }

@@ -39,10 +39,9 @@ Status add_older_environment(const std::map<std::string, std::string>& environme
     }
     // Kubernetes sets HTTP_PORT=tcp://10.0.0.1:80 in every container if the namespace has a Service called "http".
     if (value->starts_with("tcp://")) continue;
-    Result<std::string> translated = older.translate(*value);
-    if (!translated.ok()) return Error{Code::kMalformed, name + ": " + translated.error().message};
-    if (translated->empty()) continue;  // use the default
-    given[setting] = {name, {std::move(translated).value()}};
+    GL_TRY(translated, older.translate(*value).about(name));
+    if (translated.empty()) continue;  // use the default
+    given[setting] = {name, {std::move(translated)}};
   }
   return ok_status();
 }

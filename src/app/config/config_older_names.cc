@@ -13,16 +13,14 @@ Result<std::string> same(std::string_view value) {
 }
 
 Result<std::string> attribution_of_estimation(std::string_view value) {
-  const Result<bool> estimate = parse_bool(value);
-  if (!estimate.ok()) return estimate.error();
-  return std::string(*estimate ? "adaptive" : "measured-only");
+  GL_TRY(estimate, parse_bool(value));
+  return std::string(estimate ? "adaptive" : "measured-only");
 }
 
 // The older exporter listed all processes in every poll. Our default is the longest interval.
 Result<std::string> scan_of_poll(std::string_view value) {
-  const auto poll = parse_duration(value);
-  if (!poll.ok()) return poll.error();
-  return *poll < Config{}.process_scan_interval ? std::string(value) : std::string();
+  GL_TRY(poll, parse_duration(value));
+  return poll < Config{}.process_scan_interval ? std::string(value) : std::string();
 }
 
 constexpr OlderName kOlderNames[] = {

@@ -38,22 +38,20 @@ inline constexpr SettingMember kPath = kept_in<kMember>([](const Values& values,
 
 template <auto kMember, auto kParse>
 inline constexpr SettingMember kParsed = kept_in<kMember>([](const Values& values, Config& config) -> Status {
-  auto parsed = kParse(values.front());
-  if (!parsed.ok()) return parsed.error();
-  config.*kMember = std::move(parsed).value();
+  GL_TRY(parsed, kParse(values.front()));
+  config.*kMember = std::move(parsed);
   return ok_status();
 });
 
 template <auto kMember, int64_t kShortestMs, const Nanoseconds& kLongest>
 inline constexpr SettingMember kDuration = kept_in<kMember>([](const Values& values, Config& config) -> Status {
-  const Result<Nanoseconds> parsed = parse_duration(values.front());
-  if (!parsed.ok()) return parsed.error();
-  if (*parsed < std::chrono::milliseconds(kShortestMs) || *parsed > kLongest) {
+  GL_TRY(parsed, parse_duration(values.front()));
+  if (parsed < std::chrono::milliseconds(kShortestMs) || parsed > kLongest) {
     return Error{Code::kMalformed, in_quotes(values.front()) + " is not between " +
                                        write_duration(std::chrono::milliseconds(kShortestMs)) + " and " +
                                        write_duration(kLongest)};
   }
-  config.*kMember = *parsed;
+  config.*kMember = parsed;
   return ok_status();
 });
 
@@ -66,16 +64,15 @@ constexpr SettingMember with_words(std::span<const std::string_view> words, Sett
 template <auto kMember, const auto& kWords>
 inline constexpr SettingMember kChoice =
     with_words(kWords, kept_in<kMember>([](const Values& values, Config& config) -> Status {
-                 const Result<size_t> place = parse_choice(values.front(), kWords);
-                 if (!place.ok()) return place.error();
+                 GL_TRY(place, parse_choice(values.front(), kWords));
                  using Member = std::remove_reference_t<decltype(config.*kMember)>;
                  if constexpr (std::is_enum_v<Member>) {
-                   config.*kMember = static_cast<Member>(*place);
+                   config.*kMember = static_cast<Member>(place);
                  } else if constexpr (requires {
                                         typename Member::value_type;
                                         requires std::is_enum_v<typename Member::value_type>;
                                       }) {
-                   config.*kMember = static_cast<typename Member::value_type>(*place);
+                   config.*kMember = static_cast<typename Member::value_type>(place);
                  } else {
                    config.*kMember = values.front();
                  }
@@ -84,14 +81,9 @@ inline constexpr SettingMember kChoice =
 
 template <auto kMember>
 Status set_listen_addresses(const Values& values, Config& config) {
-  std::vector<std::string> addresses;
-  for (const std::string& value : values) {
-    const Result<ListenAddress> address = parse_listen_address(value);
-    if (!address.ok()) return address.error();
-    addresses.push_back(value);
-  }
-  if (addresses.empty()) return Error{Code::kMalformed, "needs at least one address (write :9400)"};
-  config.*kMember = std::move(addresses);
+  for (const std::string& value : values) GL_TRY_STATUS(parse_listen_address(value));
+  if (values.empty()) return Error{Code::kMalformed, "needs at least one address (write :9400)"};
+  config.*kMember = values;
   return ok_status();
 }
 
@@ -109,12 +101,11 @@ template <auto kMember, auto kParse>
 inline constexpr SettingMember kPairs = kept_in<kMember>([](const Values& values, Config& config) -> Status {
   std::vector<std::pair<std::string, std::string>> pairs;
   for (const std::string& value : values) {
-    auto pair = kParse(value);
-    if (!pair.ok()) return pair.error();
-    const auto same = [&](const auto& other) { return other.first == pair->first; };
+    GL_TRY(pair, kParse(value));
+    const auto same = [&](const auto& other) { return other.first == pair.first; };
     if (std::any_of(pairs.begin(), pairs.end(), same))
-      return Error{Code::kMalformed, in_quotes(pair->first) + " is given twice"};
-    pairs.push_back(*std::move(pair));
+      return Error{Code::kMalformed, in_quotes(pair.first) + " is given twice"};
+    pairs.push_back(std::move(pair));
   }
   config.*kMember = std::move(pairs);
   return ok_status();

@@ -12,6 +12,7 @@
 #include "app/config/config_values.h"
 #include "base/quote.h"
 #include "expose/pod_label.h"
+#include "model/owner.h"
 
 namespace gpuledger::app {
 namespace {
@@ -49,9 +50,8 @@ Status set_gpu_devices(const Values& values, Config& config) {
   std::vector<std::string> devices;
   for (const std::string& value : values) {
     if (value == "all" && values.size() == 1) break;
-    Result<std::string> device = parse_gpu_device(value);
-    if (!device.ok()) return device.error();
-    devices.push_back(std::move(device).value());
+    GL_TRY(device, parse_gpu_device(value));
+    devices.push_back(std::move(device));
   }
   config.gpu_devices = std::move(devices);
   return ok_status();
@@ -103,9 +103,8 @@ constexpr SettingMember exact_time_mode() {
 
 // Before the collectors in the table: each of them may differ from its preset.
 Status set_preset(const Values& values, Config& config) {
-  const Result<size_t> place = parse_choice(values.front(), kPresets);
-  if (!place.ok()) return place.error();
-  config.preset = static_cast<Preset>(*place);
+  GL_TRY(place, parse_choice(values.front(), kPresets));
+  config.preset = static_cast<Preset>(place);
   if (config.preset == Preset::kCompatible) {
     config.collectors = Config{}.collectors;
   } else {
@@ -115,10 +114,9 @@ Status set_preset(const Values& values, Config& config) {
 }
 
 Status set_collector(const std::string& name, const Values& values, Config& config) {
-  const Result<bool> on = parse_bool(values.front());
-  if (!on.ok()) return on.error();
+  GL_TRY(on, parse_bool(values.front()));
   config.collectors.erase(name);
-  if (*on) config.collectors.insert(name);
+  if (on) config.collectors.insert(name);
   return ok_status();
 }
 
@@ -133,6 +131,15 @@ constexpr SettingEffect kLive = SettingEffect::kLive;
             [](const Values& values, Config& config) { return set_collector(NAME, values, config); }), \
         kLive                                                                                          \
   }
+
+const std::string kBillByHelp = [] {
+  std::string kinds;
+  for (const OwnerKindRow& row : kOwnerKinds) {
+    if (row.kind != OwnerKind::kUnknown) kinds.append(row.word).append(", ");
+  }
+  return "a line for each: namespace, user, slurm_account, " + kinds +
+         "owner (the kind), node, cluster, gpu or label:NAME, a label of pods that --pod-labels names";
+}();
 
 const Setting kSettings[] = {
     {"listen-address", G::kServing, F::kList, "ADDRESS", ":9400",
@@ -379,10 +386,8 @@ const Setting kSettings[] = {
     {"step", G::kBill, F::kValue, "DURATION", "",
      "how far apart the server is asked for all counters; else 1h, or 6h if the span is longer than 62 days",
      kDuration<&Config::bill_step, 1000, kLongestInterval>, SettingEffect::kRestart, "bill"},
-    {"by", G::kBill, F::kList, "LIST", "namespace",
-     "a line for each: namespace, pod, user, slurm_account, slurm_job, container, host, owner (the kind), node, "
-     "cluster, gpu or label:NAME, a label of pods that --pod-labels names",
-     kept_in<&Config::bill_by>(set_bill_by), SettingEffect::kRestart, "bill"},
+    {"by", G::kBill, F::kList, "LIST", "namespace", kBillByHelp, kept_in<&Config::bill_by>(set_bill_by),
+     SettingEffect::kRestart, "bill"},
     {"match", G::kBill, F::kValue, "MATCHERS", "", "only series with these labels: 'cluster=\"east\"'",
      kParsed<&Config::bill_match, parse_matchers>, SettingEffect::kRestart, "bill"},
     {"spread", G::kBill, F::kValue, "RULE", "keep",

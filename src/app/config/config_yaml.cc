@@ -21,11 +21,8 @@ class YamlSettings {
       if (!entry.first.IsScalar()) return wrong(entry.first, "a setting's name must be a plain word");
       const std::string name = prefix + entry.first.Scalar();
       const YAML::Node& value = entry.second;
-      if (Status status =
-              value.IsMap() && prefix.empty() ? add_mapping(value, name + ".") : add_entry(name, entry.first, value);
-          !status.ok()) {
-        return status;
-      }
+      GL_TRY_STATUS(value.IsMap() && prefix.empty() ? add_mapping(value, name + ".")
+                                                    : add_entry(name, entry.first, value));
     }
     return ok_status();
   }
@@ -61,9 +58,8 @@ class YamlSettings {
       entry.values = {value.Scalar()};
     }
     if (older != nullptr && entry.values.size() == 1) {
-      Result<std::string> translated = older->translate(entry.values.front());
-      if (!translated.ok()) return Error{Code::kMalformed, entry.origin + ": " + translated.error().message};
-      entry.values.front() = std::move(translated).value();
+      GL_TRY(translated, older->translate(entry.values.front()).about(entry.origin));
+      entry.values.front() = std::move(translated);
     }
     given_[setting] = std::move(entry);
     return ok_status();
@@ -108,7 +104,7 @@ Result<GivenSettings> parse_yaml_settings(const std::string& text, const std::st
     const YAML::Node settings = YAML::Load(text);
     if (settings.IsNull()) return GivenSettings();
     if (!settings.IsMap()) return reader.wrong(settings, "must be settings, one \"name: value\" a line");
-    if (Status status = reader.add_mapping(settings, ""); !status.ok()) return status.error();
+    GL_TRY_STATUS(reader.add_mapping(settings, ""));
     return reader.take();
   } catch (const YAML::Exception& error) { return reader.wrong_at(error.mark, "not valid YAML: " + error.msg); }
 }

@@ -59,23 +59,20 @@ std::unique_ptr<PodSource> open_pods_api(const Config& config) {
 }
 
 Result<std::unique_ptr<PodSource>> open_apiserver(const Config& config, std::chrono::seconds start_delay) {
-  auto options = identity::read_cluster_environment();
-  if (!options.ok()) return options.error();
-  options->node_name = config.node_name;
-  options->labels = config.pod_labels;
-  options->start_delay = start_delay;
-  auto source = identity::ApiServerPods::start(std::move(*options));
-  if (!source.ok()) return source.error();
-  return std::unique_ptr<PodSource>(std::move(*source));
+  GL_TRY(options, identity::read_cluster_environment());
+  options.node_name = config.node_name;
+  options.labels = config.pod_labels;
+  options.start_delay = start_delay;
+  GL_TRY(source, identity::ApiServerPods::start(std::move(options)));
+  return std::unique_ptr<PodSource>(std::move(source));
 }
 
 Result<std::unique_ptr<PodSource>> open_kubelet(const Config& config) {
   identity::KubeletOptions options;
   if (!config.kubelet_address.empty()) {
-    const auto address = parse_listen_address(config.kubelet_address);
-    if (!address.ok()) return Error{Code::kMalformed, "--kubelet-address: " + address.error().message};
-    options.host = address->host;
-    options.port = address->port;
+    GL_TRY(address, parse_listen_address(config.kubelet_address).about("--kubelet-address"));
+    options.host = address.host;
+    options.port = address.port;
   }
   if (!config.kubelet_ca_file.empty()) options.account.ca_file = config.kubelet_ca_file;
   options.skip_verify = config.kubelet_insecure;
@@ -108,11 +105,7 @@ Result<std::unique_ptr<PodSource>> open_pods(const Config& config, PodSourceName
   switch (name) {
     case PodSourceName::kAuto: return open_auto(config);
     case PodSourceName::kPodsApi: return open_pods_api(config);
-    case PodSourceName::kApiServer: {
-      auto source = open_apiserver(config, start_delay);
-      if (!source.ok()) return Error{source.error().code, "--pod-source=apiserver: " + source.error().message};
-      return source;
-    }
+    case PodSourceName::kApiServer: return open_apiserver(config, start_delay).about("--pod-source=apiserver");
     case PodSourceName::kKubelet: return open_kubelet(config);
     case PodSourceName::kCri: return open_cri(config);
     case PodSourceName::kNone: break;
@@ -172,9 +165,8 @@ Result<NodeDirectory> open_directory(const Config& config, const SimNode* sim) {
   directory.slurm_jobs = identity::SlurmJobs(config.slurm_job_dir);
   if (!kubernetes_is_wanted(config)) return directory;
   if (kubelet_is_seen(config) || config.kubernetes.value_or(false)) directory.allocations = open_allocations(config);
-  auto pods = open_pods(config, config.pod_source, kStartDelay);
-  if (!pods.ok()) return pods.error();
-  directory.pods = std::move(*pods);
+  GL_TRY(pods, open_pods(config, config.pod_source, kStartDelay));
+  directory.pods = std::move(pods);
   return directory;
 }
 

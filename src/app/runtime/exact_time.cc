@@ -38,13 +38,12 @@ Result<std::shared_ptr<switch_trace::DriverDoor>> open_door(const Config& config
 Result<std::unique_ptr<GpuSource>> add_exact_time(const Config& config, const std::string& library,
                                                   std::unique_ptr<GpuSource> source, const Clock& clock) {
   if (!wants_exact_time(config)) return source;
-  auto door = open_door(config, library);
-  if (!door.ok()) return door.error();
+  GL_TRY(door, open_door(config, library));
   switch_trace::ExactTimeOptions options;
   options.burst = config.exact_time_burst;
   options.insist = config.exact_time == ExactTimeMode::kOn;
   return std::unique_ptr<GpuSource>(
-      std::make_unique<switch_trace::ExactTimeSource>(std::move(source), std::move(*door), options, clock));
+      std::make_unique<switch_trace::ExactTimeSource>(std::move(source), std::move(door), options, clock));
 }
 
 void lay_aside_rights_for_exact_time(const Config& config) {

@@ -34,10 +34,9 @@ struct Library {
 Result<Library> find_library(const std::string& given, std::string_view carried) {
   if (!given.empty()) return Library{given, {}};
   if (!carried.empty()) {
-    auto file = make_memory_file("libnvidia-ml.so.1", carried);
-    if (!file.ok()) return Error{file.error().code, "--backend=sim: " + file.error().message};
-    std::string path = memory_file_path(*file);
-    return Library{std::move(path), std::move(*file)};
+    GL_TRY(file, make_memory_file("libnvidia-ml.so.1", carried).about("--backend=sim"));
+    std::string path = memory_file_path(file);
+    return Library{std::move(path), std::move(file)};
   }
   std::error_code ignored;
   const fs::path program = fs::read_symlink("/proc/self/exe", ignored).parent_path();
@@ -98,10 +97,7 @@ Result<std::string> make_folder() {
 
 Result<std::unique_ptr<SimNode>> SimNode::prepare(const std::string& scenario, const std::string& library,
                                                   std::string_view carried) {
-  if (!scenario.empty()) {
-    const auto text = read_file(scenario, kLargestScenario);
-    if (!text.ok()) return Error{text.error().code, "--sim-scenario: " + text.error().message};
-  }
+  if (!scenario.empty()) GL_TRY_STATUS(read_file(scenario, kLargestScenario).about("--sim-scenario"));
   GL_TRY(found, find_library(library, carried));
   GL_TRY_STATUS(check_carried(found));
 

@@ -48,9 +48,7 @@ std::string recent_state_path(const std::string& path) {
 }
 
 Result<StateFound> read_state_files(const std::string& path, int64_t unix_time) {
-  for (const std::string& name : {path, recent_state_path(path)}) {
-    if (const Status usable = check_regular_or_absent(name); !usable.ok()) return usable.error();
-  }
+  for (const std::string& name : {path, recent_state_path(path)}) { GL_TRY_STATUS(check_regular_or_absent(name)); }
   StateFound found;
   GL_TRY(durable, read_one(path, unix_time, found.warnings));
   GL_TRY(recent, read_one(recent_state_path(path), unix_time, found.warnings));

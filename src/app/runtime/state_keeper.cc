@@ -42,12 +42,11 @@ Result<std::unique_ptr<StateKeeper>> StateKeeper::open(const std::string& path, 
   auto lock = FileLock::take(lock_path(path));
   if (!lock.ok() && lock.error().code != Code::kUnavailable) return lock.error();
   if (!lock.ok()) return Error{lock.error().code, path + " is used by another gpu-ledger; give this one its own file"};
-  auto found = read_state_files(path, unix_time);
-  if (!found.ok()) return found.error();
-  for (const std::string& warning : found->warnings) log_warn(warning);
+  GL_TRY(found, read_state_files(path, unix_time));
+  for (const std::string& warning : found.warnings) log_warn(warning);
   std::unique_ptr<StateKeeper> keeper(new StateKeeper(path, mode));
   keeper->lock_ = std::move(*lock);
-  keeper->found_ = std::move(found->state);
+  keeper->found_ = std::move(found.state);
   return keeper;
 }
 

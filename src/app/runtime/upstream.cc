@@ -106,23 +106,20 @@ Status Upstream::read_file_again() {
                                                        : ": written in the future; check the clocks")};
   }
   if (last_file_ == *state) return ok_status();
-  const auto text = read_file(options_.file, expose::kLargestUpstream);
-  if (!text) return text.error();
+  GL_TRY(text, read_file(options_.file, expose::kLargestUpstream));
   // The file is written in place: the text may be half old and half new.
   const auto after = read_state();
   if (!after || *after != *state)
     return Error{Code::kUnavailable, options_.file + ": changed while it was read; write beside it and rename"};
-  const Status taken = take(*text, clock_.now().steady - std::max(age, Nanoseconds(0)));
-  if (!taken) return Error{taken.error().code, options_.file + ": " + taken.error().message};
+  GL_TRY_STATUS(take(text, clock_.now().steady - std::max(age, Nanoseconds(0))).about(options_.file));
   last_file_ = *state;
-  return taken;
+  return ok_status();
 }
 
 // as_of: steady.
 Status Upstream::take(std::string_view text, Nanoseconds as_of) {
-  auto parsed = expose::parse_upstream(text);
-  if (!parsed) return parsed.error();
-  auto view = std::make_shared<const expose::UpstreamText>(std::move(*parsed));
+  GL_TRY(parsed, expose::parse_upstream(text));
+  auto view = std::make_shared<const expose::UpstreamText>(std::move(parsed));
   const MutexLock lock(mutex_);
   for (size_t i = 0; i < view->faults.size(); ++i) {
     if (view->faults[i] > 0) health_.errors[expose::fault_name(static_cast<expose::LineFault>(i))] += view->faults[i];

@@ -83,20 +83,19 @@ struct OpenSource {
 Result<OpenSource> open_dcgm(const Config& config, Result<OpenSource> driver, const Clock& clock) {
   std::unique_ptr<GpuSource> nvml;
   if (driver.ok()) nvml = std::move(driver->source);
-  auto source = dcgm::DcgmSource::open(dcgm_options(config), std::move(nvml), clock);
-  if (!source.ok()) return source.error();
+  GL_TRY(source, dcgm::DcgmSource::open(dcgm_options(config), std::move(nvml), clock));
   OpenSource open;
   if (driver.ok()) {
     open.summary = driver->summary;
   } else {
-    const auto gpus = (*source)->wait_for_gpus(kPatienceWithEngine);
+    const auto gpus = source->wait_for_gpus(kPatienceWithEngine);
     if (!gpus.ok()) {
       return Error{gpus.error().code, "no GPU, neither by DCGM (" + gpus.error().message + ") nor by NVML (" +
                                           driver.error().message + ")"};
     }
     open.summary = summarise(*gpus, gpus->front().driver) + ", by DCGM alone";
   }
-  open.source = std::move(*source);
+  open.source = std::move(source);
   return open;
 }
 
@@ -108,9 +107,8 @@ struct DriverLibrary {
 Result<DriverLibrary> find_library(const Config& config) {
   DriverLibrary library{nullptr, config.nvml_library};
   if (config.backend == Backend::kSim) {
-    auto sim = SimNode::prepare(config.sim_scenario, config.nvml_library);
-    if (!sim.ok()) return sim.error();
-    library.sim = std::move(*sim);
+    GL_TRY(sim, SimNode::prepare(config.sim_scenario, config.nvml_library));
+    library.sim = std::move(sim);
     library.path = library.sim->library();
   }
   return library;
@@ -127,9 +125,8 @@ nvml::NvmlSourceOptions nvml_options(const Config& config, const std::string& li
 
 // A driver that hangs does not stop serving: the rest runs while it is waited for.
 Result<OpenSource> open_patiently(const Config& config, const Clock& clock) {
-  auto library = find_library(config);
-  if (!library.ok()) return library.error();
-  const auto make = [&](const Clock& own) { return nvml::make_nvml_source(nvml_options(config, library->path), own); };
+  GL_TRY(library, find_library(config));
+  const auto make = [&](const Clock& own) { return nvml::make_nvml_source(nvml_options(config, library.path), own); };
   auto source = std::make_unique<PatientSource>(make, "nvml", config.sample_interval, clock);
   const auto probe = std::make_shared<std::optional<Result<nvml::NvmlProbe>>>();
   const bool answered =
@@ -139,11 +136,11 @@ Result<OpenSource> open_patiently(const Config& config, const Clock& clock) {
   if (!answered) {
     open.summary = "not known yet: the driver does not answer";
   } else if (!(*probe)->ok()) {
-    return driver_error(config, library->sim.get(), (*probe)->error());
+    return driver_error(config, library.sim.get(), (*probe)->error());
   } else {
     open.summary = summarise((**probe)->gpus, (**probe)->driver);
   }
-  open.sim = std::move(library->sim);
+  open.sim = std::move(library.sim);
   open.source = std::move(source);
   return open;
 }
@@ -155,12 +152,10 @@ Result<OpenSource> open_source(const Config& config, const Clock& clock) {
 
 Result<OpenSource> open_source_with_exact_time(const Config& config, const Clock& clock) {
   lay_aside_rights_for_exact_time(config);
-  auto open = open_source(config, clock);
-  if (!open.ok()) return open.error();
-  const std::string library = open->sim ? open->sim->library() : "";
-  auto source = add_exact_time(config, library, std::move(open->source), clock);
-  if (!source.ok()) return source.error();
-  open->source = std::move(*source);
+  GL_TRY(open, open_source(config, clock));
+  const std::string library = open.sim ? open.sim->library() : "";
+  GL_TRY(source, add_exact_time(config, library, std::move(open.source), clock));
+  open.source = std::move(source);
   return open;
 }
 
@@ -251,11 +246,10 @@ dcgm::DcgmSourceOptions dcgm_options(const Config& config) {
 }
 
 Result<OpenDriver> open_driver(const Config& config, const Clock& clock) {
-  auto library = find_library(config);
-  if (!library.ok()) return library.error();
+  GL_TRY(library, find_library(config));
   OpenDriver driver;
-  driver.sim = std::move(library->sim);
-  driver.library = library->path;
+  driver.sim = std::move(library.sim);
+  driver.library = library.path;
   driver.source = nvml::make_nvml_source(nvml_options(config, driver.library), clock);
   auto probe = driver.source->probe();
   if (!probe.ok()) return driver_error(config, driver.sim.get(), probe.error());
@@ -264,11 +258,10 @@ Result<OpenDriver> open_driver(const Config& config, const Clock& clock) {
 }
 
 Result<Node> open_node(const Config& config, const Clock& clock) {
-  auto hardware = open_source_with_exact_time(config, clock);
-  if (!hardware.ok()) return hardware.error();
+  GL_TRY(hardware, open_source_with_exact_time(config, clock));
   Node node;
-  node.sim = std::move(hardware->sim);
-  node.summary = std::move(hardware->summary);
+  node.sim = std::move(hardware.sim);
+  node.summary = std::move(hardware.summary);
   std::string proc_root = config.proc_root;
   // A simulated process is not in the real /proc; a scenario with real pids sets /proc itself.
   if (node.sim && proc_root == Config{}.proc_root) proc_root = node.sim->proc_root();
@@ -276,21 +269,19 @@ Result<Node> open_node(const Config& config, const Clock& clock) {
     return Error{Code::kNotFound, "--passwd-file: " + config.passwd_file + ": " + std::strerror(errno)};
   }
   identity::ProcReader proc(proc_root, config.passwd_file);
-  if (const Status readable = proc.check(); !readable.ok()) return readable.error();
-  auto directory = open_directory(config, node.sim.get());
-  if (!directory.ok()) return directory.error();
-  auto resolver = std::make_unique<identity::Resolver>(std::move(proc), std::move(*directory));
+  GL_TRY_STATUS(proc.check());
+  GL_TRY(directory, open_directory(config, node.sim.get()));
+  auto resolver = std::make_unique<identity::Resolver>(std::move(proc), std::move(directory));
   resolver->wait_for_names(kPatienceWithNames);
-  node.pipeline = std::make_unique<Pipeline>(std::move(hardware->source), std::move(resolver), booking_rules(config),
+  node.pipeline = std::make_unique<Pipeline>(std::move(hardware.source), std::move(resolver), booking_rules(config),
                                              pipeline_options(config), clock);
   // With --gpu-devices other GPUs do not count as missing, and a container sees only its own.
   const char* given = std::getenv("NVIDIA_VISIBLE_DEVICES");
   const bool all = config.gpu_devices.empty() && (given == nullptr || std::string_view(given) == "all");
   if (all) node.pipeline->count_gpus_in(proc_root + kGpusFolder);
   if (!config.state_file.empty()) {
-    auto keeper = StateKeeper::open(config.state_file, config.state_file_mode, clock);
-    if (!keeper.ok()) return Error{keeper.error().code, "--state-file: " + keeper.error().message};
-    node.pipeline->keep_state(std::move(*keeper), read_boot_id());
+    GL_TRY(keeper, StateKeeper::open(config.state_file, config.state_file_mode, clock).about("--state-file"));
+    node.pipeline->keep_state(std::move(keeper), read_boot_id());
   }
   return node;
 }

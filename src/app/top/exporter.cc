@@ -105,9 +105,7 @@ Result<Books> ask(const Exporter& exporter, const std::stop_token& stop) {
 }  // namespace
 
 Result<Books> read_exporter(const Exporter& exporter, const std::stop_token& stop) {
-  auto books = ask(exporter, stop);
-  if (!books) return Error{books.error().code, exporter.url.text + ": " + books.error().message};
-  return books;
+  return ask(exporter, stop).about(exporter.url.text);
 }
 
 }  // namespace gpuledger::app::top

@@ -36,7 +36,7 @@ class LiveTable {
       : feed_(feed), source_(source), note_(note), signals_(signals) {}
 
   Status run() {
-    if (const Status entered = terminal_.enter(); !entered.ok()) return entered;
+    GL_TRY_STATUS(terminal_.enter());
     while (!ended_) {
       draw();
       wait();

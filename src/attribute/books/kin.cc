@@ -41,27 +41,13 @@ uint64_t hash_of(std::string_view text) {
 }  // namespace
 
 uint64_t kin_of(const ProcessIdentity& identity) {
-  const Owner& owner = identity.owner;
-  std::string key;
-  switch (owner.kind) {
-    case OwnerKind::kPod:
-      if (owner.pod.empty()) return 0;
-      key.append("pod\n").append(owner.name_space).append("\n").append(workload_of(owner.pod)).append("\n");
-      key.append(owner.container);
-      break;
-    case OwnerKind::kSlurmJob:
-      // Steps of one job. The jobs of an array have different numbers, and nothing here names the array.
-      key.append("slurm\n").append(owner.job);
-      break;
-    case OwnerKind::kContainer:
-      if (owner.container.empty()) return 0;
-      key.append("container\n").append(owner.runtime).append("\n").append(workload_of(owner.container));
-      break;
-    case OwnerKind::kHost:
-      if (owner.unit.empty()) return 0;
-      key.append("unit\n").append(owner.unit);
-      break;
-    case OwnerKind::kUnknown: return 0;
+  const OwnerKindRow& kind = owner_kind(identity.owner.kind);
+  if (kind.kin.empty()) return 0;
+  std::string key(kind.kin_word);
+  for (const KinField& field : kind.kin) {
+    const Name& value = identity.owner.*field.value;
+    if (value.empty() && field.use != KinField::Use::kMayBeEmpty) return 0;
+    key.append("\n").append(field.use == KinField::Use::kWorkload ? workload_of(value) : std::string_view(value.str()));
   }
   return hash_of(key.append("\n").append(identity.name));
 }

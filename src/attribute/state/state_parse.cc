@@ -273,11 +273,10 @@ Result<int> version_of(std::string_view text) {
 }  // namespace
 
 Result<EngineState> parse_state(std::string_view text) {
-  const Result<int> version = version_of(text);
-  if (!version.ok()) return version.error();
+  GL_TRY(version, version_of(text));
   const size_t line_end = text.find('\n');
   const std::string_view body = line_end == text.npos ? "" : text.substr(line_end + 1);
-  if (line_end == text.npos || text.substr(0, line_end + 1) != state_header(body, *version)) {
+  if (line_end == text.npos || text.substr(0, line_end + 1) != state_header(body, version)) {
     return Error{Code::kMalformed, "is damaged: its checksum does not match"};
   }
   try {

@@ -5,6 +5,7 @@
 
 #include "expose/collectors/collectors.h"
 #include "expose/pod_label.h"
+#include "expose/words.h"
 
 // The owners' accounts: for each kind of owner the same metrics under its own name and labels (model/owner.h).
 namespace gpuledger::expose {
@@ -94,7 +95,7 @@ constexpr Row<ClosedSeries> kClosedRows[] = {
     {"gpu_ledger_closed_energy_joules", kGauge, "energy_estimated",
      "Energy in joules of owners without their own series: they have ended and --owner-retention is over, or "
      "--max-ended-owners or --max-series left them out. A gauge, because owners come and go: increase() over the "
-     "owners' counters includes their joules already. kind is pod, slurm_job, container, host or unknown.",
+     "owners' counters includes their joules already. kind is {}.",
      [](const ClosedSeries& closed, Samples& samples) { add_energy(closed.second, samples); }},
     {"gpu_ledger_closed_gpu_seconds", kGauge, "",
      "GPU time in seconds of owners without their own series. Absent if the GPU reports no utilization per process.",
@@ -154,9 +155,10 @@ std::vector<Family> pod_families() {
       for (const PodFacts* pod : view.pods) visit(pod, "");
     });
   }
-  catalog.add(closed_rows(), "kind namespace gpu", [](const View& view, const auto& visit) {
+  const auto each_closed = [](const View& view, const auto& visit) {
     for (const ClosedSeries& closed : view.closed) visit(closed, closed_labels(view, closed.first));
-  });
+  };
+  catalog.add(closed_rows(), "kind namespace gpu", each_closed, {}, owner_kind_words());
   return catalog.take();
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <set>
+#include <string>
 
 #include "expose/collectors/collectors.h"
 #include "expose/words.h"
@@ -14,6 +16,18 @@ bool is_told(std::string_view field) {
   constexpr std::array kTold = {kNamespaceField,   kPodField, kContainerField, kPodUidField,
                                 kContainerIdField, kJobField, kUserField};
   return std::any_of(kTold.begin(), kTold.end(), [&](const OwnerField& told) { return told.name == field; });
+}
+
+// The others, of all kinds.
+std::string labels_of_owners() {
+  std::string labels;
+  std::set<std::string_view> seen;
+  for (const OwnerKindRow& kind : kOwnerKinds) {
+    for (const OwnerField& field : kind.fields) {
+      if (!is_told(field.name) && seen.insert(field.name).second) labels.append(" ").append(field.name);
+    }
+  }
+  return labels;
 }
 
 void add_info(const ProcessSeries& series, Samples& samples) {
@@ -32,11 +46,9 @@ void add_info(const ProcessSeries& series, Samples& samples) {
 }
 
 constexpr Row<ProcessSeries> kRows[] = {
-    {"gpu_ledger_process_info", kGauge, "uid user_name type owner slurm_job_id step runtime unit",
+    {"gpu_ledger_process_info", kGauge, "uid user_name type owner",
      "A process that uses or used a GPU, always 1. uid is its real uid, user_name its name in the host's passwd "
-     "(absent "
-     "if not there); type is compute, graphics or both, by the driver's lists; owner is pod, slurm_job, container, "
-     "host or unknown.",
+     "(absent if not there); type is compute, graphics or both, by the driver's lists; owner is {}.",
      [](const ProcessSeries& series, Samples& samples) { add_info(series, samples); }},
     {"gpu_ledger_process_memory_peak_bytes", kGauge, "",
      "The most GPU memory in bytes that the process was seen to hold on the GPU. It never falls and stays after exit. "
@@ -60,8 +72,10 @@ std::span<const Row<ProcessSeries>> process_info_rows() {
 
 std::vector<Family> process_info_families() {
   CatalogBuilder catalog("process-info");
-  catalog.add(process_info_rows(), kProcessLabels, &View::processes);
-  return catalog.take();
+  catalog.add(process_info_rows(), kProcessLabels, &View::processes, &ProcessSeries::labels, owner_kind_words());
+  std::vector<Family> families = catalog.take();
+  families.front().labels += labels_of_owners();
+  return families;
 }
 
 }  // namespace gpuledger::expose

@@ -90,9 +90,8 @@ const accountKey = (item) => JSON.stringify(Object.entries(item)
   .filter(([name, value]) => typeof value === 'string' && name !== 'uid' && name !== 'user_name'));
 
 // Owners without a namespace are under their kind, in brackets: no namespace has such a name.
-const kKinds = {pod: '(pods without a name)', slurm_job: '(Slurm)', container: '(containers)', host: '(host)',
-                unknown: '(unknown)'};
-const namespaceOf = (item) => item.namespace || kKinds[item.owner] || '(' + item.owner + ')';
+const kKinds = {@OWNER_KINDS@};
+const namespaceOf = (item) => item.namespace || '(' + (kKinds[item.owner] || item.owner) + ')';
 
 const sum = (list) => list.reduce((total, value) => total + value, 0);
 function add(map, key, value) {

@@ -130,7 +130,7 @@ class ApiServerPods::Session {
 };
 
 std::optional<Duration> ApiServerPods::Session::not_answered(const Result<net::HttpReply>& reply) {
-  if (!reply) return failed(reply.error());
+  if (!reply.ok()) return failed(reply.error());
   if (reply->status == 200) return {};
   ApiStatus status = parse_api_status(reply->body);
   status.code = reply->status;
@@ -151,9 +151,9 @@ Duration ApiServerPods::Session::list() {
     return fed.ok();
   });
   if (const auto wait = not_answered(reply)) return *wait;
-  if (!fed) return failed(fed.error());
+  if (!fed.ok()) return failed(fed.error());
   auto pods = stream.finish();
-  if (!pods) return failed(pods.error());
+  if (!pods.ok()) return failed(pods.error());
   if (pods->resource_version.empty() || pods->resource_version.size() > kLongestVersion)
     return failed("malformed", "a list without a version");
   listed_at_ = Clock::now();
@@ -196,11 +196,11 @@ Duration ApiServerPods::Session::watch() {
   if (dirty_) publish();
   if (interrupt_.raised()) return kAtOnce;
   if (error_) return refused(*error_, nullptr);
-  if (!fed) {
+  if (!fed.ok()) {
     version_.clear();  // unreadable bytes may have hidden events
     return failed(fed.error());
   }
-  if (!reply && accepted) {
+  if (!reply.ok() && accepted) {
     // The watch worked until it was cut: the source is not down before the next try fails.
     owner_.health_.counts(code_name(reply.error().code));
     return back_off();
@@ -265,7 +265,7 @@ Duration ApiServerPods::Session::refused(const ApiStatus& status, const net::Htt
 // The file may have been replaced since the request was made.
 Duration ApiServerPods::Session::rejected_token() {
   const auto token = net::read_token(options_.account.token_file);
-  if (token && *token != token_) {
+  if (token.ok() && *token != token_) {
     owner_.health_.counts("http_401");
     return kAtOnce;
   }

@@ -73,14 +73,14 @@ task::PollThread::Next DockerNames::look(const std::stop_token& stop) {
     return fed.ok();
   });
   if (interrupt.raised()) return {options_.period};
-  if (!reply) return failed(reply.error());
+  if (!reply.ok()) return failed(reply.error());
   if (reply->status != 200) {
     const std::string status = std::to_string(reply->status);
     health_.fails("http_" + status,
                   options_.runtime + " " + peer.text() + " answers " + status + "; is it the daemon's own socket?");
     return {options_.period};
   }
-  if (!fed) return failed(fed.error());
+  if (!fed.ok()) return failed(fed.error());
   if (!list.complete()) return failed({Code::kMalformed, "a truncated list"});
   for (uint64_t i = 0; i < list.skipped(); ++i) health_.counts("malformed");
   publish(now, reply->peer_user);

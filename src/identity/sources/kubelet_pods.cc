@@ -38,7 +38,7 @@ task::PollThread::Next KubeletPods::look(const std::stop_token& stop) {
     return task::PollThread::Next{options_.period};
   };
   auto token = net::read_token(options_.account.token_file);
-  if (!token) return failed(token.error(), "; mount the service account's token");
+  if (!token.ok()) return failed(token.error(), "; mount the service account's token");
   net::HttpRequest request;
   request.target = "/pods";
   request.headers = {{"Authorization", "Bearer " + *token}, {"Accept", "application/json"}};
@@ -53,13 +53,13 @@ task::PollThread::Next KubeletPods::look(const std::stop_token& stop) {
     return fed.ok();
   });
   if (interrupt.raised()) return {options_.period};
-  if (!reply && reply.error().code == Code::kMalformed && !options_.skip_verify)
+  if (!reply.ok() && reply.error().code == Code::kMalformed && !options_.skip_verify)
     return failed(reply.error(), "; for a kubelet that signed its own certificate, set --kubelet-insecure");
-  if (!reply) return failed(reply.error(), "; is --kubelet-address right, and may this program reach it?");
+  if (!reply.ok()) return failed(reply.error(), "; is --kubelet-address right, and may this program reach it?");
   if (reply->status != 200) return refused(reply->status);
-  if (!fed) return failed(fed.error());
+  if (!fed.ok()) return failed(fed.error());
   auto pods = list.finish();
-  if (!pods) return failed(pods.error());
+  if (!pods.ok()) return failed(pods.error());
   const auto now = std::chrono::steady_clock::now();
   if (store_.replace_all(std::move(pods->pods), now) + list.left_out() > 0) health_.counts("pods_left_out");
   store_.publish(now);

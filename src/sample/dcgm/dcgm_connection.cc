@@ -83,7 +83,7 @@ Result<std::unique_ptr<Connection>> Connection::open(std::shared_ptr<Library> li
                                                      CallBook& book) {
   const FunctionTable& dcgm = library->functions;
   const Result<Handle> handle = where.embedded ? start_embedded(dcgm) : connect(dcgm, where);
-  if (!handle) {
+  if (!handle.ok()) {
     ++book.errors[code_name(handle.error().code)];
     return handle.error();
   }

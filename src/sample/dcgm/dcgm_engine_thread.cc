@@ -133,7 +133,7 @@ void EngineThread::Shared::keep(Result<View> view) {
   findings.health.errors = book.errors;
   findings.durations = book.durations;
   if (released) return;
-  if (view) {
+  if (view.ok()) {
     append(findings.lives, view->lives);
     append(findings.xids, view->xids);
     if (findings.view && !taken) carry_over(*findings.view, *view);

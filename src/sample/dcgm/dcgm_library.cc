@@ -22,7 +22,7 @@ Result<DynLib> open_any(const std::string& path, std::string& name) {
   Error last;
   for (const char* candidate : kNames) {
     Result<DynLib> handle = DynLib::open(candidate);
-    if (handle) {
+    if (handle.ok()) {
       name = candidate;
       return handle;
     }
@@ -63,7 +63,7 @@ std::string parse_version(const VersionInfo& info) {
 Result<std::shared_ptr<Library>> load_library(const std::string& path) {
   std::string name;
   Result<DynLib> handle = open_any(path, name);
-  if (!handle) {
+  if (!handle.ok()) {
     return Error{Code::kNotFound, "cannot load DCGM's library (" + handle.error().message +
                                       "): install DCGM (datacenter-gpu-manager) or name it with --dcgm-library"};
   }

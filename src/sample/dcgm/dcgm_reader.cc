@@ -97,7 +97,7 @@ void Reader::watch_devices() {
   watching_ = true;
   const auto watch = [&](std::span<const FieldId> fields, Nanoseconds every, double keep_seconds = kKeepSeconds) {
     const auto group = engine_.create_fields(fields);
-    if (!group) return;
+    if (!group.ok()) return;
     const Return result = engine_.watch(kAllGpus, *group, every, keep_seconds);
     if (result != kOk) engine_.count_failure(result);
   };
@@ -128,11 +128,11 @@ void Reader::watch_activity(const std::set<GpuUuid>& wanted) {
   profiling_.entities = entities;
   if (entities.empty()) return;
   const auto group = engine_.create_group(entities);
-  if (!group) return;
+  if (!group.ok()) return;
   Return result = kOk;
   for (const auto fields : {profiling_fields(), fewer_profiling_fields()}) {
     const auto field_group = engine_.create_fields(fields);
-    if (!field_group) return;
+    if (!field_group.ok()) return;
     result = engine_.watch(*group, *field_group, options_.interval, kKeepSeconds);
     if (result == kOk) {
       profiling_.fields = copy(fields);

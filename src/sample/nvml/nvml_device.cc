@@ -187,7 +187,7 @@ bool NvmlDevice::knows(Pid pid) const {
 void NvmlDevice::read_lists(Session& session, const std::vector<MigDevice>& migs) {
   Result<std::vector<ProcessSample>> lists =
       read_process_lists(session, handle_, description_->mig_enabled.value_or(false), migs);
-  if (lists) listed_ = std::move(*lists);
+  if (lists.ok()) listed_ = std::move(*lists);
 }
 
 void NvmlDevice::read_processes(Session& session, const std::vector<MigDevice>& migs, bool scan, Nanoseconds interval,
@@ -275,8 +275,8 @@ std::vector<Pid> NvmlDevice::glance(Session& session) {
 bool NvmlDevice::glance_at_instances(Session& session) {
   if (refuses_glances_) return false;
   auto lists = read_process_lists(session, handle_, true, {});
-  refuses_glances_ = !lists && lists.error().code == Code::kPermission;
-  if (!lists || (lists->empty() && !lists_instances_)) return false;
+  refuses_glances_ = !lists.ok() && lists.error().code == Code::kPermission;
+  if (!lists.ok() || (lists->empty() && !lists_instances_)) return false;
   lists_instances_ = true;
   listed_ = std::move(*lists);
   glances_.note_lists(listed_, session.call.now().steady);

@@ -35,7 +35,7 @@ std::vector<std::string> FunctionTable::missing_optional() const {
 Result<Library> load_library(const std::string& path) {
   const std::string name = path.empty() ? kDefaultLibrary : path;
   Result<DynLib> handle = DynLib::open(name);
-  if (!handle) {
+  if (!handle.ok()) {
     return Error{Code::kNotFound, "cannot load the NVIDIA library (" + handle.error().message +
                                       "): install the NVIDIA driver, in a container use the nvidia runtime, or name "
                                       "the library with --nvml-library"};

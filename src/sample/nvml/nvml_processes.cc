@@ -109,7 +109,7 @@ Status read_lists_of(Session& session, Device device, bool mig, std::optional<Mi
   };
   for (const auto& list : lists) {
     Result<std::vector<ListedProcess>> entries = read_list(session, list.call, device, mig);
-    if (!entries) {
+    if (!entries.ok()) {
       if (entries.error().code == Code::kNotSupported) continue;
       return entries.error();
     }
@@ -147,17 +147,17 @@ Result<std::vector<ProcessSample>> read_process_lists(Session& session, Device g
                                                       const std::vector<MigDevice>& migs) {
   ProcessMap processes;
   Status status = read_lists_of(session, gpu, mig, std::nullopt, processes);
-  const bool refused = !status && status.error().code == Code::kPermission;
-  if (!migs.empty() && (refused || (status && processes.empty()))) {
+  const bool refused = !status.ok() && status.error().code == Code::kPermission;
+  if (!migs.empty() && (refused || (status.ok() && processes.empty()))) {
     bool any = false;
     for (const MigDevice& device : migs) {
       Status part = read_lists_of(session, device.handle, mig, device.instance.id, processes);
       any = any || part.ok();
-      if (!part) session.call.count_failure(code_name(part.error().code));
+      if (!part.ok()) session.call.count_failure(code_name(part.error().code));
     }
     if (any) status = ok_status();
   }
-  if (!status) {
+  if (!status.ok()) {
     // MIG: an answer that is expected without rights.
     if (!(mig && refused)) session.call.count_failure(code_name(status.error().code));
     return status.error();

@@ -38,7 +38,7 @@ NvmlSource::~NvmlSource() {
 
 Status NvmlSource::open() {
   Result<Library> library = loader_();
-  if (!library) {
+  if (!library.ok()) {
     calls_.count_failure(code_name(library.error().code));
     return library.error();
   }
@@ -135,8 +135,8 @@ Status NvmlSource::find_devices() {
 
 Result<NvmlProbe> NvmlSource::probe() {
   Status status = driver_ ? ok_status() : open();
-  if (status) status = find_devices();
-  if (!status) return status.error();
+  if (status.ok()) status = find_devices();
+  if (!status.ok()) return status.error();
   NvmlProbe probe;
   probe.driver = driver_->version;
   probe.missing_symbols = driver_->library.functions.missing_optional();
@@ -188,7 +188,7 @@ SampleBatch NvmlSource::sample(bool scan_processes) {
   batch.at = calls_.now();
   batch.health.source = "nvml";
   if (!released_ && !driver_ && batch.at.steady >= next_attempt_) {
-    if (Status status = open(); !status) {
+    if (Status status = open(); !status.ok()) {
       trouble_ = status.error().message;
       retry_later();
     }
@@ -204,7 +204,7 @@ SampleBatch NvmlSource::sample(bool scan_processes) {
     for (const DeviceSample& device : batch.devices) {
       if (device.read_at && device.read_at->steady > batch.at.steady) batch.at = *device.read_at;
     }
-    if (!found && !batch.health.up) batch.health.reason = found.error().message;
+    if (!found.ok() && !batch.health.up) batch.health.reason = found.error().message;
     if (calls_.driver_gone()) {
       trouble_ = calls_.driver_gone_reason() + ": the driver was unloaded or replaced; trying again until it is back";
       close(trouble_);

@@ -67,8 +67,7 @@ Status TraceSession::find_gpu(const BusAddress& address) {
 
   IdOfGpu id{};
   id.gpu_id = found->gpu_id;
-  const Status asked = client_->control("the GPU's number", client_->handle(), kControlIdOfGpu, &id, sizeof id);
-  if (!asked.ok()) return asked;
+  GL_TRY_STATUS(client_->control("the GPU's number", client_->handle(), kControlIdOfGpu, &id, sizeof id));
   DeviceParams device{};
   device.device_id = id.device_instance;
   device.client_share = client_->handle();

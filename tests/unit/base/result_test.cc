@@ -25,6 +25,27 @@ Result<int> sum(int a, int b) {
   return *first + *second;
 }
 
+Result<int> positive_or_seven(bool look, int number) {
+  if (look)
+    GL_TRY_STATUS(positive(number));
+  else
+    number = 7;
+  return number;
+}
+
+TEST(Try, IsOneStatementBeforeAnElse) {
+  EXPECT_EQ(*positive_or_seven(true, 3), 3);
+  EXPECT_EQ(positive_or_seven(true, 0).error().message, "zero");
+  EXPECT_EQ(*positive_or_seven(false, 0), 7);
+}
+
+TEST(Result, SaysWhatAFailureIsAbout) {
+  const auto failed = sum(0, 0).about("the sum");
+  EXPECT_EQ(failed.error().message, "the sum: zero");
+  EXPECT_EQ(failed.error().code, Code::kNotFound);
+  EXPECT_EQ(**made(3).about("a number"), 3);
+}
+
 TEST(Try, GivesTheValueOrReturnsTheError) {
   EXPECT_EQ(*sum(1, 2), 3);
   EXPECT_EQ(sum(1, -2).error().message, "negative");

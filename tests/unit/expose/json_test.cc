@@ -26,6 +26,19 @@ TEST(Json, SaysWhenAndWhere) {
             (json{{"source", "pod-resources"}, {"up", false}, {"needed", true}, {"reason", "no socket"}}));
 }
 
+// Jobs of other schedulers are not Slurm's.
+TEST(Json, ASecondNameOfAFieldIsForItsKindOnly) {
+  Cycle cycle = node_example();
+  OwnerAccount account = cycle.ledger.owners.front();
+  account.owner = Owner();
+  account.owner.job = "7";
+  cycle.ledger.owners = {account};
+  EXPECT_FALSE(snapshot(cycle)["owners"][0].contains("slurm_job_id"));
+  EXPECT_EQ(snapshot(cycle)["owners"][0]["job"], "7");
+  cycle.ledger.owners[0].owner.kind = OwnerKind::kSlurmJob;
+  EXPECT_EQ(snapshot(cycle)["owners"][0]["slurm_job_id"], "7");
+}
+
 TEST(Json, Gpus) {
   const json gpus = snapshot(node_example())["gpus"];
   ASSERT_EQ(gpus.size(), 4u);

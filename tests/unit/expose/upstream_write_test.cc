@@ -78,7 +78,7 @@ class UpstreamWriteTest : public ::testing::Test {
     process.memory = Bytes{bytes};
     process.last_step = process.booked.shared = Energy::microjoules(microjoules);
     cycle_.ledger.processes.push_back(process);
-    cycle_.ledger.owners.push_back({owner, process.gpu, gpu, process.booked, {}});
+    cycle_.ledger.owners.push_back({owner, process.gpu, gpu, process.booked, 0, {}});
   }
 
   Exposition write(const std::string& text, Format format = Format::kText) {

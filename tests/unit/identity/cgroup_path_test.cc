@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "identity/naming.h"
 #include "support/fact_table.h"
 
 namespace gpuledger::identity {
@@ -40,7 +41,7 @@ Texts read_row(const std::string& cgroup) {
   const std::string runtime = home.verdict == Verdict::kAmbiguous ? "ambiguous"
                               : home.verdict == Verdict::kInvalid ? "invalid"
                                                                   : home.runtime;
-  const std::string job = home.slurm_job.starts_with('s') ? "sluid:" + home.slurm_job : or_dash(home.slurm_job);
+  const std::string job = home.job.starts_with('s') ? "sluid:" + home.job : or_dash(home.job);
   return {runtime, or_dash(home.container_id), or_dash(home.pod_uid), job};
 }
 
@@ -127,7 +128,7 @@ TEST(ParseCgroup, NothingBelowAUsersSliceIsAPodOrAJob) {
                                           "/kata_" + kId, "/" + kSlice + ":cri-containerd:" + kId, "/some.service"}) {
       const CgroupHome home = home_of(user + claim);
       EXPECT_EQ(home.runtime, "user") << user + claim;
-      EXPECT_TRUE(home.pod_uid.empty() && home.container_id.empty() && home.slurm_job.empty()) << user + claim;
+      EXPECT_TRUE(home.pod_uid.empty() && home.container_id.empty() && home.job.empty()) << user + claim;
       EXPECT_FALSE(home.ask_kubernetes);
     }
   }
@@ -165,10 +166,10 @@ TEST(ParseCgroup, TheOutermostThatNobodyBelowCouldHaveMadePays) {
       {"/system.slice/containerd.service/" + kSlice + ":cri-containerd:" + kId, Payer::kPod},
       {"/podruntime.slice/snap.microk8s.daemon-containerd.service" + pod, Payer::kPod},
       {pod + docker + job, Payer::kPod},
-      {job, Payer::kSlurmJob},
-      {job + docker, Payer::kSlurmJob},
-      {job + pod, Payer::kSlurmJob},
-      {"/slurm/uid_5/job_7/step_0" + pod, Payer::kSlurmJob},
+      {job, Payer::kJob},
+      {job + docker, Payer::kJob},
+      {job + pod, Payer::kJob},
+      {"/slurm/uid_5/job_7/step_0" + pod, Payer::kJob},
       {docker, Payer::kContainer},
       {docker + job, Payer::kContainer},
       {docker + "/slurm/uid_5/job_7", Payer::kContainer},
@@ -264,19 +265,19 @@ TEST(ParseCgroup, SystemContainersAndMachines) {
 TEST(ParseCgroup, Slurm) {
   const CgroupHome home = home_of("/system.slice/slurmstepd.scope/job_4711/step_0/user/task_0");
   EXPECT_EQ(home.runtime, "slurm");
-  EXPECT_EQ(home.slurm_job, "4711");
-  EXPECT_EQ(home.slurm_step, "0");
-  EXPECT_EQ(home.slurm_cgroup, "");
-  EXPECT_EQ(home_of("/system.slice/n7_slurmstepd.scope/job_1/step_5+2").slurm_step, "5+2");
-  EXPECT_EQ(home_of("/slurm/uid_1000/job_12/step_batch/task_0").slurm_step, "batch");
-  EXPECT_EQ(home_of("/slurm_n7/uid_1000/job_4294967295").slurm_job, "4294967295");
+  EXPECT_EQ(home.job, "4711");
+  EXPECT_EQ(home.step, "0");
+  EXPECT_EQ(home.step_cgroup, "");
+  EXPECT_EQ(home_of("/system.slice/n7_slurmstepd.scope/job_1/step_5+2").step, "5+2");
+  EXPECT_EQ(home_of("/slurm/uid_1000/job_12/step_batch/task_0").step, "batch");
+  EXPECT_EQ(home_of("/slurm_n7/uid_1000/job_4294967295").job, "4294967295");
   const CgroupHome sluid = home_of("/../../system.slice/slurmstepd.scope/s0123456789ABC/step_extern/slurm");
-  EXPECT_EQ(sluid.slurm_job, "s0123456789ABC");
-  EXPECT_EQ(sluid.slurm_cgroup, "/system.slice/slurmstepd.scope/s0123456789ABC/step_extern");
+  EXPECT_EQ(sluid.job, "s0123456789ABC");
+  EXPECT_EQ(sluid.step_cgroup, "/system.slice/slurmstepd.scope/s0123456789ABC/step_extern");
   const CgroupHome in_pod =
       home_of(kPodSlice + "/crio-" + kId + ".scope/system.slice/slurmstepd.scope/job_3/step_1/user");
   EXPECT_EQ(in_pod.pod_uid, kUid);
-  EXPECT_EQ(in_pod.slurm_job, "3");
+  EXPECT_EQ(in_pod.job, "3");
   EXPECT_EQ(in_pod.runtime, "crio");
 }
 
@@ -287,11 +288,37 @@ TEST(ParseCgroup, NotSlurm) {
         "/system.slice/slurmstepd.scope/s0123456789ABU", "/system.slice/slurmstepd.scope/s0123456789AB",
         "/system.slice/_slurmstepd.scope/job_1", "/slurm/uid_1/s0123456789ABC", "/system.slice/slurmstepd.scope/job_-1",
         "/slurm/uid_1/job_0007"}) {
-    EXPECT_EQ(home_of(path).slurm_job, "") << path;
+    EXPECT_EQ(home_of(path).job, "") << path;
     EXPECT_EQ(home_of(path).runtime, "host") << path;
   }
-  EXPECT_EQ(home_of("/slurm/uid_1/job_1/step_none").slurm_step, "");
-  EXPECT_EQ(home_of("/slurm/uid_1/job_1/step_0+").slurm_step, "");
+  EXPECT_EQ(home_of("/slurm/uid_1/job_1/step_none").step, "");
+  EXPECT_EQ(home_of("/slurm/uid_1/job_1/step_0+").step, "");
+}
+
+// A scheduler is one row: this one puts its jobs in /batch.slice/batch.service/batch-<number>/<step>.
+TEST(ParseCgroup, AnotherBatchSchedulerIsOneRow) {
+  const BatchScheduler made_up{OwnerKind::kUnknown,  // no kind of its own is needed to tell it from Slurm's
+                               "batch",
+                               [](std::string_view segment, const SegmentPlace& place) {
+                                 const bool own = place.parent == "batch.service" && consume_prefix(segment, "batch-");
+                                 return own && is_number(segment) ? segment : std::string_view();
+                               },
+                               [](std::string_view segment) { return segment; },
+                               [](std::string_view segment) { return segment == "batch.service"; },
+                               nullptr};
+  const BatchScheduler both[] = {batch_schedulers().front(), made_up};
+  const std::string path = "/batch.slice/batch.service/batch-7/main";
+  const CgroupHome home = parse_cgroup("0::" + path + "/docker/" + kId + "\n", both);
+  EXPECT_EQ(home.payer, CgroupHome::Payer::kJob);
+  EXPECT_EQ(parse_cgroup("0::" + path + "\n", both).runtime, "batch");
+  const Owner owner = owner_of(home, NameBook()).owner;
+  EXPECT_EQ(owner.kind, OwnerKind::kUnknown);
+  EXPECT_EQ(owner.job, "7");
+  EXPECT_EQ(owner.step, "main");
+  EXPECT_EQ(parse_cgroup("0::/slurm/uid_1/job_7/step_0\n", both).scheduler->kind, OwnerKind::kSlurmJob);
+  EXPECT_EQ(parse_cgroup("1:cpu:/slurm/uid_1/job_7\n2:pids:" + path + "\n", both).verdict, Verdict::kAmbiguous)
+      << "one number, two schedulers";
+  EXPECT_EQ(home_of(path).job, "") << "not in the table";
 }
 
 TEST(ParseCgroup, UnitsUsersAndTheHost) {
@@ -347,10 +374,10 @@ TEST(ParseCgroup, WhichOfSeveralLines) {
     const CgroupHome home = parse_cgroup(text);
     EXPECT_EQ(home.pod_uid, kUid) << text;
     EXPECT_EQ(home.container_id, kId) << text;
-    EXPECT_EQ(home.slurm_job, "") << text;
+    EXPECT_EQ(home.job, "") << text;
   }
   EXPECT_EQ(parse_cgroup(service + job + node).container_id, kOtherId);
-  EXPECT_EQ(parse_cgroup(service + job).slurm_job, "5");
+  EXPECT_EQ(parse_cgroup(service + job).job, "5");
   EXPECT_EQ(parse_cgroup("6:x:/\n" + service).runtime, "systemd");
   const CgroupHome twice = parse_cgroup("7:cpu:/kubepods/pod" + kUid + "\n1:name=systemd:" + kPodSlice + "/crio-" +
                                         kId + ".scope\n2:x:/kubepods/pod" + kUid + "/" + kId + "\n");
@@ -366,7 +393,7 @@ TEST(ParseCgroup, DisagreementNamesNobody) {
              "1:cpu:/slurm/uid_1/job_1\n2:pids:/slurm/uid_1/job_2\n"}) {
     const CgroupHome home = parse_cgroup(text);
     EXPECT_EQ(home.verdict, Verdict::kAmbiguous) << text;
-    EXPECT_TRUE(home.runtime.empty() && home.pod_uid.empty() && home.container_id.empty() && home.slurm_job.empty());
+    EXPECT_TRUE(home.runtime.empty() && home.pod_uid.empty() && home.container_id.empty() && home.job.empty());
     EXPECT_FALSE(home.ask_kubernetes);
   }
   const CgroupHome above = parse_cgroup("1:cpu:/docker/" + kId + "\n2:x:/docker/" + kOtherId + "\n3:y:/kubepods/pod" +

@@ -46,11 +46,9 @@ class RecorderTest : public ::testing::Test {
     if (held_ == nullptr) return Error{Code::kNotFound, ::dlerror()};
     set_time_ = reinterpret_cast<void (*)(double)>(::dlsym(held_, "gpu_ledger_sim_set_time"));
     set_time_(0);
-    auto library = nvml::load_library(path);
-    if (!library.ok()) return library.error();
-    auto recorder = TraceRecorder::open(std::move(*library), 0, clock_);
-    if (!recorder.ok()) return recorder.error();
-    recorder_ = std::move(*recorder);
+    GL_TRY(library, nvml::load_library(path));
+    GL_TRY(recorder, TraceRecorder::open(std::move(library), 0, clock_));
+    recorder_ = std::move(recorder);
     return ok_status();
   }
   Status open_text(const std::string& text) {

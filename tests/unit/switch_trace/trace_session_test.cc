@@ -17,9 +17,8 @@ using ::testing::HasSubstr;
 class Session : public ::testing::Test {
  protected:
   Status open_and_start(std::unique_ptr<TraceSession>& session) {
-    auto opened = TraceSession::open(driver_, *parse_bus_address(kBusAddress));
-    if (!opened.ok()) return opened.error();
-    session = std::move(*opened);
+    GL_TRY(opened, TraceSession::open(driver_, *parse_bus_address(kBusAddress)));
+    session = std::move(opened);
     return session->start();
   }
   size_t calls_of_a_start() {

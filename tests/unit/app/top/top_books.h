@@ -43,7 +43,7 @@ inline Books example() {
   books.gpus.push_back(gpu(0));
   for (const int pid : {11, 12, 13}) {
     books.processes.push_back(process(pid, 1000 - pid));
-    books.owners.push_back({books.processes.back()});
+    static_cast<Books::Account&>(books.owners.emplace_back()) = books.processes.back();
   }
   return books;
 }
