@@ -16,6 +16,6 @@ set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
-# Where this root is on the machine that builds is nobody's business, and the same program comes out wherever it is.
+# The path of this root is not written into the program, so that every machine builds the same program.
 set(CMAKE_CXX_FLAGS_INIT -ffile-prefix-map=${root}=)
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static -L ${root})

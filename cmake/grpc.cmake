@@ -25,7 +25,7 @@ if(GPU_LEDGER_STATIC)
   endforeach()
   target_link_libraries(gl_grpc INTERFACE -Wl,--start-group ${archives} ${abseil} -Wl,--end-group)
 else()
-  # Its headers call into Abseil, and a shared library does not lend what it links itself.
+  # gRPC's headers call into Abseil, so our code must link it too: gRPC's shared library does not pass it on.
   target_link_libraries(gl_grpc INTERFACE ${GPU_LEDGER_GRPC} grpc_unsecure gpr protobuf-lite absl_synchronization)
 endif()
 

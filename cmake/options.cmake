@@ -15,8 +15,7 @@ set(CMAKE_CXX_FLAGS_DEV "-O1 -g1")
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG -ffunction-sections -fdata-sections")
 add_compile_options(-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wconversion -Wno-sign-conversion -Werror=unused-result)
 
-# What makes a hole harder to use, in every build that is not one to find them. tests/hardening.sh looks whether it is in
-# the program.
+# Hardening, in every build except those of the sanitizers and fuzzers. tests/hardening.sh checks that the program has it.
 include(CheckCXXCompilerFlag)
 if(NOT GPU_LEDGER_SANITIZE AND NOT GPU_LEDGER_FUZZ)
   add_compile_options(-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-protector-strong)

@@ -12,7 +12,7 @@ namespace gpuledger::sim {
 struct Ticket;
 struct Context;
 
-// Per-process statistics the driver keeps while accounting mode is on, also of processes that are gone.
+// Statistics per process that the driver keeps while accounting mode is on, also of exited processes.
 class AccountingBook {
  public:
   struct Record {

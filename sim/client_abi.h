@@ -3,8 +3,8 @@
 
 #include "sample/nvml/nvml_abi.h"
 
-// Declarations of the part of NVML that other clients call and the product does not (yet): what they need
-// to read the simulated driver. Same rules as nvml_abi.h.
+// Declarations of the part of NVML that other clients call and the product does not. They need it to read the simulated
+// driver. Same rules as nvml_abi.h.
 namespace gpuledger::nvml {
 
 extern "C" {

@@ -80,7 +80,7 @@ void ComputedGpu::step() {
   if (switches_traced_) {
     write_switches(begin);
   } else {
-    on_engine_ = 0;  // a trace does not name who was there when it begins
+    on_engine_ = 0;  // a trace does not show which process was on the engine when it began
   }
   if (steps_ % kStepsPerRefresh == 0) refresh(end);
   if (steps_ % kStepsPerTicket == 0) draw_ticket(end);
@@ -194,7 +194,7 @@ void ComputedGpu::draw_ticket(Millis t) {
   ticket.decoder = hundredths(decoder_sum_ / kStepsPerTicket);
   busy_sum_ = memory_sum_ = encoder_sum_ = decoder_sum_ = 0;
   const int64_t number = steps_ / kStepsPerTicket;
-  // Whoever is on the engine at this moment; if nobody is, whoever was there last.
+  // The process on the engine at this moment, else the last one that was on it.
   auto catch_one = [&](double Worker::*use, uint64_t stream, unsigned utilization) {
     if (utilization == 0) return 0u;
     double total = 0;
@@ -221,7 +221,7 @@ void ComputedGpu::list_contexts(Millis now) {
   for (const ProcessSpec* process : processes_) append_lives(*process, now, &lives);
   state_.contexts.clear();
   const uint64_t total = spec_.model.memory_mib << 20;
-  state_.memory_used = total / 240;  // what the driver keeps for itself: 600 MB of an H200
+  state_.memory_used = total / 240;  // reserved by the driver: 600 MB on an H200
   for (const Life& life : lives) {
     if (capacity_of(life, now) <= 0) continue;
     const ProcessSpec& process = *life.process;

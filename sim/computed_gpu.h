@@ -9,8 +9,8 @@
 
 namespace gpuledger::sim {
 
-// A GPU whose every reading follows from the scenario and the time, in steps of 20 ms: nothing depends on
-// when or how often it is asked.
+// A GPU whose readings are computed from the scenario and the time, in steps of 20 ms. They do not depend on when or
+// how often they are read.
 class ComputedGpu final : public Gpu {
  public:
   ComputedGpu(const Scenario& scenario, unsigned index, Fate fate);
@@ -22,10 +22,10 @@ class ComputedGpu final : public Gpu {
   static constexpr int64_t kStepsPerTicket = 10;
 
   struct Worker {
-    unsigned pid = 0;  // whom the driver names: the server for an MPS client
+    unsigned pid = 0;  // the pid that the driver reports: for an MPS client its server's
     double share = 0, memory = 0, encoder = 0, decoder = 0;
   };
-  // What stays the same until some process starts, ends, or changes between work and rest.
+  // Values that are constant until a process starts, ends, begins to work or stops working.
   struct Plan {
     Millis until = 0;
     unsigned mw = 0;
@@ -33,7 +33,7 @@ class ComputedGpu final : public Gpu {
     bool capped = false;
     double slowdown = 1;
     std::vector<Worker> workers;
-    std::vector<unsigned> alive;  // whom the driver may name
+    std::vector<unsigned> alive;  // the pids that the driver may report
     double busy = 0, memory = 0, encoder = 0, decoder = 0;
     std::map<unsigned, GpmMix> activity;
   };
@@ -61,7 +61,7 @@ class ComputedGpu final : public Gpu {
   uint64_t spent_uj_ = 0;
   double busy_sum_ = 0, memory_sum_ = 0, encoder_sum_ = 0, decoder_sum_ = 0;  // since the last ticket
   unsigned last_worker_ = 0;
-  unsigned on_engine_ = 0;  // 0: nobody
+  unsigned on_engine_ = 0;  // 0: no process
   std::map<unsigned, GpmMix> activity_sums_;
 };
 

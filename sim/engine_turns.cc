@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is on a computed GPU's engine, to the microsecond: a time slice is 2 ms, the way from one context to the next
-// 80 us, and a context that nobody pushes off stays where it is, working or not.
+// Which process is on a computed GPU's engine, to the microsecond. A time slice is 2 ms, and a switch takes 80 us. A
+// context stays on the engine until another one needs it, with or without work.
 #include <algorithm>
 #include <cmath>
 
@@ -30,7 +30,8 @@ void ComputedGpu::write_switches(Millis begin) {
   }
 }
 
-// As many rounds as the one with the most work needs slices. What nobody wants stays with the last of a round.
+// As many rounds as the process with the most work needs slices. Time that no process needs stays with the last process
+// of a round.
 void ComputedGpu::take_turns(int64_t begin, const std::vector<std::pair<unsigned, double>>& sharers) {
   const double step = static_cast<double>(kStep * kNanosPerMilli);
   double most = 0;

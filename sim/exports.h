@@ -3,8 +3,9 @@
 
 #include "client_abi.h"
 
-// The driver's functions as this library exports them: the very list the product loads, and the list of what
-// other clients call. A definition that does not fit its line here does not compile, a missing one does not link.
+// The driver's functions as this library exports them: the same list that the product loads, and a list of functions
+// that other clients call. A definition that does not match its line here does not compile; a missing one does not
+// link.
 namespace gpuledger::nvml {
 
 #define NVML_FUNCTION(need, result, name, parameters) \

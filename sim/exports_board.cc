@@ -15,7 +15,7 @@ unsigned fan_percent(const Gpu& gpu) {
   return static_cast<unsigned>(std::lround(std::max(0.0, shown_temperature(gpu) - 30) * 1.5));
 }
 
-// As all of the driver's lists: with too little room it says how much is needed.
+// Like all lists of the driver: if the buffer is too small, it returns the needed size.
 Return copy_list(const std::vector<unsigned>& list, unsigned* count, unsigned* out) {
   if (!count) return kInvalidArgument;
   const unsigned capacity = *count;
@@ -69,7 +69,7 @@ Return nvmlDeviceGetDisplayActive(Device device, unsigned* active) {
   return read_gpu(__func__, device, active, [](Gpu&) { return 0u; });
 }
 
-// An H200 says that there is a display, though nothing can be plugged into it.
+// An H200 reports a display, although none can be connected.
 Return nvmlDeviceGetDisplayMode(Device device, unsigned* mode) {
   return read_gpu(__func__, device, mode, [](Gpu&) { return kFeatureEnabled; });
 }

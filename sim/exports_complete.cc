@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exports.h"
 
-// Names every function of the lists once, so that one nobody wrote is an error of the linker and not a
-// symbol some client misses at run time.
+// Uses every function of the lists once. A function without a definition is then an error at link time, not a missing
+// symbol at run time.
 namespace gpuledger::sim {
 
 extern const void* const kEveryExport[];

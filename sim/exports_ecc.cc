@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "field_values.h"
 
-// Errors of the memory, and what was taken out of use for them. All counts come from the fields, so that whoever asks
-// for either sees the same.
+// Memory errors, retired pages and remapped rows. All counts come from the fields, so that both kinds of calls agree.
 using namespace gpuledger::sim;
 
 namespace gpuledger::nvml {
@@ -13,7 +12,7 @@ constexpr unsigned kEccFields[2][2] = {{kFieldEccCorrectedVolatile, kFieldEccCor
                                        {kFieldEccUncorrectedVolatile, kFieldEccUncorrectedAggregate}};
 constexpr unsigned kRetiredFields[] = {kFieldRetiredSingleBit, kFieldRetiredDoubleBit};
 
-// An H200 knows only its memory and the SRAM on the chip; GPUs before Ampere know each place but not their sum.
+// An H200 counts only for its memory and the SRAM on the chip; GPUs before Ampere count for each place but have no sum.
 bool counts_at(const GpuModel& model, unsigned location) {
   if (location == kLocationDeviceMemory) return true;
   return remaps_rows(model) == (location == kLocationSram);
@@ -64,7 +63,7 @@ Return nvmlDeviceGetMemoryErrorCounter(Device device, unsigned error, unsigned c
     if (!count || error > 1 || counter > 1 || location >= kMemoryLocations) return kInvalidArgument;
     if (!counts_at(target.gpu->spec().model, location)) return kNotSupported;
     const Return result = read_count(node, target, kEccFields[error][counter], count);
-    if (location != kLocationDeviceMemory) *count = 0;  // what the scenario counts happened in the memory
+    if (location != kLocationDeviceMemory) *count = 0;  // the scenario's errors are errors of the memory
     return result;
   });
 }

@@ -53,7 +53,7 @@ Return collect_samples(Node& node, const Gpu& gpu, unsigned type, unsigned long 
   return out->empty() ? kNotFound : kSuccess;
 }
 
-// GPM's numbers for the activities we model; the other tensor pipes stand still.
+// GPM's numbers for the activities that are simulated; the other tensor pipes are always 0.
 struct GpmName {
   unsigned id;
   int index;  // -1: always 0
@@ -91,7 +91,7 @@ void read_metric(const ActivitySum& from, const ActivitySum& to, GpmMetric* metr
     metric->unit = "%";
     const Millis time = to.t - from.t;
     if (time < kGpmRefresh) {
-      // Nothing was counted between the two: the real driver gives 0 for the one and 0/0 for the others.
+      // The two samples are too close: the real driver gives 0 for the first metric and 0/0 for the others.
       metric->value = known.id == 1 ? 0 : std::numeric_limits<double>::quiet_NaN();
     } else if (known.index >= 0) {
       const auto i = static_cast<size_t>(known.index);

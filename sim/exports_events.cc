@@ -21,7 +21,7 @@ struct Happening {
   unsigned long long data = 0;
 };
 
-// Everything that the scenario will ever tell through events, always in the same order.
+// All events of the scenario, always in the same order.
 std::vector<Happening> all_happenings(const Scenario& scenario) {
   std::vector<Happening> all;
   for (const XidEvent& xid : scenario.xids) all.push_back({xid.gpu, xid.at, kEventTypeXid, xid.xid});
@@ -34,7 +34,7 @@ std::vector<Happening> all_happenings(const Scenario& scenario) {
   return all;
 }
 
-// The oldest event that this set waits for and has not had yet.
+// The oldest event that this set waits for and has not received yet.
 bool next_event(Node& node, EventSetHandle* set, EventData* event) {
   const std::vector<Happening> all = all_happenings(node.scenario());
   size_t best = all.size();
@@ -99,8 +99,8 @@ Return nvmlDeviceGetSupportedEventTypes(Device device, unsigned long long* types
   });
 }
 
-// In virtual time nothing can happen while this waits, so it gives up after a nap: a caller that loops on it
-// neither hangs nor burns the processor.
+// In virtual time nothing happens while this waits, so it returns after a short sleep: a caller in a loop neither hangs
+// nor spins.
 Return nvmlEventSetWait_v2(EventSet set, EventData* event, unsigned timeout_ms) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
   for (;;) {

@@ -62,7 +62,7 @@ Return read_power(const Gpu& gpu, FieldValue* field) {
   }
 }
 
-// Links stand still: GPM's traffic of them is 0 too.
+// The links have no traffic, as in GPM.
 Return read_nvlink(const Node& node, const Gpu& gpu, FieldValue* field) {
   const GpuModel& model = gpu.spec().model;
   if (field->fieldId == kFieldNvswitchLinks) return small(field, active_nvlinks(node, gpu));
@@ -113,7 +113,7 @@ Return read_healthy(const Node& node, const Gpu& gpu, FieldValue* field) {
 
 }  // namespace
 
-// A scenario's word wins over what is healthy, but gives no GPU what it does not have.
+// A scenario's value replaces the healthy one, but only for fields that the GPU has.
 Return read_field(Node& node, const Gpu& gpu, unsigned index, FieldValue* field) {
   const Return result = read_healthy(node, gpu, field);
   if (result != kSuccess) return result;

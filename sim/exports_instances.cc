@@ -45,7 +45,7 @@ void fill_versioned(const MigProfile& profile, Versioned* out) {
   snprintf(out->name, sizeof out->name, "MIG %s", profile.name.c_str());
 }
 
-// The first that lives in a GPU instance stands for it.
+// The first existing compute instance of a GPU instance represents it.
 const MigSpec* living(const GpuSpec& gpu, unsigned gpu_instance, Millis now) {
   for (const MigSpec& mig : gpu.instances) {
     if (mig.gpu_instance == gpu_instance && there(mig, now)) return &mig;
@@ -164,7 +164,7 @@ Return nvmlDeviceGetGpuInstances(Device device, unsigned profile_id, GpuInstance
     for (const MigSpec& mig : spec.instances) {
       const bool first = living(spec, mig.gpu_instance, node.now()) == &mig;
       const MigProfile profile = profile_of(spec.model, mig);
-      // The client's buffer is as long as the profile allows; a scenario may not care.
+      // The client's buffer has room for as many as the profile allows; a scenario may have more.
       if (!first || !same(profile) || *count >= profile.instances) continue;
       instances[(*count)++] = node.instance_handle(target.index, mig.gpu_instance);
     }

@@ -2,7 +2,7 @@
 #include "mig_profile.h"
 #include "node.h"
 
-// MIG devices: what a client sees of an instance as if it were a GPU.
+// MIG devices: an instance as a client sees it, like a GPU.
 using namespace gpuledger::sim;
 
 namespace gpuledger::nvml {
@@ -21,7 +21,7 @@ Return nvmlDeviceGetMigMode(Device device, unsigned* current, unsigned* pending)
 Return nvmlDeviceGetMaxMigDeviceCount(Device device, unsigned* count) {
   return on_gpu(__func__, device, [&](Node&, Gpu& gpu) {
     if (!count) return kInvalidArgument;
-    // Positions of destroyed instances are not used again, so there may be more of them than slices.
+    // Positions of destroyed instances are not used again, so there may be more positions than slices.
     const size_t positions = std::max<size_t>(gpu.spec().model.mig_slices, gpu.spec().instances.size());
     *count = gpu.spec().model.mig_slices == 0 ? 0 : static_cast<unsigned>(positions);
     return kSuccess;

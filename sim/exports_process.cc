@@ -4,7 +4,7 @@
 #include "node.h"
 #include "process_use.h"
 
-// Process lists, per-process utilisation.
+// Process lists, utilization per process.
 using namespace gpuledger::sim;
 
 namespace gpuledger::nvml {
@@ -44,7 +44,7 @@ Return list_processes(const char* call, Device device, List list, size_t entry_s
     const unsigned capacity = *count;
     *count = size;
     if (size > 0 && (!out || capacity == 0)) return kInsufficientSize;
-    // The quirk: somebody came between asking for the size and asking for the list, and is gone again.
+    // The quirk: a process came after the call for the size and left again before the call for the list.
     const unsigned needed = size > 0 && node.scenario().quirks.list_grows_between_calls ? size + 1 : size;
     if (capacity < needed) {
       *count = needed;

@@ -125,7 +125,7 @@ Return nvmlSystemGetProcessName(unsigned pid, char* name, unsigned length) {
   });
 }
 
-// Nobody hides a GPU from the driver here.
+// No GPU is excluded here.
 Return nvmlGetExcludedDeviceCount(unsigned* count) {
   return on_driver(__func__, [&](Node&) {
     if (!count) return kInvalidArgument;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "field_values.h"
 
-// Where a GPU sits: next to which CPUs and memory, how far from the others, on which NVLink fabric. The node has two
-// sockets; the first half of its GPUs hangs on the first.
+// The place of a GPU: its CPUs and memory, the distance to other GPUs, its NVLink fabric. The node has two sockets; the
+// first half of its GPUs is on the first.
 using namespace gpuledger::sim;
 
 namespace gpuledger::nvml {
@@ -26,7 +26,7 @@ unsigned distance(const Node& node, unsigned one, unsigned other) {
   return socket_of(node, one) == socket_of(node, other) ? kTopologyNode : kTopologySystem;
 }
 
-// A list of GPUs is asked for twice: without room it only says how many there are.
+// Clients ask for a list of GPUs twice: without a buffer the call returns only their number.
 template <typename Wanted>
 Return list_gpus(Node& node, unsigned* count, Device* devices, Wanted wanted) {
   if (!count) return kInvalidArgument;

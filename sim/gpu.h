@@ -15,8 +15,8 @@
 
 namespace gpuledger::sim {
 
-// What the driver writes down every 200 ms: the whole GPU's utilisation on the one process it caught.
-// Utilisations are hundredths of a percent; pid 0: nobody.
+// The driver's sample every 200 ms: the whole GPU's utilization, assigned to the one process that it found.
+// Utilizations are hundredths of a percent; pid 0: no process.
 struct Ticket {
   Millis t = 0;
   unsigned pid = 0, sm = 0, memory = 0;
@@ -48,17 +48,17 @@ struct ActivitySum {
 
 inline constexpr unsigned kWholeGpu = 0xFFFFFFFFu;
 
-// Everything the driver can be asked about one GPU, as of the moment it was advanced to.
+// All values of one GPU that the driver reports, at the time it was advanced to.
 struct GpuState {
   uint64_t counter_mj = 0;
-  unsigned power_mw = 0;  // as nvmlDeviceGetPowerUsage says it
+  unsigned power_mw = 0;  // as nvmlDeviceGetPowerUsage returns it
   unsigned instant_mw = 0;
   unsigned average_mw = 0;
   unsigned gpu_percent = 0, memory_percent = 0, encoder_percent = 0, decoder_percent = 0;
   double temperature = 30;
   unsigned sm_mhz = 0, memory_mhz = 0;
   uint64_t event_reasons = 0;
-  uint64_t capped_ns = 0;  // how long the power limit held it back
+  uint64_t capped_ns = 0;  // how long the power limit reduced its clocks
   uint64_t memory_used = 0;
   Ring<PowerSample, 119> power;
   Ring<Ticket, 71> tickets;
@@ -76,13 +76,13 @@ struct EngineSwitch {
 
 class Gpu {
  public:
-  // A moment at which the counter starts again; a driver reload also forgets the samples.
+  // A time at which the counter starts again; a driver reload also drops the samples.
   struct Restart {
     Millis at = 0;
     bool reload = false;
   };
 
-  // When things happen to it that are not its own work.
+  // Events of the GPU other than work.
   struct Fate {
     std::vector<Restart> restarts;
     std::vector<GpuMoment> accounting;
@@ -90,14 +90,14 @@ class Gpu {
 
   Gpu(const GpuSpec& spec, Fate fate);
   virtual ~Gpu() = default;
-  // Time may go back too (a test's clock): the GPU then starts over and arrives at the same state as ever.
+  // Time may go back (a test's clock): the GPU is then computed again from the start, with the same result.
   virtual void advance(Millis now) = 0;
 
   const GpuSpec& spec() const { return spec_; }
   const GpuState& state() const { return state_; }
   AccountingBook& accounting() { return accounting_; }
 
-  // Context switches are written down only while somebody traces them.
+  // Context switches are recorded only while they are traced.
   void trace_switches(bool on);
   std::vector<EngineSwitch> take_switches() { return std::exchange(switches_, {}); }
 
@@ -105,7 +105,7 @@ class Gpu {
   void start_over();
   void add_ticket(const Ticket& ticket);
   void set_activity(Millis t, const GpmMix& sums);
-  // raw_mj: what the hardware spent since the beginning.
+  // raw_mj: energy since the start.
   void set_counter(Millis t, uint64_t raw_mj);
 
   const GpuSpec spec_;

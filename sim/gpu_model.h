@@ -16,10 +16,10 @@ using GpmMix = std::array<double, kGpmCount>;
 inline constexpr double kPcieSentPerPercent = 3;
 inline constexpr double kPcieReceivedPerPercent = 9;
 
-// What a kind of GPU can do and draws. Watts of the H200 are measured; the others are scaled from their limits.
+// Features and watts of a GPU model. Those of the H200 are measured; the others are scaled from their power limits.
 struct GpuModel {
-  std::string key;   // as scenarios call it
-  std::string name;  // as the driver calls it
+  std::string key;   // in scenarios
+  std::string name;  // in the driver
   unsigned architecture = 9;
   int compute_major = 9;
   int compute_minor = 0;
@@ -51,7 +51,7 @@ std::string vbios_version(const GpuModel& model);
 const GpuModel* find_gpu_model_by_name(std::string_view name);
 std::string gpu_model_keys();
 
-// A kind of work: the fraction of a GPU's dynamic watts it draws, and what GPM would show of it.
+// A kind of work: its fraction of the GPU's dynamic watts, and its activity in GPM.
 struct WorkPreset {
   std::string_view key;
   double intensity;

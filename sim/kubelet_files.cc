@@ -40,7 +40,7 @@ bool given_now(const AllocationSpec& allocation, Millis now) {
   return allocation.start <= now && now < allocation.end;
 }
 
-// Who was given what: by pod and container, so that the order is stable.
+// Allocations by pod and container, so that the order is stable.
 struct Grants {
   using Holder = std::tuple<std::string, std::string, std::string>;         // namespace, pod, container
   std::map<Holder, std::set<std::pair<std::string, std::string>>> devices;  // resource, id
@@ -107,7 +107,7 @@ Grants grants_at(const Scenario& scenario, const std::vector<Life>& lives, Milli
   return grants;
 }
 
-// A container asks for what it was given.
+// A container's limits equal its allocation.
 void add_limits(const Grants& grants, json& pod) {
   for (json& container : pod["spec"]["containers"]) {
     const auto devices =

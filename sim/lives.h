@@ -31,7 +31,7 @@ struct Claim {
   double weight = 1;
   double got = 0;
 };
-// Everybody gets what he wants, or, where that is more than there is, a part by weight and never more than wanted.
+// Each claim gets what it wants. If the sum exceeds the capacity, each gets a part by weight, at most what it wants.
 void divide_time(double capacity, std::vector<Claim>* claims);
 
 }  // namespace gpuledger::sim

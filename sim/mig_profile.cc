@@ -32,7 +32,7 @@ constexpr Shape kShapes[] = {
     {9, 15, 1, 2, 4, "", {14, 1, 1, 0, 0}, {26, 1, 1, 1, 0}},
 };
 
-// The names count in whole gigabytes of what the board is sold with.
+// Profile names have whole gigabytes of the board's nominal memory.
 unsigned gigabytes_of(const GpuModel& model, unsigned memory_slices) {
   const double board = std::ceil(static_cast<double>(model.memory_mib) / 1024);
   return static_cast<unsigned>(std::lround(board * memory_slices / kMemorySlices));

@@ -14,7 +14,7 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
-// Clients may pass anything: only what was given out is looked into.
+// Clients may pass any pointer: only handles that were given out are used.
 template <typename Handle>
 const Handle* find_handle(const std::deque<Handle>& given_out, const Handle* asked) {
   for (const Handle& known : given_out) {
@@ -32,8 +32,8 @@ Node& Node::get() {
 
 Status Node::load() {
   if (scenario_) return ok_status();
-  // The first is also a setting of gpu-ledger that goes with --backend=sim alone; with --backend=nvml, where the pods
-  // and processes are real, it is the second.
+  // The first is also a setting of gpu-ledger, which is valid only with --backend=sim. The second is for
+  // --backend=nvml, with real pods and processes.
   std::string file = environment("GPU_LEDGER_SIM_SCENARIO");
   if (file.empty()) file = environment("NVML_SIM_SCENARIO");
   GL_TRY(scenario, read_scenario(file));
@@ -64,7 +64,7 @@ void Node::reset() {
   clock_.set(0);
 }
 
-// A broken scenario is read again at the next attempt: it may have been mended.
+// A scenario with an error is read again at the next attempt, because it may have been corrected.
 nvml::Return Node::init(const char* call) {
   const Status loaded = load();
   error_ = loaded.ok() ? "" : loaded.error().message;
@@ -150,7 +150,7 @@ nvml::Return Node::enter(const char* call) {
     if (missing == call) return nvml::kFunctionNotFound;
   }
   if (!driver_loaded()) return nvml::kDriverNotLoaded;
-  // The driver was reloaded under this client: it must shut down and begin again.
+  // The driver was reloaded since this client's nvmlInit: the client must shut down and initialize again.
   if (init_generation_ != generation()) return nvml::kUninitialized;
   return static_cast<nvml::Return>(fault(call, nullptr));
 }
@@ -228,7 +228,7 @@ extern "C" __attribute__((visibility("default"))) const char* gpu_ledger_sim_err
   return gpuledger::sim::Node::get().error().c_str();
 }
 
-// Forgets everything; the next nvmlInit reads the environment and the scenario anew.
+// Resets everything; the next nvmlInit reads the environment and the scenario again.
 extern "C" __attribute__((visibility("default"))) void gpu_ledger_sim_reset() {
   auto& node = gpuledger::sim::Node::get();
   std::lock_guard lock(node.mutex());

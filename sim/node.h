@@ -40,7 +40,7 @@ struct gpuledger::nvml::EventSetHandle {
     gpuledger::sim::Millis since = 0;
   };
   std::map<unsigned, Registration> gpus;
-  std::set<size_t> delivered;  // positions in the list of all that ever happens
+  std::set<size_t> delivered;  // positions in the list of all events
 };
 
 namespace gpuledger::sim {
@@ -60,10 +60,10 @@ class Node {
   static Node& get();
 
   std::mutex& mutex() { return mutex_; }
-  // How long the real driver would take over this call. Sleeps without the mutex; not in virtual time.
+  // Sleeps as long as the real driver takes for this call. Without the mutex; not in virtual time.
   void delay(const char* call);
 
-  // The node is there, with its files, before anybody opens its driver. What is wrong with it init() says.
+  // Sets up the node and its files before a client opens the driver. Errors are returned by init().
   void prepare();
   nvml::Return init(const char* call);
   nvml::Return shutdown();
@@ -71,7 +71,7 @@ class Node {
   void reset();
   const std::string& error() const { return error_; }
 
-  // Whether the call may go on, and if not what it answers.
+  // Whether the call may continue; if not, its result.
   nvml::Return enter(const char* call);
   nvml::Return enter(const char* call, nvml::Device device, Target* target);
 
@@ -82,7 +82,7 @@ class Node {
   Millis now() const { return now_; }
   unsigned long long wall_micros(Millis t) const { return static_cast<unsigned long long>(clock_.wall_micros(t)); }
   bool lost(unsigned gpu) const;
-  // Looks at the clock too.
+  // Also advances the GPU to the current time.
   Gpu& gpu_now(unsigned gpu);
   nvml::Device handle(unsigned gpu, int instance = -1);
   const nvml::DeviceHandle* find(nvml::Device device) const;
@@ -117,7 +117,7 @@ class Node {
   std::map<nvml::GpmSample, std::unique_ptr<nvml::GpmSampleHandle>> gpm_samples_;
 };
 
-// A call that is about the driver and no GPU.
+// A call about the driver, not about a GPU.
 template <typename Body>
 nvml::Return on_driver(const char* call, Body body) {
   Node& node = Node::get();

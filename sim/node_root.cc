@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 constexpr int64_t kUptimeSeconds = 86400;  // the node was up for a day when the simulation began
 constexpr int64_t kTicksPerSecond = 100;
 constexpr size_t kCommLength = 15;
-// Of the node: that of its first process.
+// The node's passwd: that of its first process.
 constexpr const char* kPasswdFile = "proc/1/root/etc/passwd";
 constexpr const char* kPasswd =
     "root:x:0:0:root:/root:/bin/bash\n"
@@ -88,7 +88,7 @@ NodeRoot::~NodeRoot() {
   }
   for (const char* name : {kPasswdFile, "proc/1/root/etc", "proc/1/root", "proc/1"})
     fs::remove(folder_ / name, ignored);
-  // Only when empty: whatever else is there is not ours.
+  // Only if empty: other files there are not ours.
   fs::remove(folder_ / "proc", ignored);
   fs::remove(folder_ / "kubelet", ignored);
   fs::remove(folder_ / "docker", ignored);
@@ -199,7 +199,7 @@ void NodeRoot::write_daemons(const std::vector<Life>& lives, Millis now) {
   }
 }
 
-// Beside and renamed, so that a reader sees the old file or the new one and never half of one.
+// Written to a temporary file and renamed, so that a reader sees the old file or the whole new one.
 void NodeRoot::write_file(const fs::path& path, const std::string& text) {
   std::error_code ignored;
   fs::create_directories(path.parent_path(), ignored);

@@ -13,10 +13,10 @@
 
 namespace gpuledger::sim {
 
-// The part of the node's file system that tells whose a process is: proc/<pid>/... for every living simulated
-// process, and what a kubelet and a docker daemon would answer (kubelet_files.h). Kept while the library is loaded, not
-// only while somebody has the driver open: a machine's /proc does not go away with the driver. What cannot be written
-// is left out; the readers then see a process they cannot read, which is a case of its own.
+// The part of the node's file system that identifies owners: proc/<pid>/... for every running simulated process, and
+// the answers of a kubelet and a docker daemon (kubelet_files.h). Kept while the library is loaded, even if no client
+// has the driver open: a machine's /proc does not depend on the driver. A file that cannot be written is left out;
+// readers then see a process that they cannot read, which also happens on real nodes.
 class NodeRoot {
  public:
   NodeRoot(std::string folder, const Scenario& scenario, int64_t epoch_micros);

@@ -8,8 +8,8 @@
 
 namespace gpuledger::sim {
 
-// What the tickets since some moment say of one process. Sums are hundredths of a percent over all tickets,
-// so a process caught twice in five at 99 % comes out at 39.6 %.
+// One process in the driver's samples (tickets) since some time. Sums are hundredths of a percent over all tickets: a
+// process that two of five tickets name, each with 99 %, has 39.6 %.
 struct ProcessUse {
   unsigned pid = 0;
   Millis newest = 0;

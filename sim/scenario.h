@@ -13,8 +13,8 @@
 #include "base/result.h"
 #include "gpu_model.h"
 
-// What a scenario file says, checked and with every default filled in. Times are milliseconds since the
-// start of the simulation.
+// The contents of a scenario file, checked and with all defaults. Times are milliseconds since the start of the
+// simulation.
 namespace gpuledger::sim {
 
 using Millis = int64_t;
@@ -44,7 +44,7 @@ struct GpuSpec {
   std::vector<MigSpec> instances;  // position is the MIG index; a destroyed one leaves a hole
   bool accounting = false;
   uint64_t counter_start_mj = 0;
-  std::optional<double> temperature;     // instead of what the load would make of it
+  std::optional<double> temperature;     // replaces the value computed from the load
   std::optional<unsigned> memory_clock;  // likewise
   std::string trace;                     // empty: computed from the processes
   bool loop = false;
@@ -56,14 +56,14 @@ struct Duty {
   Millis period = 0;  // 0: always on
   Millis on = 0;
   Millis phase = 0;
-  double jitter = 0;  // how far into its slack each period's work may start at random, 0 to 1
+  double jitter = 0;  // random delay of each period's work, as a share of its idle time, 0 to 1
 };
 
 struct Load {
   double watts = 0;   // above idle and resident watts, at a full share of the GPU
   double busy = 0;    // share of SM time wanted while on, 0 to 1
-  double memory = 0;  // memory utilisation at a full share
-  double weight = 1;  // against others when they want more than there is
+  double memory = 0;  // memory utilization at a full share
+  double weight = 1;  // relative to the others if together they want more than 100 %
   double encoder = 0;
   double decoder = 0;
   Duty duty;
@@ -77,7 +77,7 @@ struct OwnerSpec {
   std::string name_space, pod, container, pod_uid, container_id;
   std::map<std::string, std::string> labels;
   std::string job, step;
-  std::string account, partition;  // empty: no prolog wrote of the job
+  std::string account, partition;  // empty: no prolog wrote them
   std::string unit;
   std::string cgroup;
 };
@@ -94,18 +94,18 @@ struct ProcessSpec {
   MpsRole mps = MpsRole::kNone;
   Millis start = 0;
   Millis end = kForever;
-  Millis every = 0;  // 0: one life; else a new one every so often, each with a pid of its own
+  Millis every = 0;  // 0: it runs once; else it starts again every so often, each time with a new pid
   Millis lives = 0;
   unsigned pid_step = 1;
-  std::optional<uint64_t> memory = 0;  // empty: the driver cannot say
+  std::optional<uint64_t> memory = 0;  // empty: the driver does not report it
   std::optional<unsigned> gpu_instance, compute_instance;
   Load load;
   OwnerSpec owner;
   unsigned uid = 1000;
-  bool real = false;  // a process of this machine: the real /proc knows it, so none is written
+  bool real = false;  // a real process of this machine: it is in the real /proc, so nothing is written for it
 };
 
-// A whole GPU that a pod was given; pods with processes need none, their GPUs are theirs.
+// A whole GPU that is allocated to a pod without processes. Pods with processes have the GPUs of their processes.
 struct AllocationSpec {
   unsigned gpu = 0;
   OwnerSpec owner;
@@ -116,10 +116,10 @@ struct AllocationSpec {
 struct Reload {
   Millis at = 0;
   Millis back = 0;
-  std::string driver;  // the version that comes; empty: the same
+  std::string driver;  // the new version; empty: the same
 };
 
-// What a call answers instead of the truth, on one GPU or on all.
+// A wrong result of a call, on one GPU or on all.
 struct CallFault {
   std::string call;
   std::optional<unsigned> gpu;
@@ -186,7 +186,7 @@ Result<Scenario> parse_scenario(const std::string& text, const std::string& sour
 // A scenario, or a recorded trace (.jsonl, .jsonl.gz). Empty: the built-in mixed node.
 Result<Scenario> read_scenario(const std::string& path);
 
-// Stable stand-ins for what a scenario leaves out.
+// Stable pseudo-random values for what a scenario leaves out.
 uint64_t mix_hash(uint64_t seed, uint64_t a, uint64_t b = 0);
 std::string derived_uuid(const std::string& of);
 std::string derived_container_id(const std::string& of);

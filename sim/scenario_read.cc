@@ -15,7 +15,7 @@ bool ends_with(const std::string& text, std::string_view end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-// The recording says what GPU it was made on; that becomes the GPU of the scenario.
+// The GPU in the recording becomes the GPU of the scenario.
 Status load_recording(unsigned index, Scenario* scenario) {
   GpuSpec& gpu = scenario->gpus[index];
   GL_TRY(trace, read_trace(gpu.trace));
@@ -67,7 +67,7 @@ Result<Scenario> read_scenario(const std::string& path) {
   return scenario;
 }
 
-// splitmix64: good enough to draw lots, and the same on every machine.
+// splitmix64: random enough for this, and the same on every machine.
 uint64_t mix_hash(uint64_t seed, uint64_t a, uint64_t b) {
   uint64_t z =
       seed * 0x9E3779B97F4A7C15ull + a * 0xD1B54A32D192ED03ull + b * 0x8CB92BA72F3D8DD7ull + 0x2545F4914F6CDD1Dull;

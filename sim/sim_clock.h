@@ -10,15 +10,15 @@
 
 namespace gpuledger::sim {
 
-// Real: time 0 is the first nvmlInit, or the moment GPU_LEDGER_SIM_EPOCH names, so that several processes
-// can look at one node. Virtual: time stands where set() put it and the wall clock starts with 2026.
+// Real: time 0 is the first nvmlInit, or GPU_LEDGER_SIM_EPOCH, so that several processes can share one node. Virtual:
+// time is what set() was given, and the wall clock starts with 2026.
 class SimClock {
  public:
   Status start();
   bool is_virtual() const { return virtual_; }
   void set(double seconds) { virtual_millis_ = static_cast<Millis>(seconds * 1000 + 0.5); }
   Millis now() const;
-  // The wall clock of the node, finer than the steps everything else moves in.
+  // The wall clock of the node, finer than the simulation's steps.
   int64_t wall_nanos() const;
   int64_t wall_micros(Millis t) const { return epoch_micros_ + t * 1000; }
 

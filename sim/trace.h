@@ -18,7 +18,7 @@ struct Trace {
     uint64_t mj;
     unsigned power_mw;
   };
-  struct Caught {  // a utilisation sample and the one process it names
+  struct Caught {  // a utilization sample and the one process it names
     Millis t;
     unsigned pid, sm, memory, encoder, decoder;
   };

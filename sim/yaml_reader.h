@@ -12,7 +12,7 @@
 
 namespace gpuledger::sim {
 
-// The first thing found wrong in a scenario; whatever comes after it is not looked at.
+// The first error in a scenario; later ones are ignored.
 class ParseFailure {
  public:
   explicit ParseFailure(std::string source) : source_(std::move(source)) {}
@@ -26,8 +26,8 @@ class ParseFailure {
   bool failed_ = false;
 };
 
-// Reads one mapping key by key; what is absent keeps its default. finish() refuses keys nobody asked for,
-// so that a misspelt setting is an error and not silence.
+// Reads one mapping key by key; absent keys keep their defaults. finish() refuses keys that were not read, so that a
+// misspelt key is an error.
 class MapReader {
  public:
   MapReader(const YAML::Node& node, std::string what, ParseFailure* failure);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The walls of the house: which folder may include which, who may leave a thread behind, and how long a file may be.
+"""Checks which folder may include which, which files may leave a thread behind, and how long a file may be.
 
 Prints one line for everything that is wrong and exits 1, or nothing and exits 0.
 """
@@ -22,7 +22,7 @@ ALLOWED = {
     "http": {"base", "model", "task"},
     "app": {"base", "model", "task", "net", "sample", "identity", "attribute", "expose", "http"},
 }
-# The same for the rooms of app/. Whatever is in none, as main, may include all.
+# The same for the folders of app/. Files directly in app/, such as main.cc, may include all.
 ALLOWED_IN_APP = {
     "config": set(),
     "push": set(),
@@ -60,7 +60,7 @@ def check_includes(src):
         for target in INCLUDE.findall(path.read_text(encoding="utf-8")):
             first = target.split("/")[0]
             if "/" not in target:
-                # A bare name would be a neighbour; the house writes the whole path so that the wall shows.
+                # A name without a path is a file in the same folder. All other includes have the whole path.
                 if not (path.parent / target).exists():
                     yield f"{path}: includes \"{target}\", which is not beside it"
             elif first not in ALLOWED:

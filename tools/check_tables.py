@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What ARCHITECTURE.md says of where things are added, made true where it can be: a metric, a kind of owner, a setting
-and a command are one row each, a path is known where it must be, and every file that the page names is there.
+"""Checks what ARCHITECTURE.md says about where things are added: a metric, a kind of owner, a setting and a command are
+one row each, a path is known where it must be, and every file that the page names exists.
 
 Prints one line for everything that is wrong and exits 1, or nothing and exits 0.
 """
@@ -22,12 +22,11 @@ KNOW_KINDS = {"kContainer": {"identity/naming.cc", "identity/resolver_map.cc"},
 LICENCE = "SPDX-License-Identifier: Apache-2.0"
 FOLDERS = ("src", "sim", "tests", "tools", "deploy", "cmake")
 LICENSED = {".cc", ".h", ".inc", ".js", ".css", ".proto", ".py", ".sh", ".go", ".cmake"}
-# Besides the table: names from before, and the checks of settings together.
+# Besides the table: older names, and checks of settings that must fit together.
 MAY_NAME_SETTINGS = {SETTINGS, "app/config/config_older_names.cc", "app/config/config.cc", "app/config/config_yaml.cc"}
-# Words that are something else too: sources of health, a kind of Slurm's steps and its label, fields of JSON, a
-# command.
+# Words with another meaning too: sources of health, a kind of Slurm step and its label, fields of JSON, a command.
 OTHER_MEANINGS = {"textfile", "state-file", "batch", "step", "from", "to", "serve", "currency", "month"}
-# No settings: ours, nvidia-smi's, node_exporter's and CMake's.
+# Flags that are not settings: our own, nvidia-smi's, node_exporter's and CMake's.
 OTHER_FLAGS = {"help", "version", "gpu-reset", "collector.textfile.directory", "workflow", "preset"}
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a run of tests left out, one line each, in the words of whoever left it out.
+"""What a run of tests left out, one line each, with the reason that the test gave.
 
 tools/left_out.py BUILD           of the last run of ctest there with --output-junit junit.xml
-tools/left_out.py --log NAME FILE of what a suite said that ctest does not run
+tools/left_out.py --log NAME FILE of the output of a suite that ctest does not run
 """
 
 import pathlib

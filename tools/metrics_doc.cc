@@ -19,14 +19,15 @@ struct Chapter {
 
 constexpr std::string_view kIntroduction = R"(# Metrics
 
-Made from the catalog in the source by `gpu_ledger_metrics_doc > docs/metrics.md`; edit the rows in src/expose/collectors instead.
+Generated from the catalog in the source by `gpu_ledger_metrics_doc > docs/metrics.md`; edit the rows in src/expose/collectors instead.
 
 - An unknown value has no series: it is never 0, -1 or NaN.
 - A label without a value is left out.
 - `node` is added to every series if `--node-name` is set. If `POD_NAME` and `POD_NAMESPACE` are set, the exporter's own
   `pod` and `namespace` are added to `gpu_idle_*` series without them.
 - Energies are exact decimals of whole microjoules.
-- Gauges of a lost GPU are absent; its counters stay.
+- While a GPU is lost, all values that are read from it are absent. The ledger's own counters (energy, GPU time, Xid
+  errors) stay.
 - `/metrics` gives text format 0.0.4 or OpenMetrics 1.0, by the Accept header, with the same series. In OpenMetrics
   the HELP and TYPE lines name a counter's family without `_total`, as that format requires.
 
@@ -48,10 +49,12 @@ current counter values the gauge must be added. An owner's counter is at least t
 equals it until the first of them is dropped.
 )";
 
-// First what is our own, then the names of older exporters.
+// First our own names, then those of older exporters.
 constexpr Chapter kChapters[] = {
     {"device", "One set per GPU."},
-    {"device-detail", "More of each GPU, for whoever looks into one. Off with `--collector.preset=lean`."},
+    {"device-detail",
+     "More values of each GPU. The alerts, rules and dashboards of this project do not use them. Off with\n"
+     "`--collector.preset=lean`."},
     {"pod",
      "The owners' accounts: every joule of a process is booked to exactly one owner, the first that fits of pod, Slurm "
      "job,\ncontainer, host. They include running and exited processes and never fall. An ended owner stays "
@@ -62,13 +65,12 @@ constexpr Chapter kChapters[] = {
      "Every process that uses or used a GPU: whose it is and what it is. `gpu_ledger_process_info` joins with the "
      "other series of\nthe process by `pid` and `gpu`."},
     {"process-native",
-     "Off by default, on with `--collector.preset=lean`: energy, time and memory as of the collector process, under "
-     "names of "
-     "our own."},
+     "Off by default, on with `--collector.preset=lean`: energy, time and memory of each process, as in the collector "
+     "process,\nwith names that begin with `gpu_ledger_`."},
     {"self", "The exporter itself."},
     {"driver-calls",
-     "Off by default, on with `--collector.driver-calls`: which driver call is slow. That some call is slow shows in\n"
-     "`gpu_ledger_sample_duration_seconds`, which is always there."},
+     "Off by default, on with `--collector.driver-calls`: the duration of each driver call. Whether any call is slow "
+     "shows in\n`gpu_ledger_sample_duration_seconds`, which is always on."},
     {"process",
      "Every process that uses or used a GPU. The names begin with `--metric-prefix`, by default `my_gpu_process`.\n"
      "An exited process stays for `--metric-retention` with `active` 0 and its counters, without utilization and "
@@ -76,10 +78,9 @@ constexpr Chapter kChapters[] = {
      "continue."},
     {"idle",
      "Processes that hold GPU memory without work. A process is idle after two evaluations (`--idle-interval`) with "
-     "none of\nits engines busy. If the GPU reports no utilization per process, the idle series are absent. Whether a "
-     "process is idle\nthat is only in the driver's graphics list (Xorg, a desktop) is not judged, and its memory is "
-     "no "
-     "waste."},
+     "none of\nits engines busy. If the GPU reports no utilization per process, the idle series are absent. They are "
+     "also absent for\na process that is only in the driver's graphics list (Xorg, a desktop), and its memory does not "
+     "count as idle."},
     {"processlist",
      "The running processes, in the form that is used with node_exporter's textfile collector.\n"
      "`gpu_process_count` keeps its older name, the only one that `promtool check metrics` complains about "
@@ -112,6 +113,7 @@ are explained in [decisions/0011](decisions/0011-dcgm-names.md).
 
 - There is one line per GPU and pod: pods with the GPU allocated, and pods with processes on it. Without a pod the pod
   labels are left out.
+- A value that the GPU or its driver does not report has no line.
 - On a GPU that several pods share, power and framebuffer used are each pod's part, and one line without pod labels has
   the rest: their sum is the device's reading. The other readings are repeated.
 - Energy is always each pod's part by the ledger, and one line without pod labels for the rest. These counters never
@@ -122,9 +124,8 @@ are explained in [decisions/0011](decisions/0011-dcgm-names.md).
 constexpr DcgmChapter kDcgmChapters[] = {
     {"dcgm", "Labels: container_name, gpu, node (with `--node-name`), pod_name, pod_namespace, uuid.", legacy_families},
     {"dcgm-modern",
-     "Off by default. Labels: gpu, UUID, pci_bus_id, device, modelName, GPU_I_PROFILE and GPU_I_ID (on MIG, "
-     "where "
-     "each GPU\ninstance has lines of its own), Hostname, DCGM_FI_DRIVER_VERSION, container, namespace, pod.",
+     "Off by default. Labels: gpu, UUID, pci_bus_id, device, modelName, GPU_I_PROFILE and GPU_I_ID (on MIG, where each "
+     "GPU\ninstance has lines of its own), Hostname, DCGM_FI_DRIVER_VERSION, container, namespace, pod.",
      modern_families},
 };
 

@@ -21,7 +21,7 @@ import urllib.parse
 import uuid
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
-# By Debian's source package. What is linked and has no row stops the release: somebody must look at its licence first.
+# By Debian's source package. A linked package without a row stops the release: check its licence first.
 LICENCES = {
     "abseil": "Apache-2.0", "boost": "BSL-1.0", "c-ares": "MIT", "eigen3": "MPL-2.0", "fmtlib": "MIT",
     "gcc": "GPL-3.0-or-later WITH GCC-exception-3.1", "glibc": "LGPL-2.1-or-later", "grpc": "Apache-2.0",

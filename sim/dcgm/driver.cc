@@ -8,7 +8,7 @@
 namespace gpuledger::sim_dcgm {
 namespace {
 
-// The simulated driver beside us, which the program may have loaded too: then both see one node.
+// The simulated driver in the folder beside this library. If the program has loaded it too, both see one node.
 std::string driver_path() {
   if (const char* given = std::getenv("DCGM_SIM_NVML")) return given;
   Dl_info self{};

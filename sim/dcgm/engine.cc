@@ -37,7 +37,7 @@ Value words(std::string text) {
   return out;
 }
 
-// The status says no and the value is blank; of the kind "not supported" either way.
+// The status is an error, and the value is the blank for "not supported".
 Value refusal(char type, dcgm::Return status) {
   Value out;
   out.type = type;
@@ -65,7 +65,7 @@ Engine& Engine::get() {
   return *engine;
 }
 
-// What is watched is looked at also while nobody calls.
+// Reads watched fields even if no client calls.
 void Engine::look_by_itself() {
   for (;;) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -79,7 +79,7 @@ bool Engine::on(const char* name) {
   return setting != settings.end() && setting->second != 0;
 }
 
-// For whole programs, which cannot be told by a call: lines "name value".
+// For tests of whole programs, which cannot call dcgm_sim_set: lines "name value".
 void Engine::read_control_file() {
   const char* path = std::getenv("DCGM_SIM_CONTROL");
   if (!path) return;
@@ -101,7 +101,7 @@ void Engine::keep(const Key& key, std::vector<Value> values) {
   const auto& [kind, id, field] = key;
   Micros at = wall_now();
   for (Value& value : values) {
-    // No two values of a field have one time: the entries of a list, which are read at once, lie 1 us apart.
+    // No two values of a field have the same time: the entries of a list, which are read at once, are 1 us apart.
     const auto same = [&](const Value& other) { return other.at == at; };
     while (std::any_of(kept.begin(), kept.end(), same)) ++at;
     value.at = at;
@@ -112,7 +112,7 @@ void Engine::keep(const Key& key, std::vector<Value> values) {
       const bool fresh = accounted.insert({id, {stats.pid, stats.startTimestamp}}).second || on("repeat_records");
       if (!fresh) continue;
     }
-    // By time, also where the clock was set back.
+    // Sorted by time, even if the clock was set back.
     const auto later = [&](const Value& other) { return other.at > value.at; };
     kept.insert(std::find_if(kept.begin(), kept.end(), later), std::move(value));
   }

@@ -15,8 +15,8 @@
 #include "sample/dcgm/dcgm_abi.h"
 #include "sample/nvml/nvml_library.h"
 
-// A host engine as libdcgm shows it, in this very process, over the simulated driver. It tells the truth of that
-// driver, in DCGM's forms, and whichever of DCGM's lies it is told to tell (README.md).
+// A host engine as libdcgm shows it, in this process, on top of the simulated driver. It returns that driver's values
+// in DCGM's formats, and those wrong answers of DCGM that a test switches on (README.md).
 namespace gpuledger::sim_dcgm {
 
 using dcgm::FieldId;
@@ -53,7 +53,7 @@ struct MigEntity {
   unsigned gpu_instance = 0;
 };
 
-// The driver as the engine sees it. Opens it when it is asked for the first time, and again after a reload.
+// The driver as the engine sees it. Opened at the first use, and again after a reload.
 class Driver {
  public:
   bool open();
@@ -61,7 +61,7 @@ class Driver {
   size_t gpus() const { return devices_.size(); }
   nvml::Device device(unsigned gpu) const { return devices_[gpu]; }
   const nvml::FunctionTable& fn() const { return library_->functions; }
-  // dcgmReturn of what the driver said; notices that the driver is gone.
+  // DCGM's code for the driver's result. Also notices that the driver is gone.
   dcgm::Return translate(nvml::Return result);
   nvml::Return set_accounting(unsigned gpu);
   std::vector<MigEntity> instances() const;  // position is the entity's id
@@ -74,7 +74,7 @@ class Driver {
   std::map<unsigned, std::vector<uint64_t>> xids_;
 };
 
-// What a field of a GPU or an instance is now. Lists have as many values as entries.
+// The current value of a field of a GPU or an instance. A list has one value per entry.
 std::vector<Value> read_field(Driver& driver, int kind, unsigned id, FieldId field);
 
 class Engine {
@@ -98,7 +98,7 @@ class Engine {
   std::map<Key, std::deque<Value>> memory;
   std::map<dcgm::Group, std::vector<dcgm::Entity>> groups;
   std::map<dcgm::FieldGroup, std::vector<FieldId>> field_groups;
-  std::set<std::pair<unsigned, std::pair<unsigned, uint64_t>>> accounted;  // GPU, pid, start: over and kept
+  std::set<std::pair<unsigned, std::pair<unsigned, uint64_t>>> accounted;  // GPU, pid, start: recorded already
   dcgm::Handle connection = 0;
   bool embedded = false;
   dcgm::Handle next_handle = 1;

@@ -8,8 +8,8 @@
 #include "engine.h"
 #include "sample/dcgm/dcgm_value.h"
 
-// libdcgm's functions: made from the very list the product loads. A definition that does not fit its line there does
-// not compile.
+// libdcgm's functions, declared from the same list that the product loads. A definition that does not match its line
+// there does not compile.
 using namespace gpuledger::sim_dcgm;
 
 namespace gpuledger::dcgm {
@@ -35,7 +35,7 @@ Engine& enter(const char* call) {
     slow_ms = engine.settings["slow_ms"];
   }
   if (slow_ms > 0) std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(slow_ms));
-  // Bounded, as the real one's patience with its engine is.
+  // With a limit, as the real library has for its engine.
   for (int i = 0; i < 6000; ++i) {
     {
       const std::lock_guard lock(engine.mutex);
@@ -111,7 +111,8 @@ void watch(Engine& engine, const Entity& entity, FieldId field, long long every)
   ++engine.seen["watched:" + std::to_string(field)];
 }
 
-// A driver that has no accounting, and an engine that says so of nobody: every GPU, and numbers from its stack.
+// Without accounting in the driver the engine reports no error: it claims that the process ran on every GPU, with
+// numbers from its stack.
 void lie_about(Engine& engine, PidInfo* info) {
   info->numGpus = static_cast<int>(engine.driver.gpus());
   for (int i = 0; i < info->numGpus; ++i) {
@@ -130,11 +131,11 @@ Return tell_about(Engine& engine, PidInfo* info) {
       if (stats.pid != info->pid) continue;
       PidSingleInfo& out = info->gpus[info->numGpus++];
       out.gpuId = gpu;
-      out.energyConsumed = 1'000'000'000'000;  // of the whole GPU; nobody's own
+      out.energyConsumed = 1'000'000'000'000;  // of the whole GPU, not of the process
       out.pcieRxBandwidth = {kBlank64, kBlank64, kBlank64};
       out.startTime = static_cast<int64_t>(stats.startTimestamp);
       out.endTime = stats.activeTimeUsec == 0 ? 0 : static_cast<int64_t>(stats.startTimestamp + stats.activeTimeUsec);
-      out.processUtilization = {stats.pid, 6.9e-310, 61};  // the last caller's
+      out.processUtilization = {stats.pid, 6.9e-310, 61};  // left from the last call
       out.maxGpuMemoryUsed = static_cast<int64_t>(stats.maxMemoryUsage);
       out.boardLimitViolationTime = kBlank64;
     }
@@ -295,7 +296,7 @@ Return dcgmWatchFields(Handle handle, Group group, FieldGroup fields, long long 
     for (const FieldId field : ids) {
       const bool too_many = engine.on("few_monitors") && field > 1005;
       if (field > 1000 && (engine.on("no_profiling") || too_many)) {
-        // The rollback knows fields, not who asked for them: whatever else watched them watches no more.
+        // The rollback removes every watch of these fields, also those of other watchers.
         for (const Entity& entity : entities) {
           for (const FieldId undone : ids) engine.watches.erase({entity.kind, entity.id, undone});
         }
@@ -390,7 +391,7 @@ Return dcgmGetPidInfo(Handle handle, Group, PidInfo* info) {
   });
 }
 
-// For tests: tells the engine what to do, asks what was done to it, begins anew.
+// For tests: set a behaviour of the engine, read what clients did, start again.
 __attribute__((visibility("default"))) void dcgm_sim_set(const char* name, double value) {
   Engine& engine = Engine::get();
   const std::lock_guard lock(engine.mutex);

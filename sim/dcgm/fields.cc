@@ -4,7 +4,7 @@
 
 #include "engine.h"
 
-// What each field is made of, as DCGM makes it of the driver's calls.
+// How each field is made from the driver's calls, as in DCGM.
 namespace gpuledger::sim_dcgm {
 namespace {
 
@@ -48,7 +48,7 @@ Value driver_field(Driver& driver, Device device, unsigned id) {
   value.fieldId = id;
   const nvml::Return result = driver.fn().nvmlDeviceGetFieldValues.pointer(device, 1, &value);
   if (result != nvml::kSuccess) return refusal('i', driver.translate(result));
-  // The one field whose own result the engine does not look at.
+  // The only field whose own result code the engine ignores.
   if (id == nvml::kFieldMemoryTemperature) return integer(value.nvmlReturn == nvml::kSuccess ? value.value.uiVal : 0);
   if (value.nvmlReturn != nvml::kSuccess) return refusal('i', driver.translate(value.nvmlReturn));
   const bool small = value.valueType == nvml::kValueUnsignedInt;
@@ -101,7 +101,7 @@ std::vector<Value> accounting(Driver& driver, Device device) {
   return values;
 }
 
-// Stand-ins for performance monitors: the driver beside us has them from Hopper on only.
+// Replacement for performance monitors: the simulated driver has them only from Hopper on.
 Value profiling(Driver& driver, Device device, int gpu_instance, FieldId field) {
   double busy = 0;
   if (gpu_instance >= 0) {
@@ -129,7 +129,7 @@ Value description(Driver& driver, Device device, unsigned gpu, FieldId field) {
     case 55: return plain(driver, fn.nvmlDeviceGetMinorNumber.pointer(device, &value), gpu);
     case 57: return text_of(driver, fn.nvmlDeviceGetPciInfo_v3.pointer(device, &pci), pci.busId);
     case 67: {
-      // Also of a GPU that has no MIG the engine says that it is off.
+      // The engine reports MIG as off also for a GPU without MIG.
       const nvml::Return result = fn.nvmlDeviceGetMigMode.pointer(device, &value, &pending);
       return integer(result == nvml::kSuccess ? value : 0);
     }

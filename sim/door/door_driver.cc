@@ -277,7 +277,7 @@ void DoorDriver::unmap(const void* memory, size_t length) {
   if (found != mapped_.end() && found->second == length) mapped_.erase(found);
 }
 
-// A client ends with the node it came by, and everything of its goes with it.
+// Closing the node that a client was made with frees the client and all its objects.
 void DoorDriver::close(int fd) {
   std::lock_guard lock(mutex_);
   nodes_.erase(fd);

@@ -15,8 +15,8 @@
 
 namespace gpuledger::sim {
 
-// A simulated kernel driver, as far as the trace of context switches asks it: device nodes, clients and their objects,
-// memory, rings. It is strict: what the real one would take badly is refused. Any thread.
+// The part of a simulated kernel driver that the context-switch trace uses: device nodes, clients and their objects,
+// memory, rings. It is strict: calls that would harm the real driver are refused. Any thread.
 class DoorDriver {
  public:
   struct Card {
@@ -37,7 +37,7 @@ class DoorDriver {
   DoorDriver(std::string version, std::vector<Card> cards, ClockOf clock)
       : version_(std::move(version)), cards_(std::move(cards)), clock_(std::move(clock)) {}
 
-  // What DriverDoor has.
+  // The calls of DriverDoor.
   int open(const char* path);
   int ioctl(int fd, unsigned long request, void* argument);
   const void* map(int fd, size_t length);
@@ -46,7 +46,7 @@ class DoorDriver {
 
   // Puts a record into the rings of all that trace the GPU, with the next sequence number of each GPU.
   void put(uint32_t minor, switch_trace::SwitchRecord record);
-  // As it is, with whatever is wrong with it.
+  // Unchanged, even if it is wrong.
   void put_as_is(uint32_t minor, const switch_trace::SwitchRecord& record);
   void set_sequence(uint32_t minor, uint16_t next);
   void skip_sequence(uint32_t minor, uint32_t count);
@@ -56,7 +56,7 @@ class DoorDriver {
   void refuse_bind(uint32_t minor, uint32_t status, uint32_t reason);  // status 0: no longer
   // Every call about this GPU gets this status; 0: none.
   void set_gpu_status(uint32_t minor, uint32_t status);
-  void set_put(uint32_t put);  // in every ring's header, right or wrong
+  void set_put(uint32_t put);  // in every ring's header, valid or not
   // Called without the lock at UPDATE_GET and FLUSH.
   std::function<void()> on_move_get, on_flush;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens on the simulated driver's GPUs, and what it is told to do wrong.
+// Events on the simulated driver's GPUs, and the faults that a test switches on.
 #include <algorithm>
 #include <cstring>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device nodes of the simulated node, by which the product reads the trace of context switches. Found by name in
-// the simulated libnvidia-ml, because the real nodes belong to no library.
+// The device nodes of the simulated node, through which the product reads the context-switch trace. Exported by the
+// simulated libnvidia-ml, because real device nodes belong to no library.
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -37,7 +37,7 @@ class NodeDoor {
     return driver_;
   }
 
-  // After every call: somebody may have begun to trace, or have ended it.
+  // After every call, because it may have started or ended a trace.
   void follow_traces() {
     const bool wanted = any_traced();
     std::lock_guard lock(thread_mutex_);
@@ -48,7 +48,7 @@ class NodeDoor {
     }
   }
 
-  // What happened on the GPUs up to now, into the rings.
+  // Writes the switches up to now into the rings.
   void deliver() {
     Node& node = Node::get();
     std::lock_guard lock(node.mutex());
@@ -77,7 +77,7 @@ class NodeDoor {
                                         [&node](uint32_t) { return static_cast<uint64_t>(node.clock().wall_nanos()); });
   }
 
-  // A GPU that is lost, or cut into MIG instances, says so here too.
+  // Passes on that a GPU is lost or has MIG instances.
   void show_state(Node& node) {
     for (unsigned i = 0; i < node.scenario().gpus.size(); ++i) {
       driver_->set_gpu_status(i, node.lost(i) ? uint32_t{kRmGpuLost} : uint32_t{kRmOk});

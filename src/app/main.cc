@@ -51,8 +51,8 @@ int run(int argc, char** argv) {
   return done.ok() ? 0 : fail(done.error().message, kWorkFailed);
 }
 
-// glibc's defaults are for programs that allocate all the time on many threads. Here threads are mostly asleep, and a
-// text of some megabytes is made for a scrape and freed a second later: with its own defaults glibc would keep that.
+// glibc's defaults are for programs that allocate all the time on many threads. Here threads mostly sleep, and a text
+// of some megabytes is made for a scrape and freed a second later. With its defaults glibc would keep that memory.
 void keep_memory_low() {
   constexpr int kHeaps = 1;  // a second one holds free memory that the first could use
   // Larger blocks are given back when they are freed. Setting it also keeps glibc from raising it.

@@ -9,7 +9,7 @@ namespace gpuledger {
 // Whether this thread has CAP_SYS_ADMIN permitted.
 bool sys_admin_is_permitted();
 
-// Makes it ineffective for this thread and those it makes later. It stays permitted.
+// Makes CAP_SYS_ADMIN ineffective for this thread and for threads it starts later. It stays permitted.
 void lay_aside_sys_admin();
 
 // Makes CAP_SYS_ADMIN effective for this thread while the object lives, if permitted.
@@ -21,7 +21,7 @@ class RaisedSysAdmin {
   RaisedSysAdmin& operator=(const RaisedSysAdmin&) = delete;
 
  private:
-  bool raised_ = false;  // by us
+  bool raised_ = false;  // by this object
 };
 
 }  // namespace gpuledger

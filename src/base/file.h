@@ -38,7 +38,7 @@ class UniqueFd {
 Error errno_error(std::string_view what, std::string_view path, int number);
 
 // The whole file, or an error if it is longer than max_bytes: a truncated file is never returned. Works on /proc, where
-// sizes are 0. A fifo or a device is refused and never waited for. The message has the path and the reason.
+// sizes are 0. A fifo or a device is an error at once. The message has the path and the reason.
 Result<std::string> read_file(const std::string& path, size_t max_bytes);
 
 // Writes all and flushes.
@@ -64,7 +64,7 @@ Status rename_temporary(const std::string& temporary, const std::string& path);
 enum class Flush { kToDisk, kToSystem };
 Status write_file_atomically(const std::string& path, std::string_view contents, mode_t mode = 0644,
                              Flush flush = Flush::kToDisk);
-// Left by killed writers. One that is being written is kept.
+// Removes temporary files that killed writers left. One that is being written is kept.
 void remove_left_temporaries(const std::string& path);
 
 }  // namespace gpuledger

@@ -13,7 +13,7 @@ namespace gpuledger {
 class FileLock {
  public:
   // Error: another program holds it, or the path is not a lock (a link, a folder, another program's file). Null if the
-  // file cannot be created there, which others report, and on a file system without locks.
+  // file cannot be created there (the caller's own write reports that) and on a file system without locks.
   static Result<std::unique_ptr<FileLock>> take(const std::string& path);
   ~FileLock();
   // False: the file was removed or replaced, so another program may have locked the new one.

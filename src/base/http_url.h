@@ -21,7 +21,7 @@ struct HttpUrl {
 // "http://127.0.0.1:9400/metrics", "https://[::1]/metrics?x=1". The message follows the name of the setting.
 Result<HttpUrl> parse_http_url(std::string_view text);
 
-// A URL, right or wrong, without what may be a secret: what stands before an @ and what follows a ? or #.
+// A URL, valid or not, without the parts that may be secret: before an @, and after a ? or #.
 std::string shown_url(std::string_view text);
 
 }  // namespace gpuledger

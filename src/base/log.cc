@@ -95,7 +95,7 @@ std::string json_payload(std::string_view message, LogFields fields) {
   return line;
 }
 
-// Of a state that lasts.
+// Messages logged while one state lasts.
 constexpr size_t kMostMessages = 8;
 
 std::string without_numbers(std::string_view message) {

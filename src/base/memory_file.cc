@@ -9,8 +9,8 @@
 namespace gpuledger {
 namespace {
 
-// Linux 6.3: may be mapped as a library, never be run as a program. Where the administrator asks for it
-// (vm.memfd_noexec=2) there is no other; older kernels do not know it. Not in Debian 12's header.
+// Linux 6.3: the file can be mapped as a library but not run as a program. With vm.memfd_noexec=2 the kernel allows no
+// other kind of memory file; older kernels do not know the flag. Not in Debian 12's header.
 constexpr unsigned kNeverAProgram = 8;
 
 }  // namespace

@@ -22,8 +22,9 @@ class GL_THREAD_ATTRIBUTE(capability("mutex")) Mutex {
   std::mutex mutex_;
 };
 
-// Holds the mutex while it lives. Has lock and unlock for std::condition_variable_any, which calls them while it waits;
-// what it is given by reference must not be guarded by the mutex, since it reads that without.
+// Holds the mutex while it lives. Has lock and unlock for std::condition_variable_any, which calls them while it waits.
+// Arguments that a wait takes by reference (a deadline) must not be guarded by the mutex: the wait reads them without
+// it.
 class GL_THREAD_ATTRIBUTE(scoped_lockable) MutexLock {
  public:
   explicit MutexLock(Mutex& mutex) GL_ACQUIRE(mutex) : lock_(mutex.mutex_) {}

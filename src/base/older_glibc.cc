@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linked into the static release only. The release is built on a new glibc and must load on older ones, down to 2.34
-// (Ubuntu 22.04, RHEL 9). The few functions that older ones lack are here; tools/check_release.sh looks that no more
-// are needed. Hidden, so that nothing outside of the program takes these for glibc's.
+// (Ubuntu 22.04, RHEL 9). The few functions that older ones lack are here; tools/check_release.sh checks that no others
+// are needed. They are hidden, so that no library uses them instead of glibc's.
 #include <dlfcn.h>
 #include <link.h>
 #include <sys/random.h>
@@ -15,7 +15,7 @@
 // NOLINTBEGIN(bugprone-reserved-identifier,performance-no-int-to-ptr)
 #define GL_HIDDEN __attribute__((visibility("hidden")))
 
-// glibc got a new hypot with 2.35, which differs in how errors are reported. The first one is in all of them.
+// glibc 2.35 has a new version of hypot, which reports errors differently. The first version is in every glibc.
 #if defined(__x86_64__)
 #define GL_FIRST_GLIBC "GLIBC_2.2.5"
 #elif defined(__aarch64__)
@@ -65,18 +65,18 @@ GL_HIDDEN double __wrap_hypot(double x, double y) {  // by the linker's --wrap=h
   return first_hypot(x, y);
 }
 
-// 2.35: how the unwinder of a thrown exception finds the tables of the code that it is in.
+// 2.35: the unwinder of a thrown exception uses it to find the tables of the current code.
 GL_HIDDEN int _dl_find_object(void* address, dl_find_object* found) noexcept {
   Search search{reinterpret_cast<uintptr_t>(address), found};
   return dl_iterate_phdr(look_into, &search) == 1 ? 0 : -1;
 }
 
-// 2.36, of libstdc++'s random_device and libcrypt's salts.
+// 2.36: used by libstdc++'s random_device and by libcrypt for salts.
 GL_HIDDEN void arc4random_buf(void* buffer, size_t size) noexcept {
   auto* next = static_cast<char*>(buffer);
   while (size > 0) {
     const ssize_t got = getrandom(next, size, 0);
-    if (got < 0 && errno != EINTR) abort();  // no way to say so, and no random bytes must never pass for some
+    if (got < 0 && errno != EINTR) abort();  // it cannot return an error, and the bytes must be random
     if (got < 0) continue;
     next += got;
     size -= static_cast<size_t>(got);
@@ -89,8 +89,9 @@ GL_HIDDEN uint32_t arc4random() noexcept {
   return value;
 }
 
-// 2.32: whether locks may be left out. Never: the program has threads from its start. The simulator, a shared library,
-// could not refer to glibc's from Debian's archive of yaml-cpp, which is not compiled for one.
+// 2.32: whether locks may be left out. Always 0, because the program has threads from its start. Also for the
+// simulator: it is a shared library, and Debian's static yaml-cpp in it, which is not compiled for one, cannot refer to
+// glibc's variable.
 GL_HIDDEN char __libc_single_threaded = 0;
 
 }  // extern "C"

@@ -7,8 +7,8 @@
 
 namespace gpuledger {
 
-// OpenSSL's text for the last failure. Also empties its queue, which would spoil the next call. Whoever includes this
-// links OpenSSL.
+// OpenSSL's text for the last failure. Also empties its queue, which would spoil the next call. A target that includes
+// this must link OpenSSL.
 inline std::string openssl_reason() {
   const unsigned long error = ERR_peek_last_error();
   ERR_clear_error();

@@ -18,6 +18,7 @@ struct Family {
   std::string unit;    // the end of the name, or empty
   std::string labels;  // in print order, separated by blanks
   std::string help;
+  bool can_be_absent;
   std::function<void(const View& view, FamilySink& sink)> write;  // its samples
 };
 
@@ -46,6 +47,7 @@ class CatalogBuilder {
       family.labels = labels;
       if (!family.labels.empty() && !row.labels.empty()) family.labels += ' ';
       family.labels += row.labels;
+      family.can_be_absent = row.can_be_absent;
       family.write = [read = row.read, for_each](const View& view, FamilySink& sink) {
         for_each(view, [&](const Entry& entry, std::string_view entry_labels) {
           Samples samples(view, sink, entry_labels);

@@ -4,7 +4,7 @@
 #include "expose/family_sink.h"
 #include "expose/view.h"
 
-// What /metrics shows, for every form of it.
+// The contents of /metrics, for every format.
 namespace gpuledger::expose {
 
 // Leaves out what is over --max-series.

@@ -11,8 +11,8 @@
 namespace gpuledger::expose {
 namespace {
 
-// Raised by a change that an older reader would misread: a field that goes, or that means something else. New fields do
-// not raise it. docs/snapshot.md describes them all.
+// Raised by a change that an older reader would misread: a field is removed or gets another meaning. New fields do not
+// raise it. docs/snapshot.md describes them all.
 constexpr int kSchemaVersion = 1;
 
 void write_energy(JsonText& json, const Booked& booked) {

@@ -85,7 +85,7 @@ class SeriesSink final : public FamilySink {
   template <typename Number>
   void add_series(std::string_view suffix, std::string_view labels, std::string_view extra, const Number& number) {
     if constexpr (requires(std::string & out) { append_number(out, number); }) {
-      // By way of the text, so that a receiver has the very number that a scraper has.
+      // Through the text, so that a receiver gets exactly the number that a scraper gets.
       digits_.clear();
       append_number(digits_, number);
       double value = 0;

@@ -16,10 +16,10 @@ namespace gpuledger::expose {
 struct WireSeries {
   // The name and the labels, sorted, as the fields of a TimeSeries: the same series has the same bytes.
   std::string labels;
-  uint64_t value = 0;  // the bits of the double, because a marker's must not change
+  uint64_t value = 0;  // the bits of the double, because those of a stale marker must not change
 };
 
-// What Prometheus stores where a series has ended: a NaN that queries take for "no more".
+// What Prometheus stores when a series has ended: a NaN with these bits.
 inline constexpr uint64_t kStaleMarker = 0x7ff0000000000002;
 
 using ExtraLabels = std::vector<std::pair<std::string, std::string>>;

@@ -48,6 +48,7 @@ struct Row {
         type(metric_type),
         labels(own_labels),
         help(what_it_is),
+        can_be_absent(requires(const Entry& entry) { get(entry).has_value(); }),
         read(reader(get)),
         field(json_field) {}
 
@@ -55,6 +56,7 @@ struct Row {
   MetricType type;
   std::string_view labels;  // besides the entry's, separated by blanks
   std::string_view help;
+  bool can_be_absent;  // get returns an optional; then the HELP says when it is empty
   void (*read)(const Entry& entry, Samples& samples);
   std::string_view field;  // of the entry's object in the JSON; empty: none
 

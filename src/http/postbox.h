@@ -9,7 +9,8 @@
 
 namespace gpuledger::http {
 
-// Brings work from any thread to the io thread, until it is closed: whoever computes an answer may outlive the server.
+// Brings work from any thread to the io thread until it is closed. A thread that computes an answer may outlive the
+// server.
 class Postbox {
  public:
   explicit Postbox(boost::asio::io_context& io) : io_(&io) {}

@@ -11,8 +11,8 @@
 
 namespace gpuledger::http {
 
-// The memory of answers being sent. Every snapshot has its own text, so clients that do not read would keep one after
-// the other. One thread.
+// The memory of answers being sent. Each snapshot has its own text, so slow clients together could hold many snapshots
+// in memory. One thread.
 class SendBudget {
  public:
   explicit SendBudget(size_t bytes) : most_(bytes) {}

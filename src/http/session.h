@@ -200,9 +200,9 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     if (request.version() == 11 && request.count(beast::http::field::host) != 1)
       return refuse(400, "a request of HTTP/1.1 must have one Host header");
     const std::string coding = header(beast::http::field::transfer_encoding);
-    if (!coding.empty() && !is_chunked(coding)) return refuse(501, "no transfer coding but chunked");
+    if (!coding.empty() && !is_chunked(coding)) return refuse(501, "the only transfer coding is chunked");
     if (const std::string expect = header(beast::http::field::expect); !expect.empty() && !expects_continue(expect))
-      return refuse(417, "nothing but 100-continue can be expected");
+      return refuse(417, "the only expectation is 100-continue");
     if (came_by_a_strange_name()) return send(strange_name_reply());
     authorise();
   }

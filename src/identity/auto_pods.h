@@ -38,7 +38,8 @@ class AutoPods final : public PodSource {
 
   std::shared_ptr<const PodView> view() const override;
   SourceHealth health() const override;
-  // The source in use; if there is none, all that were tried. Undecided until all were: one of them may answer.
+  // The source in use; if there is none, all that were tried. Undecided until all were tried, because one may still
+  // answer.
   std::vector<SourceHealth> healths() const override;
   void look_again() override;
 

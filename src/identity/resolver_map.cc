@@ -74,7 +74,7 @@ ProcessIdentity Resolver::stranger(Pid pid, const SampleBatch& batch) const {
   return identity;
 }
 
-// Resources that are GPUs by their name, or because the kubelet gave such a GPU to somebody (--gpu-resources).
+// Resources that are GPUs by their name, or because an allocation of a GPU has this resource (--gpu-resources).
 std::vector<GpuRequest> Resolver::gpu_requests(const Pod& pod) const {
   std::vector<GpuRequest> requests;
   for (const GpuRequest& request : pod.requests) {
@@ -91,7 +91,8 @@ std::vector<PodFacts> Resolver::pod_facts() const {
   std::set<PodFacts> facts;
   const std::string source = directory_.pods ? directory_.pods->health().source : std::string();
   const auto add = [&](const Pod& pod) {
-    // A pod that was deleted while its process ends may have a successor of the same name. Requests have no uid.
+    // A new pod may have the name of a deleted pod whose process is still ending. Requests have no uid to tell them
+    // apart.
     const bool newest = names_.pods->by_name(pod.name_space, pod.name) == &pod;
     facts.insert({pod.name_space, pod.name, pod.uid, source, pod.labels,
                   newest ? gpu_requests(pod) : std::vector<GpuRequest>()});

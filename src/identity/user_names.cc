@@ -18,7 +18,7 @@ constexpr size_t kLargestPasswd = 16 << 20;
 constexpr size_t kLargestProcFile = 64 << 10;
 constexpr size_t kLongestName = 64;
 
-// Every uid of the host is itself here. Without such a file (a test's /proc) they are taken as they are.
+// Whether uids here equal those of the host: no user namespace maps them. True without the file (a test's /proc).
 bool shows_host_uids(const std::string& proc_root) {
   const auto map = read_file(proc_root + "/self/uid_map", kLargestProcFile);
   if (!map.ok()) return true;

@@ -49,7 +49,7 @@ struct HistoryStep {
 };
 
 struct History {
-  Timestamp at;  // of the last step. Older wall times follow from steady ones: a clock that was set mixes up nothing
+  Timestamp at;  // of the last step. Older wall times are computed from steady ones, so a clock change does no harm
   Nanoseconds step{0};
   std::vector<std::shared_ptr<const HistoryStep>> steps;  // the oldest first
 };

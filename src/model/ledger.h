@@ -59,7 +59,7 @@ struct DeviceAccount {
   GpuTimeSource gpu_time_source = GpuTimeSource::kNone;  // of the last step
   std::optional<Power> idle_power;                       // set or learned
   std::map<uint64_t, uint64_t> xids;
-  std::map<uint64_t, Nanoseconds> xid_seen;  // since 1970, the last of each; all different, so that one is the last
+  std::map<uint64_t, Nanoseconds> xid_seen;  // last time of each, since 1970; all different, so one is the last
 };
 
 struct IdleState {
@@ -67,7 +67,7 @@ struct IdleState {
   bool idle = false;
   Nanoseconds idle_for{0};
   Ratio highest_sm;    // since the last evaluation
-  bool works = false;  // likewise: on any engine
+  bool works = false;  // likewise: work on any engine
 };
 
 struct ProcessAccount {
@@ -106,7 +106,7 @@ struct OwnerAccount {
   Name uid = {};                          // of its processes; empty: not known, or different ones
   Name user_name = {};
   JobFacts job = {};                         // of a Slurm job; kept when its file is gone
-  bool steps_closed = false;                 // of a Slurm job: accounts of other steps of it are in the closed ones
+  bool steps_closed = false;                 // of a Slurm job: some of its other steps are in closed accounts
   std::optional<Nanoseconds> gone_for = {};  // since its last process; empty: one runs
 };
 

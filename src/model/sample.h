@@ -138,7 +138,7 @@ struct SourceHealth {
   std::string reason;                      // why not
   std::map<std::string, uint64_t> errors;  // since start, by code name
   bool undecided = false;                  // the first request has no answer yet
-  bool needed = true;                      // false: nothing on this node asks for what it tells
+  bool needed = true;                      // false: nothing on this node needs its data
 
   // Down, and something needs it.
   bool missed() const { return !up && needed; }

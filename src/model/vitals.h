@@ -77,7 +77,7 @@ struct Traffic {
 // Which readings are shown. The others are not read, to save driver time.
 struct Readings {
   bool vitals = true;
-  bool pcie_traffic = false;  // without monitors for it: 42 ms of every scan
+  bool pcie_traffic = false;  // if the monitors do not report it: takes 42 ms of every scan
 };
 
 }  // namespace gpuledger

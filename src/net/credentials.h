@@ -8,7 +8,7 @@
 
 namespace gpuledger::net {
 
-// Who we are to a server. The files may change while the program runs.
+// How this program authenticates to a server. The files may change while the program runs.
 struct Credentials {
   std::string user_password;  // "user:password"; empty: none
   std::string password_file;  // in place of that password

@@ -52,7 +52,7 @@ class HttpClient {
   Result<HttpReply> get(const HttpRequest& request, const BodySink& sink) const;
   // The reply has the whole body of a 200.
   Result<HttpReply> get(const HttpRequest& request) const;
-  // Sends the body, whose type is among the request's headers. The same of the reply.
+  // Sends the body, whose type is among the request's headers. The reply is as for get.
   Result<HttpReply> post(const HttpRequest& request, std::string_view body) const;
 
   const Peer& peer() const { return peer_; }

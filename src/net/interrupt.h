@@ -16,8 +16,8 @@
 
 namespace gpuledger::net {
 
-// Ends any wait of a source's thread, from another thread and for good. A descriptor, so that one poll waits for it and
-// a socket. Without a free descriptor waits end only by their timeouts.
+// Ends the waits of a source's thread, now and from then on. Raised by another thread. A descriptor, so that one poll
+// waits for it and a socket. Without a free descriptor waits end only by their timeouts.
 class Interrupt {
  public:
   using Clock = std::chrono::steady_clock;

@@ -57,7 +57,7 @@ Result<std::vector<Address>> look_up(const std::string& host, uint16_t port, int
 }
 
 // A name server may take long and cannot be interrupted, so a separate thread asks it and is left behind if it takes
-// too long. Addresses, the rule in a cluster, need none.
+// too long. Peers in a cluster are usually addresses, which need no name server.
 Result<std::vector<Address>> read_addresses(const Peer& peer, Deadline deadline, const Interrupt& interrupt) {
   if (auto numeric = look_up(peer.host, peer.port, AI_NUMERICHOST); numeric.ok()) return numeric;
   struct Asked {

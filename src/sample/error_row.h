@@ -19,7 +19,7 @@ struct ErrorRow {
 
 // Newer versions have more codes; all of them mean that there is no data.
 inline const ErrorRow& error_row(std::span<const ErrorRow> rows, int value) {
-  static constexpr ErrorRow kOther = {0, Code::kInternal, "an error this program has no name for"};
+  static constexpr ErrorRow kOther = {0, Code::kInternal, "unknown error"};
   const auto row = std::find_if(rows.begin(), rows.end(), [&](const ErrorRow& r) { return r.value == value; });
   return row == rows.end() ? kOther : *row;
 }

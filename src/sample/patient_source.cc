@@ -28,7 +28,7 @@ struct PatientSource::Shared {
   // One batch is asked for at a time.
   bool given_up GL_GUARDED_BY(mutex) = false;
   SampleBatch answer GL_GUARDED_BY(mutex);
-  std::vector<std::pair<GpuUuid, uint64_t>> late_xids GL_GUARDED_BY(mutex);  // of those nobody waited for any more
+  std::vector<std::pair<GpuUuid, uint64_t>> late_xids GL_GUARDED_BY(mutex);  // of calls that took too long
 
   void keep(SampleBatch batch);
 };

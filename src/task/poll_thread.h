@@ -11,8 +11,8 @@
 
 namespace gpuledger::task {
 
-// A thread that polls at once, then whenever the last poll said, and sooner on request. The destructor waits for a
-// running poll, which must end soon after its stop token is set.
+// A thread that polls at once, then each time after the delay that the last poll returned, and sooner on request. The
+// destructor waits for a running poll, which must end soon after its stop token is set.
 class PollThread {
  public:
   static constexpr auto kLeastApart = std::chrono::seconds(1);
@@ -26,7 +26,7 @@ class PollThread {
   explicit PollThread(Look look)
       : look_(std::move(look)), thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
-  // From any thread, never blocks for long. Several in a second are one.
+  // Requests a poll. From any thread; never blocks for long. Several requests within a second cause one poll.
   void ask() {
     const MutexLock lock(mutex_);
     asked_ = true;

@@ -39,7 +39,7 @@ INTERVAL_ROWS = {
     "MPS": [("mps",)],
     "all sets except turning, MPS and never alone": [SHARED],
 }
-# Worse than by utilisation by more than these points: bold.
+# Worse than by utilization by more than these points: bold.
 CLEARLY = 0.5
 
 
@@ -61,7 +61,7 @@ def bold(text, model, plain):
 
 
 def sets_table(results, plain):
-    lines = ["| set | recordings | by utilisation: mean, worst | model: mean, worst | truth within 2 se |",
+    lines = ["| set | recordings | by utilization: mean, worst | model: mean, worst | truth within 2 se |",
              "|---|---|---|---|---|"]
     for name, title in SETS.items():
         ours, theirs = mean(percents(results[name])), mean(percents(plain[name]))
@@ -71,7 +71,7 @@ def sets_table(results, plain):
     inside, of = within(results)
     count = sum(len(results[name]) for name in SHARED)
     summary = (f"All sets except turning, MPS and never alone: **{mean_of(results, SHARED):.1f} %** over {count} "
-               f"recordings, by utilisation {mean_of(plain, SHARED):.1f} %. In all sets {inside} of {of} process "
+               f"recordings, by utilization {mean_of(plain, SHARED):.1f} %. In all sets {inside} of {of} process "
                f"totals ({100 * inside / of:.0f} %) are within two standard errors.")
     return "\n".join([*lines, "", textwrap.fill(summary, 120)])
 
@@ -85,8 +85,8 @@ def recordings_table(results, plain):
             worse += ours > theirs + CLEARLY
             rows.append(f"| {recording} | {theirs:.1f} % | {bold(f'{ours:.1f} %', ours, theirs)} | "
                         f"{result['within']} of {result['of']} | {result['truth_over_counter']:.2f} |")
-    return "\n".join([f"Bold: worse than by utilisation by more than half a point ({worse} of {len(rows)}).", "",
-                      "| recording | by utilisation | model | truth within 2 se | true / counter |",
+    return "\n".join([f"Bold: worse than by utilization by more than half a point ({worse} of {len(rows)}).", "",
+                      "| recording | by utilization | model | truth within 2 se | true / counter |",
                       "|---|---|---|---|---|", *rows])
 
 

@@ -188,7 +188,7 @@ processes:
         self.assertEqual((code, levels["dcgm"]), (1, "FAIL"), lines)
         code, levels, lines = self.doctor(nvml="nowhere.so")
         self.assertEqual((levels["driver"], levels["dcgm"]), ("warn", "ok"), "DCGM alone will do")
-        self.assertIn("nobody can say which", lines["driver"])
+        self.assertIn("DCGM alone does not report which", lines["driver"])
 
     def test_nobody_there(self):
         (self.folder / "control").write_text("dead 1\n", encoding="utf-8")

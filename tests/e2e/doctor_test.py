@@ -133,7 +133,7 @@ class DoctorTest(harness.Case):
         self.assert_said(self.simulated("gpus: [{model: P100, accounting: true}]\n"), "energy", "warn", "before Volta")
         failing = "".join(f"  - {{at: 0, do: error, call: {call}, code: 3}}\n" for call in
                           ("nvmlDeviceGetProcessesUtilizationInfo", "nvmlDeviceGetProcessUtilization"))
-        self.assert_said(self.simulated(ACCOUNTING_ON + "events:\n" + failing), "utilisation", "warn", "GPU 0")
+        self.assert_said(self.simulated(ACCOUNTING_ON + "events:\n" + failing), "utilization", "warn", "GPU 0")
 
     def test_accounting(self):
         self.assert_said(self.simulated("gpus: [{model: H200}, {model: T4, accounting: true}]\n"), "accounting", "warn",
@@ -209,7 +209,7 @@ class DoctorTest(harness.Case):
         self.assert_said(self.on_real_names(flag), "pod-resources", "FAIL", "mount the folder")
         dead = socket.socket(socket.AF_UNIX)
         dead.bind(str(folder / "kubelet.sock"))
-        self.assert_said(self.on_real_names(flag), "pod-resources", "FAIL", "nobody answers")
+        self.assert_said(self.on_real_names(flag), "pod-resources", "FAIL", "no server answers")
         dead.listen(8)  # takes connections and never says a word
         findings = self.on_real_names(flag, "--docker-socket=" + str(folder / "kubelet.sock"))
         self.assert_said(findings, "pod-resources", "FAIL", "answer")

@@ -47,8 +47,8 @@ class JobTest(harness.Case):
 
     def test_wrong_use(self):
         for arguments, code, words in (
-            (["7_1"], 2, "is no job's number"),
-            (["7", "--url=none"], 2, "needs an exporter"),
+            (["7_1"], 2, "is not a job number"),
+            (["7", "--url=none"], 2, "needs a running exporter"),
             (["7", f"--url=http://127.0.0.1:{harness.free_port()}"], 1, "is gpu-ledger serving there?"),
             (["7", "--format=xml"], 2, "text, json or line"),
             (["7", "--price-per-kwh=cheap"], 2, "is not an amount"),
@@ -132,7 +132,7 @@ class JobTest(harness.Case):
             self.assertEqual(len(log.read_text().splitlines()), 4)
         # Without an exporter, without a program, without a GPU, without a job.
         for change, said in (({}, "is gpu-ledger serving there?"), ({"PROGRAM": "/nowhere"}, "no report"),
-                             ({"SLURM_JOB_GPUS": ""}, ""), ({"SLURM_JOB_ID": "x"}, "no job's number")):
+                             ({"SLURM_JOB_GPUS": ""}, ""), ({"SLURM_JOB_ID": "x"}, "not a job number")):
             self.script("epilog.sh", **{**slurm, **change})
             self.assertIn(said, self.calls.read_text())
         self.assertEqual(len(log.read_text().splitlines()), 4)

@@ -209,7 +209,7 @@ class PushTest(harness.Case):
         with Receiver(self.folder, self.port):
             good, queue = doctor("/api/v1/write?token=HUSH", f"--push-queue-dir={self.queue}")
             self.assertRegex(good, "ok    push: .*takes remote write")
-            self.assertRegex(queue, "ok    push queue: .* will be made")
+            self.assertRegex(queue, "ok    push queue: .* will be created")
             self.assertRegex(doctor("/api/v1/nothing")[0], "FAIL  push: .*answers 404.*check the path")
             self.assertRegex(doctor("/api/v1/write", scheme="https")[0], "FAIL  push: .*does not speak TLS; write http:")
         gone, queue = doctor("/api/v1/write")

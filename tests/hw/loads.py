@@ -107,7 +107,7 @@ def make_copy():
 
 
 def make_spin():
-    """Tiny kernels, as many as can be launched: busy by every utilisation figure, and nearly no work."""
+    """Tiny kernels, as many as can be launched: busy by every utilization figure, and nearly no work."""
     small = torch.zeros(32, device=GPU)
     return lambda: small.add_(1)
 

@@ -11,7 +11,7 @@
 #include "support/laws.h"
 
 // Random histories of a node: processes that come, go, share, exec into a pod, reuse pids; counters that restart;
-// GPUs that get lost, drivers that go away, for a second or for longer than the retention, utilisation that fails.
+// GPUs that get lost, drivers that go away, for a second or for longer than the retention, utilization that fails.
 // After every step the books must balance.
 namespace gpuledger {
 namespace {

@@ -38,8 +38,8 @@ inline TableRows read_own_table(const std::string& name) {
   return read_table(std::string(GPU_LEDGER_SOURCE_DIR) + "/tests/data/" + name);
 }
 
-// Strings met in the wild, of which some are others': they lie beside the checkout where the project is developed and
-// are not part of it. Every shape of theirs is in our own table too, so elsewhere nothing is missed.
+// Real strings, some of other projects. They are beside the checkout where the project is developed and are not part of
+// it. Our own table has every form of them, so tests elsewhere miss nothing.
 inline TableRows read_outside_table(const std::string& name) {
   return read_table(std::string(GPU_LEDGER_SOURCE_DIR) + "/../shared/facts/" + name);
 }

@@ -12,8 +12,8 @@
 
 namespace gpuledger::testing {
 
-// The books balance, for every GPU, to the microjoule: device = owners + closed accounts + reasons, and an owner holds
-// at least what its listed processes were charged.
+// The books balance, for every GPU, to the microjoule: device = owners + closed accounts + reasons, and an owner has at
+// least the charges of its listed processes.
 inline void expect_balanced(const Ledger& ledger) {
   std::map<GpuUuid, Energy> booked;
   std::map<std::pair<Owner, GpuUuid>, Energy> by_owner;
@@ -36,16 +36,16 @@ inline void expect_balanced(const Ledger& ledger) {
   }
 }
 
-// Nothing that is a counter ever falls. Remembers the highest value of each; of owners only while they are listed,
-// because one that comes back after its account was closed begins at zero. Nothing comes back as the same process once
-// it has exited, except one without a start time, which may be another process.
+// No counter ever falls. Remembers the highest value of each; of owners only while they are listed, because an owner
+// that returns after its account was closed begins at zero. An exited process never becomes active again, except one
+// without a start time, which may be another process.
 class NeverFalls {
  public:
   void check(const Ledger& ledger) {
     for (const DeviceAccount& device : ledger.devices) {
       const std::string& gpu = device.description->uuid.text;
       rise(gpu + "/measured", device.measured.microjoules());
-      // What is shown as the GPU's own counter.
+      // The value that is shown as the GPU's own counter.
       if (device.counted_before) rise(gpu + "/shown", (*device.counted_before + device.measured).microjoules());
       for (size_t i = 0; i < kReasonCount; ++i) {
         rise(gpu + "/reason" + std::to_string(i), device.unattributed[i].microjoules());
@@ -90,15 +90,15 @@ class NeverFalls {
   std::map<std::string, int64_t> listed_;
 };
 
-// What Prometheus' increase() over all counters gives for a step is what the GPUs spent in it: nothing twice, whatever
-// account ends or comes back. A series that was not there before counts from zero.
+// For every step, Prometheus' increase() over all counters equals the energy of the GPUs: no joule counts twice, even
+// if accounts end or come back. A new series counts from zero.
 class IncreasesAreWhatWasSpent {
  public:
   void check(const Ledger& ledger) {
     std::map<GpuUuid, int64_t> booked;
     std::map<std::pair<Owner, GpuUuid>, int64_t> owners;
     std::map<GpuUuid, std::pair<int64_t, int64_t>> devices;
-    // After a restart a GPU may be missing for a while, and its series go on where they were.
+    // After a restart a GPU may be missing for a while; its series then continue.
     std::set<GpuUuid> here;
     for (const DeviceAccount& device : ledger.devices) here.insert(device.description->uuid);
     for (const auto& [key, energy] : owners_) {

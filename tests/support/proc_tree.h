@@ -12,7 +12,7 @@
 
 namespace gpuledger::testing {
 
-// A /proc of the test's own, below a temporary folder.
+// A test's /proc, in a temporary folder.
 class ProcTree {
  public:
   ProcTree() {

@@ -10,7 +10,7 @@
 
 namespace gpuledger::testing {
 
-// Real processes of this machine, all asleep, for as long as this lives.
+// Real processes of this machine that sleep while this object lives.
 class Sleepers {
  public:
   explicit Sleepers(size_t count) {
@@ -34,7 +34,7 @@ class Sleepers {
   void end(pid_t pid) {
     ::kill(pid, SIGKILL);
     ::waitpid(pid, nullptr, 0);
-    std::erase(pids_, pid);  // the number may be another one's from now on
+    std::erase(pids_, pid);  // the pid may be reused from now on
   }
 
  private:

@@ -9,8 +9,8 @@
 
 namespace gpuledger {
 
-// The whole program but its sockets, on a simulated node in virtual time, which begins with 2026. One per process: the
-// simulator reads its scenario from the environment.
+// The whole program except its sockets, on a simulated node in virtual time, which begins with 2026. One per process:
+// the simulator reads its scenario from the environment.
 class VirtualNode {
  public:
   // `library` is the simulator. The error is one line.

@@ -40,7 +40,7 @@ def gpus():
     return "GPUs", [
         lines("Power by GPU", "As the driver reports it, one value per scrape.",
               (on_gpu("gpu_ledger_device_power_watts"), ONE_GPU), unit="watt"),
-        lines("Utilisation by GPU", "Share of time in which any kernel ran. Absent where a GPU cannot say, as with MIG "
+        lines("Utilization by GPU", "Share of time in which any kernel ran. Absent where a GPU cannot say, as with MIG "
               "before Hopper.", (f"{percent} or on (cluster, job, instance, gpu) {older}", ONE_GPU), unit="percent"),
         lines("Memory by GPU", "GPU memory in use.", (memory("used"), ONE_GPU), unit="bytes"),
         lines("Temperature by GPU", "Of the GPU, not of its memory.",
@@ -63,7 +63,7 @@ def processes():
               links=[line_link("node", "pod", "namespace", "pod")]),
         lines("Memory by process", "GPU memory that each process holds.",
               (of_process("memory_used_bytes", on_gpu), ONE_PROCESS), unit="bytes", stacked=True),
-        lines("SM utilisation by process", "Absent where the GPU does not report it by process.",
+        lines("SM utilization by process", "Absent where the GPU does not report it by process.",
               (busy(on_gpu), ONE_PROCESS), unit="percentunit"),
         table("Processes on the node's GPUs", "Energy and GPU time since each began; its error is one standard error of the "
               "estimated part. Click on a pod to open it.", ("Watts", "watt", by(labels, watts)),

@@ -43,7 +43,7 @@ def over_time():
               (kinds, "estimated: {{energy_estimated}}"), unit="watt", stacked=True),
         lines("GPU time of the pod", "Seconds of work per second: 1 is one GPU always at work. Absent on MIG.",
               (at_work, "{{node}} GPU {{gpu}}"), stacked=True),
-        lines("SM utilisation of the pod's processes", "Absent where the GPU does not report it by process.",
+        lines("SM utilization of the pod's processes", "Absent where the GPU does not report it by process.",
               (sm, process), unit="percentunit"),
         lines("GPU memory of the pod's processes", "What each process holds.", (memory, process), unit="bytes", stacked=True),
         lines("Memory that the pod holds idle", "GPU memory of its processes that do not work.",

@@ -10,7 +10,7 @@
 
 namespace gpuledger::app {
 
-// Who has an allocation of a GPU pays for that, used or not, and not for the work as well.
+// Owners with an allocation pay for allocated hours, used or not. They do not also pay for hours of work.
 class Allocated {
  public:
   explicit Allocated(const BillBooks& books) : books_(books) {

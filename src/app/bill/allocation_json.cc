@@ -158,7 +158,7 @@ std::string missing_in(const std::vector<Statement>& statements) {
   return {};
 }
 
-// What is asked for and is in no set. One set may lack a model because its node was off.
+// Properties that were asked for and are in no set. One set may lack a model because its node was off.
 std::string unmet_in_all(const std::vector<Statement>& statements, const AllocationShape& shape) {
   std::optional<std::map<std::string, std::string>> in_all;
   for (const Statement& statement : statements) {

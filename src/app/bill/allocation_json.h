@@ -15,8 +15,8 @@ struct AllocationShape {
 };
 
 // Statements in the shape of OpenCost's answer: {"code":200,"data":[{NAME:{...},...},...]}, one object per statement.
-// What belongs to nobody is __idle__, what has no group __unallocated__. A statement that is not complete, and
-// what no statement has of what was asked for, give a "warning", remarks are "notes".
+// Unattributed energy is __idle__, owners without a group are __unallocated__. A statement that is not complete, and a
+// property that was asked for and is in no statement, give a "warning"; remarks are "notes".
 std::string allocation_json(const std::vector<Statement>& statements, const AllocationShape& shape);
 
 // {"code":400,"message":"..."}

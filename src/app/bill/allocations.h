@@ -12,9 +12,9 @@
 
 namespace gpuledger::app {
 
-// The hours that pods and jobs held GPUs, and how much of them without use. The server looks at every minute of a step
-// and counts. Where a node was not seen at each of them, every look is read: who held a GPU before the hole and after
-// it held it in between as well; whoever did not is named.
+// The hours that pods and jobs held GPUs, and how much of them without use. They are counted from one sample a minute
+// (a look). If a node has no sample at some minute (a hole), every sample is read: a holder of a GPU before and after
+// the hole is charged for it; other holders are named.
 class BillAllocations {
  public:
   BillAllocations(const BillAsk& ask, const BillQuery& query, BillBooks& books)

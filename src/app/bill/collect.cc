@@ -118,7 +118,7 @@ class Collector {
     for (const BillSeries& series : answer) {
       Presence& one = found[node_of(series)];
       one.matchers = matchers_of(series);
-      // A pod that was replaced is another series: a counter of it that begins again has no reset.
+      // A replaced pod has a new series, so resets() does not see its counter restart.
       one.places.insert(std::string(series.label("instance")) + '\n' + std::string(series.label("pod")));
       one.began_again = one.began_again || series.samples.back().value > 0 || one.places.size() > 1;
     }
@@ -138,7 +138,7 @@ class Collector {
     });
   }
 
-  // A counter can be higher than before a restart if nobody looked for long: all scrapes since tell more.
+  // After a long time without a reading, a counter can be higher although it restarted: all scrapes since are read.
   static bool restarted(const BillBooks::Node& node, const NodeReading& reading) {
     const auto started = reading.run().started_ms;
     if (!started) return false;
@@ -208,7 +208,7 @@ class Collector {
     return ok_status();
   }
 
-  // First seen within the span: its counters begin at 0 if its exporter did too, and nobody has seen it before. `seen`
+  // First seen within the span: its counters begin at 0 if its exporter did too, and it was not seen before. `seen`
   // is null if it has gone again.
   Status take_newcomer(const BillNode& name, const std::string& matchers, const NodeReading* seen, sys_seconds before,
                        sys_seconds at) {
@@ -270,7 +270,7 @@ class Collector {
     return ok_status();
   }
 
-  // Counters that forgot what they had without a start that tells so: the bill lacks that, and nobody is paid for it.
+  // A counter fell without a known restart: the bill is incomplete, and no owner gets a credit.
   void name_the_owing() {
     for (const auto& [name, node] : books_.nodes) {
       for (const auto& [uuid, gpu] : node.gpus) {

@@ -17,7 +17,7 @@ std::string bill_csv(const Statement& statement);
 struct BillFormat {
   std::string_view name;
   std::string (*write)(const Statement& statement);
-  bool has_remarks = true;  // else somebody else must show the statement's remarks
+  bool has_remarks = true;  // else the caller must show the statement's remarks
 };
 std::span<const BillFormat> bill_formats();
 

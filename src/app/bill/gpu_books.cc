@@ -77,8 +77,8 @@ Wide GpuBooks::lost(const GpuReading& reading) const {
   return fallen;
 }
 
-// What an exporter that reads its state books for the time it was down: to nobody, or as estimated to those who were
-// there before.
+// What an exporter that reads its state books for the time it was down: unattributed, or as estimated to owners that
+// were there before.
 Wide GpuBooks::booked_late(const GpuReading& reading, const BillFacts& facts) const {
   Wide late = 0;
   for (const auto& [account, now] : reading.accounts) {

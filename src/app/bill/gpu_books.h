@@ -11,9 +11,10 @@
 
 namespace gpuledger::app {
 
-// What one GPU's readings say was spent in a span, by owner. Counters are only compared, never extrapolated: between
-// two readings each account spent what its counter rose by, a new one all it has, and the accounts that ended in
-// between what their closed account rose by beyond what they had. So every step balances as its two readings do.
+// What one GPU spent in a span, by owner. Counters are only compared, never extrapolated. An account's use between two
+// readings is the rise of its counter. A new account's use is its whole counter. For accounts closed in between, it is
+// the rise of the closed account minus what they had at the first reading. So every step balances as its two readings
+// do.
 class GpuBooks {
  public:
   struct Spent {
@@ -31,19 +32,19 @@ class GpuBooks {
   // The most a GPU can draw, generously: tells counters that begin now from those that have a past.
   static constexpr int64_t kMostWatts = 5000;
 
-  // What was before the reading belongs to an earlier bill.
+  // Energy before the reading belongs to an earlier bill.
   void open(const GpuReading& reading, int64_t at_ms, const ExporterRun& run);
   // The counters begin at 0 at that time.
   void open_at_zero(int64_t at_ms, const ExporterRun& run);
-  // The run, where it is known, tells a counter that began again from one that went back, and from one that is higher
-  // because nobody looked for long.
+  // The exporter's start time, if known, distinguishes a restart, a return to an older state, and a long time without
+  // scrapes.
   Step advance(const GpuReading& reading, int64_t at_ms, const ExporterRun& run, double grams_per_microjoule,
                BillFacts& facts);
 
-  // Owners with less energy than nothing, and how many microjoules: what the counters forgot.
+  // Owners whose energy in the span is negative, and by how many microjoules.
   std::map<std::string, Wide> owing() const;
 
-  // Whether a counter is lower than it was. Then somebody has to look at every scrape since.
+  // Whether a counter is lower than it was. Then every scrape since has to be read.
   bool fell(const GpuReading& reading) const;
   // Whether counters that began at 0 at `began_ms` could be there.
   static bool may_have_begun(const GpuReading& reading, int64_t began_ms, int64_t at_ms);

@@ -210,7 +210,7 @@ std::string price_remark(const Statement& statement) {
   if (statement.has_co2e && prices.co2e_grams_per_kwh)
     out += fmt::format("A kWh is counted as {} g of CO\u2082e. ", plain_decimal(*prices.co2e_grams_per_kwh));
   if (statement.spread != Spread::kKeep)
-    out += fmt::format("What belongs to nobody or to an unknown owner is spread over the others by {}. ",
+    out += fmt::format("Energy of nobody and of unknown owners is spread over the others by {}. ",
                        statement.spread == Spread::kByUse ? "their use" : "their allocation");
   return out + "Numbers are rounded for this page; the CSV has all digits.</p>\n";
 }
@@ -218,12 +218,9 @@ std::string price_remark(const Statement& statement) {
 constexpr const char* kEstimateRemark =
     "<p class=\"remark\">While one process is alone on a GPU, its energy is <b>measured</b> by the GPU\u2019s counter. "
     "While several share a GPU, the measured energy of that GPU is divided among them by a model of how long each "
-    "worked "
-    "and how much power its work takes: this part is <b>estimated</b>, and \u00b1 is one standard error of it. Only "
-    "the "
-    "division is estimated, never the sum: all lines together are the GPUs\u2019 energy counters. What a GPU used "
-    "while "
-    "nobody worked, and what nobody could be found for, is listed as nobody\u2019s with its reason.</p>\n";
+    "worked and how much power its work takes: this part is <b>estimated</b>, and \u00b1 is one standard error of it. "
+    "Only the division is estimated, never the sum: all lines together are the GPUs\u2019 energy counters. Energy that "
+    "belongs to no process, for example of a GPU without processes, is listed as nobody\u2019s with its reason.</p>\n";
 
 }  // namespace
 

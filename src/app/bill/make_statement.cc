@@ -61,7 +61,7 @@ std::string model_of(const BillFacts& facts, const std::string& gpu) {
   return found == facts.models.end() ? std::string() : found->second;
 }
 
-// MIG has no GPU time: who works there without an allocation has no hours that could be paid.
+// MIG has no GPU time: work there without an allocation has no hours that could be charged.
 bool hours_unknown(const BillFacts::Owner& owner, const GpuBooks::Spent& spent) {
   return !spent.gpu_time && spent.alone + spent.shared > 0 && owner.form != BillFacts::Owner::Form::kNobody &&
          owner.kind != owner_kind(OwnerKind::kUnknown).word;

@@ -19,7 +19,7 @@ struct BillDigits {
 };
 BillDigits digits_of(const Statement& statement);
 
-// A column in units of its last digit. Whoever pays adds it up, so its cells add up to its total.
+// A column in units of its last digit. Readers add it up, so its cells add up to its total.
 struct RoundedColumn {
   std::vector<int64_t> cells;
   int64_t total = 0;

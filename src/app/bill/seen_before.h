@@ -10,7 +10,7 @@
 
 namespace gpuledger::app {
 
-// The nodes that were scraped in the day before the span. A day: one that was switched off weeks ago is nobody's loss.
+// The nodes that were scraped in the day before the span. Only one day: nodes switched off earlier are not reported.
 class SeenBefore {
  public:
   Status read(const BillAsk& ask, const BillQuery& query);

@@ -33,17 +33,17 @@ struct BillLine {
   LineKind kind = LineKind::kOwner;
   std::string name;
   std::map<std::string, std::string> properties;  // cluster, namespace, pod, label_team ...: those that all of it share
-  int64_t alone_millijoules = 0;                  // measured: nobody else was on the GPU
+  int64_t alone_millijoules = 0;                  // measured: no other process was on the GPU
   int64_t shared_millijoules = 0;                 // estimated
   std::optional<double> standard_error_joules;    // of the shared part; empty if it is 0
   std::optional<double> gpu_hours;                // of work
   std::optional<double> allocated_gpu_hours;      // given by Kubernetes or Slurm, used or not
   std::optional<double> unused_gpu_hours;         // of these, without work
-  // Its part of what belongs to nobody, if that is spread; the nobody lines then have the same with a minus sign, so
+  // Its part of the unattributed energy, if that is spread; the nobody lines then have the same with a minus sign, so
   // the column adds up to 0.
   int64_t spread_millijoules = 0;
   double energy_cost = 0;  // of alone + shared + spread
-  // By model: each pod's and job's allocated hours, and the hours of work of who has no allocation. No hour is in two
+  // By model: each pod's and job's allocated hours, and the hours of work of owners without one. No hour is in two
   // lines.
   std::map<std::string, double> held_gpu_hours;
   double gpu_hour_cost = 0;  // of those of models with a price
@@ -71,7 +71,7 @@ struct BillPrices {
   std::optional<double> co2e_grams_per_kwh;  // a constant; empty if it comes from a series or is not asked for
 };
 
-// A bill: whoever prints it needs nothing else. Its lines add up to the meter to the millijoule, or `complete()` is
+// A bill: a format needs nothing else. Its lines add up to the meter to the millijoule, or `complete()` is
 // false.
 struct Statement {
   BillSpan span;

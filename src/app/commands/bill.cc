@@ -63,7 +63,7 @@ BillView view_of(const Config& config) {
   return view;
 }
 
-// Only for who watches.
+// Only on a terminal.
 void show_progress(size_t done, size_t all) {
   if (::isatty(STDERR_FILENO) == 0) return;
   std::fprintf(stderr, "\r%zu of %zu%s", done, all, done == all ? "\r\033[K" : "");
@@ -89,7 +89,7 @@ Status write_bill(const Config& config, const Statement& statement) {
   return ok_status();
 }
 
-// Asks as long as somebody waits for the answer.
+// Stops asking when the client no longer waits for the answer.
 BillAsk while_wanted(BillAsk ask, const std::function<bool()>& given_up) {
   return [ask = std::move(ask), &given_up](const std::string& query,
                                            std::chrono::sys_seconds at) -> Result<std::vector<BillSeries>> {
@@ -135,7 +135,7 @@ std::chrono::sys_seconds now() {
   return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
 }
 
-// A question brings its own span and groups.
+// Every request to the server has its own span and groups.
 Status check_serve(const Config& config) {
   if (config.bill_month || config.bill_from || config.bill_last) {
     return Error{Code::kMalformed, "--serve: every question has its own span; leave out --month, --from and --last"};

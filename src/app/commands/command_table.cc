@@ -41,16 +41,15 @@ constexpr Command kCommands[] = {
      "sampling ledger source kubernetes containers program node-name listen-address !state-file !state-file-mode "
      "!dcgm-exporter-url !dcgm-exporter-file !dcgm-pcie-throughput"},
     {"job", "ID", "reports the GPU energy, time and memory of a Slurm job on one node, running or ended",
-     "Asks the exporter at --url, else the one on this machine. ID is the job's number (squeue -o %A). Where --format "
-     "is json or line, what is not known is left out.",
+     "Asks the exporter at --url, else the one on this machine. ID is the job's number (squeue -o %A). With "
+     "--format=json or line, unknown values are left out.",
      "gpu-ledger job 70411 --url=http://node7:9400 --price-per-kwh=0.25",
-     "no exporter answers, or the one that does knows no such job", job_command, "program listen-address", nullptr,
-     check_job},
+     "no exporter answers, or it does not know the job", job_command, "program listen-address", nullptr, check_job},
     {"doctor", "",
      "checks the driver, /proc, all sockets and the API server; prints ok or the problem and its remedy for each",
      "Run it as the user and with the settings of the program that serves. It changes nothing, except that it writes "
      "and removes a test file beside each output file.",
-     "gpu-ledger doctor --state-file=/var/lib/gpu-ledger/state", "something that the settings ask for is missing",
+     "gpu-ledger doctor --state-file=/var/lib/gpu-ledger/state", "something that the settings require is missing",
      doctor_command},
     {"record", "FILE", "records one GPU's driver data to FILE, gzipped if FILE ends in .gz",
      "Records the first GPU, or the one in --gpu-devices. With --exact-time the recording also has the context-switch "
@@ -65,10 +64,10 @@ constexpr Command kCommands[] = {
      "max-ended-owners !exact-time-duty !state-file !state-file-mode"},
     {"bill", "",
      "makes the bill of a month or any span from a Prometheus server: energy, GPU hours, cost and CO2e by team",
-     "Compares counters, so that the lines add up to the meters of all GPUs. Hours of a node that the server does not "
-     "have are named, and the exit code is then 1. Needs no GPU. docs/bill.md explains it.",
+     "Compares counters, so that the lines add up to the meters of all GPUs. If the server lacks hours of a node, the "
+     "bill names them and the exit code is 1. Needs no GPU. docs/bill.md explains it.",
      "gpu-ledger bill --prometheus-url=http://prometheus:9090 --month=2026-10 --price-per-kwh=0.25",
-     "the server does not answer or lacks hours of a node, or nothing has what --by asks for", bill_command,
+     "the server does not answer or lacks hours of a node, or no series has what --by names", bill_command,
      "bill program web-config-file allowed-hosts", nullptr, check_bill},
     {"accounting", "status|on|off",
      "shows or sets the accounting mode of every GPU, in which the driver keeps statistics of exited processes; on and "

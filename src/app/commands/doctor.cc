@@ -34,7 +34,7 @@ class Report {
 Findings check_driver(const Config& config, const Result<OpenDriver>& driver) {
   if (!driver.ok() && config.backend == Backend::kDcgm) {
     return {{Finding::Level::kWarn, "driver",
-             driver.error().message + "; by DCGM alone nobody can say which of several processes works"}};
+             driver.error().message + "; DCGM alone does not report which of several processes works"}};
   }
   if (!driver.ok()) return {{Finding::Level::kFail, "driver", driver.error().message}};
   const nvml::NvmlProbe& probe = driver->probe;

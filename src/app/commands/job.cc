@@ -24,23 +24,24 @@ Status check_number(const std::string& job) {
   const bool number = all_of([](unsigned char c) { return std::isdigit(c) != 0; });
   const bool sluid = job.starts_with('s') && all_of([](unsigned char c) { return std::isalnum(c) != 0; });
   if (number || sluid) return ok_status();
-  return Error{Code::kMalformed,
-               "job: " + in_quotes(job) + " is no job's number; squeue -o '%A %i' shows that of an array's task"};
+  return Error{Code::kMalformed, "job: " + in_quotes(job) +
+                                     " is not a job number; squeue -o '%A %i' shows the number of an array's task"};
 }
 
 Result<top::Exporter> find_exporter(const Config& config) {
-  if (config.url && config.url->none) return Error{Code::kMalformed, "--url=none: job needs an exporter that runs"};
+  if (config.url && config.url->none) return Error{Code::kMalformed, "--url=none: job needs a running exporter"};
   top::Exporter exporter{config.url ? *config.url : local_exporter(config.listen_addresses.front()),
                          config.url_ca_file};
   if (!exporter.url.text.empty()) return exporter;
-  return Error{Code::kMalformed, "job: the exporter's address does not follow from --listen-address; give it: --url"};
+  return Error{Code::kMalformed,
+               "job: the exporter's address cannot be derived from --listen-address; give it with --url"};
 }
 
-// With `wait`, the first books that are some seconds younger than the job's last process. A job that is not in them may
-// have begun a moment ago, so it is looked for as long.
+// With `wait`, reads until the books are some seconds newer than the job's last process. A job that is not found may
+// have just begun, so it is also looked for until then.
 Result<std::optional<JobReport>> read_job(const top::Exporter& exporter, const std::string& job, Nanoseconds wait) {
   const auto until = std::chrono::steady_clock::now() + wait;
-  double left = std::numeric_limits<double>::infinity();  // when the last process was first not there
+  double left = std::numeric_limits<double>::infinity();  // time of the first books without a process of the job
   while (true) {
     GL_TRY(books, top::read_exporter(exporter, {}));
     auto report = report_job(books, job);

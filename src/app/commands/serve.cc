@@ -19,8 +19,7 @@
 namespace gpuledger::app {
 namespace {
 
-// SIGTERM must take at most 2 s. All who are waited for share the first part, closing has the rest, and what has not
-// ended then is left behind.
+// SIGTERM must take at most 2 s. All waits share kToWait. At kToEnd the program exits, even if a thread still runs.
 constexpr Nanoseconds kToWait = std::chrono::milliseconds(1500);
 constexpr Nanoseconds kToEnd = std::chrono::milliseconds(1700);
 constexpr Nanoseconds kPatienceWithDriver = std::chrono::milliseconds(1000);
@@ -29,11 +28,11 @@ constexpr Nanoseconds kPatienceWithUpstream = std::chrono::milliseconds(500);
 
 // A call that hangs cannot be cancelled; the exit must not wait for it.
 [[noreturn]] void end_without_the_driver() {
-  log_warn("the driver does not answer; ending without closing it");
+  log_warn("the driver does not answer; exiting without closing it");
   std::_Exit(EXIT_SUCCESS);
 }
 
-// The time from the signal to the end.
+// Limits the time from the signal to the exit.
 class Ending {
  public:
   // From any thread; only the first time counts.
@@ -45,12 +44,13 @@ class Ending {
       MutexLock waiting(mutex_);
       over_.wait_until(waiting, stop, began_ + kToEnd, [] { return false; });
       if (stop.stop_requested()) return;
-      log_warn("not all has ended in time; ending without the rest");
+      log_warn("some threads did not end in time; exiting without them");
       std::_Exit(EXIT_SUCCESS);
     });
   }
 
-  // What may still be waited, at most so long. Never nothing: who is ready needs a moment to say so.
+  // How long a wait may still take, at most `most`. Never 0, because a thread that has ended needs a moment to report
+  // it.
   Nanoseconds left(Nanoseconds most) const {
     constexpr Nanoseconds kMoment = std::chrono::milliseconds(1);
     const MutexLock lock(mutex_);
@@ -155,7 +155,7 @@ Status serve_command(const Config& given, const ConfigSources& sources) {
   Config config = given;
   const SystemClock clock;
   SnapshotCell snapshots;
-  Ending ending;  // before what it watches
+  Ending ending;  // declared before the parts whose end it limits
   StartWatch start(ending);
   GL_TRY(node, open_node(config, clock));
   if (auto options = upstream_options(config)) {
@@ -197,7 +197,7 @@ Status serve_command(const Config& given, const ConfigSources& sources) {
   if (textfile && !textfile->remove(ending.left(kPatienceWithDisk))) log_warn("the textfile cannot be removed in time");
   if (!ended) end_without_the_driver();
   if (keeper && !keeper->finish(ending.left(kPatienceWithDisk))) log_warn("the state is not on the disk yet");
-  // All that is left: the node may go for good, and its last joules with it.
+  // Uses all the time that is left: if the node is removed, its last joules would be lost.
   node.pipeline->finish_push(snapshots.load()->cycle, ending.left(kToWait));
   return ok_status();
 }

@@ -27,10 +27,10 @@ constexpr Nanoseconds kPatienceWithStep = std::chrono::seconds(5);
 // Whose books are shown, how to read them, and the first of them.
 struct Source {
   std::string text;
-  std::string note;  // why not another's
+  std::string note;  // why a running exporter's books are not shown
   top::Feed::Read read;
   top::Books first;
-  bool own = false;  // nobody keeps them but us
+  bool own = false;  // no exporter keeps them, only this program
 };
 
 Result<Source> open_exporter(const top::Exporter& exporter) {
@@ -39,15 +39,15 @@ Result<Source> open_exporter(const top::Exporter& exporter) {
   return Source{"books of " + exporter.url.text, "", read, std::move(first)};
 }
 
-// The exporter that was named or else runs on this machine. Empty: there is none; `note` then says why its books are
-// not shown, `local` where it was looked for.
+// The exporter at --url, else the one on this machine. Empty: there is none; `note` then says why its books are not
+// shown, and `local` is the address that was tried.
 struct Found {
   std::optional<Source> source;
   std::string note;
   std::string local;
 };
 
-// With --backend somebody wants books of our own.
+// With --backend the user wants our own books.
 Result<Found> find_exporter(const Config& config) {
   Found found;
   if (config.url && !config.url->none) {
@@ -63,13 +63,14 @@ Result<Found> find_exporter(const Config& config) {
   if (source.ok()) {
     found.source = *std::move(source);
   } else if (source.error().code != Code::kNotFound) {
-    // Somebody is there, but we cannot read the books: that must be said, or ours are taken for those.
+    // An exporter answers, but its books cannot be read. The user must know that the books shown are not the
+    // exporter's.
     found.note = source.error().message;
   }
   return found;
 }
 
-// Nothing to look at: top is also for machines without a GPU.
+// There is nothing to show: top also runs on machines without a GPU.
 Error nothing_to_show(const Found& found, const Error& driver) {
   const size_t open = driver.message.find('('), close = driver.message.find("):");
   const bool has_reason = open != std::string::npos && close != std::string::npos && open < close;
@@ -81,14 +82,14 @@ Error nothing_to_show(const Found& found, const Error& driver) {
           nobody + missing + "; to watch a node: gpu-ledger top --url=http://NODE:9400; to try it: --backend=sim"};
 }
 
-// Books that begin now. They are written and read as JSON too: there is one way from books to the table.
+// Our own books, which begin now. They are also written and read as JSON, so that the table has one kind of input.
 Result<Source> open_own(const Config& config, const Clock& clock, const Found& found) {
   Config quiet = config;
   // These are for the program that serves; top writes no file.
   quiet.textfile.clear();
   quiet.state_file.clear();
   const bool no_wish = config.backend == Backend::kAuto && config.nvml_library.empty();
-  if (no_wish) quiet.backend = Backend::kNvml;  // the same without the advice for other commands
+  if (no_wish) quiet.backend = Backend::kNvml;  // as with auto, but without the advice for other commands
   auto node = open_node(quiet, clock);
   if (!node.ok()) {
     const bool no_driver = no_wish && node.error().message.starts_with("cannot load the NVIDIA library");
@@ -103,7 +104,7 @@ Result<Source> open_own(const Config& config, const Clock& clock, const Found& f
   return Source{"own books since " + top::clock_text(first.at), found.note, read, std::move(first), true};
 }
 
-// Our own books begin now: without a GPU that answers nothing is in them.
+// Our own books begin now, so without a GPU that answers they are empty.
 Status check_own(const top::Books& books) {
   const auto& gpus = books.gpus;
   const bool any_up = std::any_of(gpus.begin(), gpus.end(), [](const top::Books::Gpu& gpu) { return gpu.up; });
@@ -112,7 +113,7 @@ Status check_own(const top::Books& books) {
   return Error{Code::kUnavailable, clean_text(trouble.source + ": " + trouble.reason, kLongestReason)};
 }
 
-// The books twice, for the watts. An exporter's next step may be long in coming; then there are no watts.
+// Reads the books twice, to compute the watts. If the exporter's next cycle comes too late, there are no watts.
 Status print_once(Source source, const Config& config, const Clock& clock) {
   top::Reading reading;
   const Nanoseconds begin = clock.now().steady;
@@ -141,7 +142,7 @@ Status top_command(const Config& config, const ConfigSources& /*sources*/) {
     // Log lines would garble the table, which shows failures itself.
     (void)configure_log("error", config.log_format);
   }
-  // Before the signals are taken: an exporter may let us wait, and Ctrl-C must end that.
+  // Before the signals are blocked: an exporter may answer slowly, and Ctrl-C must end the wait.
   GL_TRY(found, find_exporter(config));
   UniqueFd signals;
   if (!config.top_batch) {

@@ -37,12 +37,13 @@ struct Command {
   std::string_view failure;  // what exit code 1 means
   // Runs the command. An error is one line for stderr; the exit code is then 1.
   Status (*run)(const Config& config, const ConfigSources& sources);
-  // What of the table of settings it uses, for its flags, its --help and for completions: names of groups and of
-  // settings; !name leaves one out. Empty: all, but those of other commands.
+  // The settings that it uses, for its flags, its --help and completions: names of groups and of settings; !name leaves
+  // one out. Empty: all settings except those of other commands.
   std::string_view takes = {};
-  // In place of run: only prints. No setting is read, so that none can be wrong.
+  // In place of run: only prints. No settings are read, so a wrong setting is no error.
   std::string (*print)(const ConfigSources& sources, const std::string& argument) = nullptr;
-  // Before run: what is wrong with its argument or its settings together. That is wrong use; the exit code is then 2.
+  // Called before run: checks the argument, and settings that must fit together. An error is wrong use; the exit code
+  // is then 2.
   Status (*check)(const Config& config) = nullptr;
 };
 

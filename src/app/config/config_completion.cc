@@ -51,7 +51,7 @@ std::vector<std::string> flags_of(const Setting& setting) {
   return flags;
 }
 
-// The help up to its first stop: what fits beside a flag.
+// The help up to its first stop, short enough to stand beside a flag.
 std::string brief(std::string_view help) {
   const size_t end = std::min({help.find(';'), help.find(": "), help.find(". "), help.find(" (")});
   return std::string(help.substr(0, end));

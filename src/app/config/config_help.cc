@@ -209,9 +209,8 @@ std::string write_version(const ConfigSources& sources) {
 
 std::string write_settings_doc(Commands commands) {
   std::string out =
-      "# Settings\n\n"
-      "Made from the tables in src/app/config/config_settings.cc and src/app/commands/command_table.cc by the build "
-      "target `gpu_ledger_settings_doc`; do not edit.\n\n";
+      "# Settings\n\nGenerated from the tables in src/app/config/config_settings.cc and "
+      "src/app/commands/command_table.cc by the build target `gpu_ledger_settings_doc`; do not edit.\n\n";
   out.append(markdown_cell(kOrder)).append("\n\n").append(kEffect).append("\n\n");
   out +=
       "The config file is YAML with the names of the flags, without dashes:\n\n"
@@ -241,8 +240,8 @@ std::string write_settings_doc(Commands commands) {
 
 std::string write_man_page(Commands commands) {
   std::string out =
-      ".\\\" Made from the tables in src/app/config/config_settings.cc and src/app/commands/command_table.cc; do not "
-      "edit.\n";
+      ".\\\" Generated from the tables in src/app/config/config_settings.cc and src/app/commands/command_table.cc; do "
+      "not edit.\n";
   out += std::string(".TH GPU\\-LEDGER 1 \"\" \"gpu\\-ledger ") + version() + "\" \"User Commands\"\n";
   out += ".SH NAME\ngpu\\-ledger \\- " + roff(kSummary) + "\n";
   out += ".SH SYNOPSIS\n.B gpu\\-ledger\n[\\fICOMMAND\\fR] [\\fIFLAGS\\fR]\n.SH COMMANDS\n";

@@ -150,15 +150,15 @@ const Setting kSettings[] = {
     {"metric-prefix", G::kServing, F::kValue, "PREFIX", "my_gpu_process", "prefix of the process metrics",
      kParsed<&Config::metric_prefix, parse_metric_prefix>},
     {"max-series", G::kServing, F::kValue, "COUNT", "15000",
-     "limit of series in one scrape: the largest consumers stay, and always the GPUs and the program itself; "
-     "gpu_ledger_series_left_out counts the rest; also for another exporter's metrics on /gpu/metrics, and with "
-     "--textfile-dcgm for both documents together; 0: no limit",
+     "limit of series in one scrape: the largest consumers are kept, and always the GPUs and the program itself; "
+     "gpu_ledger_series_left_out counts the rest; it also limits another exporter's metrics on /gpu/metrics, and with "
+     "--textfile-dcgm both documents together; 0: no limit",
      kParsed<&Config::max_series, parse_count>, kLive},
     {"textfile", G::kServing, F::kValue, "FILE", "",
      "also write the metrics to this file, for node_exporter's textfile collector (name it *.prom)",
      kText<&Config::textfile>},
     {"textfile-mode", G::kServing, F::kValue, "MODE", "0644",
-     "mode of that file: node_exporter must be able to read it; everybody who can read it sees the metrics without a "
+     "mode of that file: node_exporter must be able to read it; every user who can read it sees the metrics without a "
      "password",
      kParsed<&Config::textfile_mode, parse_file_mode>},
     {"textfile-dcgm", G::kServing, F::kSwitch, "", "false",
@@ -179,17 +179,17 @@ const Setting kSettings[] = {
      kText<&Config::pod_namespace>},
 
     {"push-url", G::kPush, F::kValue, "URL", "",
-     "also send the metrics there, where nothing can scrape: http://HOST:9090/api/v1/write, with the receiver's whole "
-     "path; USER:PASSWORD@ before the host. A password is safer in the variable or in --push-password-file: every user "
-     "can read flags. See docs/push.md",
+     "also send the metrics by remote write to this URL, for nodes that nothing can scrape: "
+     "http://HOST:9090/api/v1/write, with the receiver's whole path; USER:PASSWORD@ before the host. A password is "
+     "safer in the variable or in --push-password-file: every user can read flags. See docs/push.md",
      kParsed<&Config::push_url, parse_push_url>},
     {"push-interval", G::kPush, F::kValue, "DURATION", "15s", "how often, 1s or more",
      kDuration<&Config::push_interval, kShortestPushMs, kLongestPush>},
     {"push-queue-dir", G::kPush, F::kValue, "DIR", "",
-     "keep what is not sent yet in this folder, across restarts; if not given, in memory, 16MiB at most",
+     "keep samples that are not sent yet in this folder, across restarts; if not given, in memory, 16MiB at most",
      kText<&Config::push_queue_dir>},
     {"push-queue-size", G::kPush, F::kValue, "SIZE", "256MiB",
-     "limit of that queue; above it the oldest samples go; more than 16MiB needs --push-queue-dir",
+     "limit of that queue; above it the oldest samples are dropped; more than 16MiB needs --push-queue-dir",
      kParsed<&Config::push_queue_size, parse_size>},
     {"push-labels", G::kPush, F::kList, "LIST", "",
      "NAME=VALUE: more labels of every series that is sent; job=gpu-ledger and instance=the node's name if not given",
@@ -213,7 +213,7 @@ const Setting kSettings[] = {
     {"process-scan-interval", G::kSampling, F::kValue, "DURATION", "10s",
      "how often all processes and their owners are read; a new pid in a utilization sample is looked up at once",
      kDuration<&Config::process_scan_interval, kShortestIntervalMs, kLongestInterval>, kLive},
-    {"idle-interval", G::kSampling, F::kValue, "DURATION", "5s", "how often idleness is judged",
+    {"idle-interval", G::kSampling, F::kValue, "DURATION", "5s", "how often idleness is evaluated",
      kDuration<&Config::idle_interval, kShortestIntervalMs, kLongestInterval>, kLive},
     {"metric-retention", G::kSampling, F::kValue, "DURATION", "5m",
      "how long an exited process stays in the metrics, with active 0",
@@ -248,12 +248,12 @@ const Setting kSettings[] = {
     {"gpu-idle-power", G::kLedger, F::kValue, "WATTS", "learned", "fixed idle power of every GPU; 0: learned",
      kParsed<&Config::gpu_idle_power, parse_idle_power>, kLive},
     {"exact-time", G::kLedger, F::kValue, "MODE", "off",
-     "read the driver's trace, which process is on the GPU to the microsecond: off, auto (where possible) or on; costs "
-     "shared work a few tenths of a percent, 1.2 % at 2,500 switches a second; see docs/exact-time.md. With the "
-     "command replay: off ignores the recorded trace",
+     "read the driver's context-switch trace (which process is on the GPU, to the microsecond): off, auto (if "
+     "possible) or on; costs shared work a few tenths of a percent, 1.2 % at 2,500 switches a second; see "
+     "docs/exact-time.md. With the command replay: off ignores the recorded trace",
      exact_time_mode()},
     {"exact-time-duty", G::kLedger, F::kValue, "SHARE", "100%",
-     "share of every minute that is traced: 10% or 6s; less costs less",
+     "share of every minute that is traced: 10% or 6s; a lower share costs less",
      kParsed<&Config::exact_time_burst, parse_duty>},
     {"state-file", G::kLedger, F::kValue, "FILE", "", "keep the counters across restarts in FILE and FILE.recent",
      kText<&Config::state_file>},
@@ -277,12 +277,12 @@ const Setting kSettings[] = {
      "outside containers",
      kPath<&Config::passwd_file>},
     {"slurm-job-dir", G::kSource, F::kValue, "DIR", "/run/gpu-ledger-jobs",
-     "where the site's Slurm prolog writes account and partition of each job (deploy/slurm); only files that root "
-     "alone may write are believed",
+     "where the site's Slurm prolog writes account and partition of each job (deploy/slurm); files that other users "
+     "than root may write are ignored",
      kPath<&Config::slurm_job_dir>},
     {"url", G::kSource, F::kValue, "URL", "",
-     "show the books of the exporter that serves there: http://NODE:9400, https://USER:PASSWORD@NODE:9400 or "
-     "unix:/PATH; none: top begins books of its own. If not given, the exporter of this machine, if one answers at "
+     "show the books of the exporter at this address: http://NODE:9400, https://USER:PASSWORD@NODE:9400 or unix:/PATH; "
+     "none: top begins books of its own. If not given, the exporter of this machine, if one answers at "
      "--listen-address and --backend is not given. A password is safer in the variable: every user can read flags",
      kParsed<&Config::url, parse_exporter_url>, SettingEffect::kRestart, "top job"},
     {"url-ca-file", G::kSource, F::kValue, "FILE", "",
@@ -349,7 +349,7 @@ const Setting kSettings[] = {
     GL_COLLECTOR("idle", "true", "gpu_idle_*: processes that hold memory and are idle"),
     GL_COLLECTOR("processlist", "true", "gpu_process_*: the list of processes"),
     GL_COLLECTOR("device", "true",
-                 "gpu_ledger_device_*: the GPUs, measured and unattributed, and whether they are well"),
+                 "gpu_ledger_device_* and others: energy, power, memory, health and allocations of the GPUs"),
     GL_COLLECTOR("device-detail", "true",
                  "more of each GPU: clocks, fan, performance state, PCIe and NVLink traffic, video engines, time of "
                  "reduced clocks"),
@@ -381,17 +381,17 @@ const Setting kSettings[] = {
      kParsed<&Config::bill_from, parse_time>, SettingEffect::kRestart, "bill"},
     {"to", G::kBill, F::kValue, "TIME", "", "with --from: the end, not included; else half a minute ago",
      kParsed<&Config::bill_to, parse_time>, SettingEffect::kRestart, "bill"},
-    {"last", G::kBill, F::kValue, "DURATION", "", "in place of --month: until half a minute ago, 24h or 7d",
+    {"last", G::kBill, F::kValue, "DURATION", "", "in place of --month: this long until half a minute ago, 24h or 7d",
      kDuration<&Config::bill_last, 1000, kLongestBill>, SettingEffect::kRestart, "bill"},
     {"step", G::kBill, F::kValue, "DURATION", "",
-     "how far apart the server is asked for all counters; else 1h, or 6h if the span is longer than 62 days",
+     "interval at which the server is asked for all counters; else 1h, or 6h if the span is longer than 62 days",
      kDuration<&Config::bill_step, 1000, kLongestInterval>, SettingEffect::kRestart, "bill"},
     {"by", G::kBill, F::kList, "LIST", "namespace", kBillByHelp, kept_in<&Config::bill_by>(set_bill_by),
      SettingEffect::kRestart, "bill"},
     {"match", G::kBill, F::kValue, "MATCHERS", "", "only series with these labels: 'cluster=\"east\"'",
      kParsed<&Config::bill_match, parse_matchers>, SettingEffect::kRestart, "bill"},
     {"spread", G::kBill, F::kValue, "RULE", "keep",
-     "energy of nobody (idle ...) and of unknown owners: keep (lines of their own), use or allocation (spread "
+     "unattributed energy (idle ...) and energy of unknown owners: keep (on separate lines), use or allocation (spread "
      "over the others by their energy or their allocated GPU hours)",
      kChoice<&Config::bill_spread, kSpreads>, SettingEffect::kRestart, "bill"},
     {"price-per-kwh", G::kBill, F::kValue, "PRICE", "0", "price of a kWh; 0: no cost",
@@ -425,7 +425,7 @@ const Setting kSettings[] = {
     {"serve-address", G::kBill, F::kList, "ADDRESS", "127.0.0.1:9003", "with --serve: where, as in --listen-address",
      kept_in<&Config::serve_addresses>(set_listen_addresses<&Config::serve_addresses>), SettingEffect::kRestart,
      "bill"},
-    {"allow-gaps", G::kBill, F::kSwitch, "", "false", "succeed although hours of a node are missing",
+    {"allow-gaps", G::kBill, F::kSwitch, "", "false", "succeed even if hours of a node are missing",
      kParsed<&Config::allow_gaps, parse_bool>, SettingEffect::kRestart, "bill"},
     {"query-timeout", G::kBill, F::kValue, "DURATION", "1m", "how long the server may take for an answer",
      kDuration<&Config::query_timeout, kShortestIntervalMs, kLongestInterval>, SettingEffect::kRestart, "bill"},

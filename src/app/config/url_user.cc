@@ -33,14 +33,13 @@ std::optional<std::string> unescape(std::string_view text) {
 Result<UrlParts> split_user(std::string_view text) {
   UrlParts parts{std::string(text), {}};
   const size_t host = text.find("//");
-  if (host == text.npos ||
-      text.find(':') + 1 !=
-          host) {  // no http:// at its begin: wrong, and shown: what stands before an @ may be a password
+  // Without http:// at its start it is an error, whose message shows it. The part before an @ may be a password.
+  if (host == text.npos || text.find(':') + 1 != host) {
     if (const size_t user = text.rfind('@'); user != text.npos) parts.plain = "..." + std::string(text.substr(user));
     return parts;
   }
   const size_t path = text.find_first_of("/?#", host + 2);
-  // A password with a / ends the host too early: its rest would be a path, and shown.
+  // A / in a password ends the host too early: the rest of the password would be taken for a path and shown.
   if (path != text.npos && text.find('@', path) != text.npos) {
     return Error{Code::kMalformed,
                  "an @ stands after the host (in a password write %2F for /, %23 for # and %3F for ?; in a path write "

@@ -55,7 +55,7 @@ Findings check_exact_time(const Config& config, const std::string& library, cons
 
 // Where --push-url sends to, asked with an empty request, and the queue's folder. Empty without it.
 Findings check_push(const Config& config);
-// Whether the prolog's files are believed. None if there is no such folder: most nodes have no Slurm.
+// Whether the prolog's files can be trusted. No finding if there is no such folder: most nodes have no Slurm.
 Findings check_slurm_jobs(const Config& config);
 
 Findings check_textfile(const Config& config);

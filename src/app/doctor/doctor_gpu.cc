@@ -57,15 +57,15 @@ Findings check_energy(const SampleBatch& first, const SampleBatch& second) {
 
 Findings check_utilization(const SampleBatch& batch) {
   Findings findings;
-  add_if_any(findings, Level::kWarn, "utilisation",
+  add_if_any(findings, Level::kWarn, "utilization",
              gpus_where(batch,
                         [](const DeviceSample& device) {
                           return device.up && !has_mig(device) && device.utilization != UtilizationState::kKnown;
                         }),
-             "the driver gives no utilization per process: none is reported idle, and shared energy is a rough guess; "
-             "drivers since 535 give it, unless profiling is restricted or vGPU is used");
+             "the driver gives no utilization per process: no process is reported idle, and shared energy is a rough "
+             "estimate; drivers since 535 give it, unless profiling is restricted or vGPU is used");
   if (findings.empty())
-    findings.push_back({Level::kOk, "utilisation", "the driver gives the utilization of each process"});
+    findings.push_back({Level::kOk, "utilization", "the driver gives the utilization of each process"});
   return findings;
 }
 
@@ -76,9 +76,9 @@ Findings check_accounting(const SampleBatch& batch) {
                         [](const DeviceSample& device) {
                           return !has_mig(device) && !device.description->accounting_enabled.value_or(true);
                         }),
-             "accounting mode is off: processes that end between two process lists (ten a second) may have no account "
-             "of their own; their energy is booked to the others on the GPU or as unattributed; as root: gpu-ledger "
-             "accounting on (before the workloads start)");
+             "accounting mode is off: processes that exit between two process lists (ten a second) may get no account; "
+             "their energy is booked to the others on the GPU or as unattributed; as root: gpu-ledger accounting on "
+             "(before the workloads start)");
   if (findings.empty()) findings.push_back({Level::kOk, "accounting", "on, or not available (MIG)"});
   return findings;
 }
@@ -120,7 +120,7 @@ Findings check_symbols(const nvml::NvmlProbe& probe) {
   std::string names;
   for (const std::string& name : probe.missing_symbols) names += (names.empty() ? "" : ", ") + name;
   return {{Level::kWarn, "symbols",
-           "this driver is older than " + std::to_string(probe.missing_symbols.size()) +
+           "this driver lacks " + std::to_string(probe.missing_symbols.size()) +
                " functions, so their metrics are missing; a newer driver has them: " + names}};
 }
 
@@ -191,13 +191,13 @@ Findings check_processes(const SampleBatch& batch, const identity::ProcReader& p
   if (unread > 0) {
     findings.push_back({Level::kFail, "cgroups",
                         "the cgroup of " + std::to_string(unread) +
-                            " processes cannot be read, so that they have no container: let this user read "
-                            "/proc/PID/cgroup (uid 0, or the capability SYS_PTRACE where hidepid is set)"});
+                            " processes cannot be read, so they have no container: let this user read /proc/PID/cgroup "
+                            "(uid 0, or the capability SYS_PTRACE where hidepid is set)"});
   } else if (unclear > 0) {
     findings.push_back({Level::kWarn, "cgroups",
                         std::to_string(unclear) +
-                            " processes have cgroups that name two owners or none the kernel could have written: they "
-                            "are booked to the host; see cat /proc/PID/cgroup"});
+                            " processes have cgroups that name two owners, or that the kernel cannot have "
+                            "written: they are booked to the host; see cat /proc/PID/cgroup"});
   } else {
     findings.push_back(
         {Level::kOk, "cgroups",

@@ -155,8 +155,9 @@ Findings check_listen_addresses(const Config& config) {
     if (listener.ok()) {
       findings.push_back({Level::kOk, "listen address", text + " is free"});
     } else if (listener.error().message.find("in use") != std::string::npos) {
-      findings.push_back({Level::kWarn, "listen address",
-                          text + " is taken: good if by gpu-ledger itself, else choose another with --listen-address"});
+      findings.push_back(
+          {Level::kWarn, "listen address",
+           text + " is in use: fine if by gpu-ledger itself, else choose another with --listen-address"});
     } else {
       findings.push_back({Level::kFail, "listen address", listener.error().message});
     }

@@ -84,7 +84,7 @@ Finding look_for_cri(const Config& config) {
       std::find_if(sockets.begin(), sockets.end(), [&](const std::string& path) { return fs::exists(path, ignored); });
   return {Level::kOk, "cri",
           (found == sockets.end() ? "no runtime's socket here" : *found + " is there") +
-              std::string("; it is asked with --pod-source=cri only, because its socket is as good as root")};
+              std::string("; it is asked only with --pod-source=cri, because its socket gives root access")};
 }
 
 void ask_pods(const Config& config, PodSourceName name, const char* subject, Level if_failing, Findings& findings,
@@ -137,8 +137,7 @@ void ask_kubernetes(const Config& config, Findings& findings, std::vector<Asked>
     case PodSourceName::kAuto: ask_either(config, findings, asked); break;
     case PodSourceName::kNone:
       findings.push_back({Level::kWarn, "pods",
-                          "--pod-source=none: names come from pod-resources alone, where a GPU "
-                          "was given to one pod"});
+                          "--pod-source=none: names come only from pod-resources, for GPUs that one pod has alone"});
       break;
     case PodSourceName::kPodsApi: ask_pods(config, config.pod_source, "pods-api", Level::kFail, findings, asked); break;
     case PodSourceName::kApiServer:

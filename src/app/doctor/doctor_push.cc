@@ -32,16 +32,17 @@ Finding check_receiver(ReceiverOptions receiver) {
 
 Finding check_queue(const std::string& folder) {
   if (folder.empty())
-    return {Level::kWarn, "push queue", "in memory: what is not sent is lost at an end; --push-queue-dir keeps it"};
+    return {Level::kWarn, "push queue",
+            "in memory: samples that are not sent yet are lost when the program ends; --push-queue-dir keeps them"};
   std::error_code failed;
   const std::filesystem::path path(folder);
   const bool there = std::filesystem::exists(path, failed);
   const std::string written = there ? folder : (path.has_parent_path() ? path.parent_path().string() : ".");
   if (!std::filesystem::is_directory(written, failed))
-    return {Level::kFail, "push queue", written + " is no folder: make it, or choose another"};
+    return {Level::kFail, "push queue", written + " is not a folder: create it, or choose another"};
   if (::access(written.c_str(), R_OK | W_OK | X_OK) != 0)
     return {Level::kFail, "push queue", written + ": " + std::strerror(errno) + ": let this user write to the folder"};
-  return {Level::kOk, "push queue", folder + (there ? " can be written" : " will be made")};
+  return {Level::kOk, "push queue", folder + (there ? " can be written" : " will be created")};
 }
 
 }  // namespace

@@ -37,8 +37,8 @@ struct JobReport {
   bool steps_closed = false;    // earlier steps are missing: the exporter has closed their accounts
   std::optional<double> ended;  // its last process on a GPU, since 1970
   size_t gpus_used = 0;
-  // The sum of the steps. The errors of GPUs are independent; those of the steps on one GPU are not, and are added up,
-  // which is too much rather than too little.
+  // The sum of the steps. Errors of different GPUs are independent. Errors of steps on one GPU are not, so they are
+  // added up; the result is an upper bound.
   Use whole;
   std::vector<Step> steps;  // by step and GPU
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kShownOfAnswer = 200;
 
-// They are about the address, the credentials or the load, not about the samples: those wait until somebody mends it.
+// They are about the address, the credentials or the load, not about the samples: those wait until it is fixed.
 constexpr std::array<unsigned, 9> kNotAboutTheSamples = {401, 402, 403, 404, 405, 407, 408, 425, 429};
 
 std::string first_line(std::string_view text) {

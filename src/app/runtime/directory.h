@@ -13,7 +13,7 @@
 namespace gpuledger::app {
 
 // Starts all sources of names that the settings and the node allow. sim: null on a real node. A source that does not
-// answer is no error, its health says so; one that can never be used is.
+// answer is not an error; its health shows that. A source that can never be used is an error.
 Result<identity::NodeDirectory> open_directory(const Config& config, const SimNode* sim);
 
 // Its parts, to check each by itself.

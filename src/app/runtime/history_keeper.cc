@@ -81,7 +81,7 @@ std::optional<HistoryPoint> HistoryKeeper::point_of(const DeviceAccount& device,
   const auto found = bases_.find(device.description->uuid);
   if (found == bases_.end()) return std::nullopt;
   const Base& before = found->second;
-  // Books that fell are other books.
+  // Values that fell belong to other books (without a state file, after a restart).
   if (now.at <= before.at || now.measured < before.measured || now.unattributed < before.unattributed) {
     return std::nullopt;
   }
@@ -94,7 +94,7 @@ std::optional<HistoryPoint> HistoryKeeper::point_of(const DeviceAccount& device,
   point.unattributed = now.unattributed - before.unattributed;
   point.power_limit = device.description->power_limit;
   point.parts = largest(before, begin, end);
-  // The rest, and not a sum of its own: an owner whose account was closed is in it.
+  // Computed as the rest, so that it includes owners whose accounts were closed.
   point.others = point.measured - point.unattributed;
   for (const HistoryPart& part : point.parts) point.others -= part.energy;
   if (point.others >= Energy()) return point;
@@ -138,7 +138,7 @@ void HistoryKeeper::forget(const HistoryPart& part) {
 }
 
 void HistoryKeeper::drop_oldest() {
-  // In the future: the clock of these steps is another one's.
+  // A step in the future was measured by another clock.
   const auto is_over = [&](const HistoryStep& step) { return step.to <= *last_ - kSpan || step.to > *last_; };
   while (!steps_.empty() && (is_over(*steps_.front()) || (steps_.size() > 1 && bytes_ > kMaxBytes))) {
     const auto step = steps_.front();

@@ -12,8 +12,8 @@
 
 namespace gpuledger::app {
 
-// The last hour of every GPU, in memory only: a restart begins anew. Fed by the sampler thread, read through the
-// snapshot. Bounded: where an hour does not fit, the oldest steps go.
+// The last hour of every GPU, in memory only: it is empty after a restart. Written by the sampler thread, read through
+// the snapshot. Its size is limited: if an hour does not fit, the oldest steps are dropped.
 class HistoryKeeper {
  public:
   static constexpr Nanoseconds kStep = std::chrono::seconds(10);
@@ -21,7 +21,7 @@ class HistoryKeeper {
   static constexpr size_t kOwnersPerPoint = 16;  // the largest; all the rest is one sum
   static constexpr size_t kMaxBytes = size_t{4} << 20;
 
-  // Takes the cycle if a step is over. True: there is a new history.
+  // Adds the cycle if a step is over. True: there is a new history.
   bool add(const Cycle& cycle);
   std::shared_ptr<const History> history() const { return history_; }
   size_t bytes() const { return bytes_; }  // of the steps and their owners

@@ -216,7 +216,7 @@ void Pipeline::release_gpus() {
 void Pipeline::resume_gpus() {
   source_->resume();
   rescan_wanted_ = true;
-  log_info("GPUs taken back");
+  log_info("GPUs opened again");
 }
 
 }  // namespace gpuledger::app

@@ -46,7 +46,7 @@ class Pipeline {
   // Before the first cycle: the books continue from the keeper's state.
   void keep_state(std::unique_ptr<StateKeeper> keeper, std::string boot_id);
 
-  // Where the driver has a folder for each GPU it found.
+  // The folder in which the driver has one folder for each GPU it found.
   void count_gpus_in(std::string folder) { gpus_folder_ = std::move(folder); }
 
   // Before the first cycle: /gpu/metrics is another exporter's.
@@ -64,7 +64,8 @@ class Pipeline {
   void resume_gpus();
   // Null without --textfile. Any thread.
   FileWriter* textfile() const { return textfile_.get(); }
-  // The cycle of the last snapshot goes too, and all series end. Between cycles or after them.
+  // Also sends the cycle of the last snapshot, and marks all series as ended. Call between cycles or after the last
+  // one.
   void finish_push(const std::shared_ptr<const Cycle>& last, Nanoseconds patience);
   // Null without --state-file. Between cycles.
   StateKeeper* state_keeper() const { return state_keeper_.get(); }

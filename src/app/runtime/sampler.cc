@@ -8,7 +8,7 @@ namespace {
 
 // The period of the driver's samples.
 constexpr auto kGlancePeriod = std::chrono::milliseconds(100);
-// What scrapes and ended processes left free between blocks in use goes back to the system this often: it takes less
+// How often free memory between used blocks, left by scrapes and ended processes, is returned to the system. Takes less
 // than a millisecond.
 constexpr auto kTrimPeriod = std::chrono::seconds(3);
 
@@ -44,7 +44,7 @@ void Sampler::run(const std::stop_token& stop) {
   using SteadyClock = std::chrono::steady_clock;
   const auto has_tasks = [this]() GL_REQUIRES(mutex_) { return !tasks_.empty(); };
   SteadyClock::time_point next = SteadyClock::now();
-  SteadyClock::time_point trimmed = next - kTrimPeriod;  // the start leaves much free
+  SteadyClock::time_point trimmed = next - kTrimPeriod;  // the start leaves much free memory
   while (!stop.stop_requested()) {
     MutexLock lock(mutex_);
     next += interval_;

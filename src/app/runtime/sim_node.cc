@@ -51,7 +51,8 @@ Result<Library> find_library(const std::string& given, std::string_view carried)
                                     "--nvml-library"};
 }
 
-// A system may forbid what the program brings along: better said here than as the lack of an NVIDIA driver.
+// A system may forbid loading the carried simulator. Reported here, because the later error would say that there is no
+// NVIDIA driver.
 Status check_carried(const Library& library) {
   if (!library.file) return ok_status();
   const auto loaded = DynLib::open(library.path);

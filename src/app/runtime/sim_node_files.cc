@@ -80,7 +80,7 @@ Result<std::shared_ptr<const ContainerNames>> parse_containers(std::string_view 
 template <typename View>
 std::shared_ptr<const View> ViewFile<View>::view() const {
   const MutexLock lock(mutex_);
-  // A file that was not replaced since says the same: on a crowded node it is megabytes.
+  // A file that was not replaced is not read again: on a crowded node it has megabytes.
   struct stat file {};
   const bool there = ::stat(path_.c_str(), &file) == 0;
   const Stamp stamp{file.st_ino, file.st_size, file.st_mtim.tv_sec, file.st_mtim.tv_nsec};

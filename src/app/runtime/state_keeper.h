@@ -43,7 +43,7 @@ class StateKeeper {
 
   std::string path_;
   std::unique_ptr<FileLock> lock_;
-  std::string taken_over_;  // who uses the path now; empty: we do
+  std::string taken_over_;  // the error if another program uses the path now; empty: we do
   attribute::EngineState found_;
   std::unique_ptr<FileWriter> recent_;
   std::unique_ptr<FileWriter> durable_;

@@ -53,8 +53,8 @@ Error driver_error(const Config& config, const SimNode* sim, Error error) {
   return error;
 }
 
-// In add-on mode the other exporter's metrics replace ours, so ours need not be read. By the settings in force, not by
-// those of a changed file: where the metrics come from takes a restart, and collectors do not.
+// In add-on mode the other exporter's metrics replace ours, so ours need not be read. Uses the settings in force, not
+// those of a changed file: collectors change at SIGHUP, but add-on mode needs a restart.
 std::set<std::string> shown_collectors(const Config& config) {
   std::set<std::string> shown = config.collectors;
   if (upstream_options(config)) {

@@ -18,7 +18,7 @@ std::optional<double> number(const Json& object, const char* name) {
   return value > -kMost && value < kMost ? std::optional(value) : std::nullopt;
 }
 
-// What becomes a whole number later: outside of what such a number holds exactly, the server is wrong.
+// For values that become whole numbers later. Values that a double cannot hold exactly are ignored.
 std::optional<double> whole_number(const Json& object, const char* name) {
   constexpr double kFirstInexact = 9007199254740992;  // 2^53
   const auto found = number(object, name);

@@ -12,7 +12,7 @@
 namespace gpuledger::app::top {
 
 // What `gpu-ledger top` shows: the JSON of /api/v1/snapshot, from its own pipeline or from a running exporter. An empty
-// optional is unknown. The names are as they came: whoever shows them cleans them.
+// optional is unknown. Names are unchanged: clean them before they are shown.
 struct Books {
   struct Gpu {
     uint32_t index = 0;
@@ -20,7 +20,7 @@ struct Books {
     std::string model;
     bool up = false;
     double joules = 0;
-    bool integrates = false;  // the joules are a sum of power readings: without a reading nothing is booked
+    bool integrates = false;  // the joules are summed from power readings: without a reading no energy is booked
     std::optional<double> watts;
     std::optional<double> limit_watts;
     std::optional<double> busy;  // ratio
@@ -44,12 +44,12 @@ struct Books {
     double shared_joules = 0;
     double error_joules = 0;  // one standard error, of the shared part
   };
-  // Beside that, of an owner.
+  // The account of an owner, with more fields.
   struct OwnerSum : Account {
     std::optional<double> gpu_seconds;
     std::optional<double> memory_peak;
     std::optional<double> gone_seconds;  // since its last process; empty: one runs
-    std::string job;                     // Slurm, as what follows
+    std::string job;                     // of Slurm, as are the fields below
     std::string step;
     std::string account;
     std::string partition;

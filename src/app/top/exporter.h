@@ -18,7 +18,7 @@ struct Exporter {
 };
 
 // Blocks for answer_within at most, and ends when it is told to stop. The message begins with the address and says what
-// to do; it has no password. kNotFound: nobody listens there.
+// to do; it has no password. kNotFound: no program listens there.
 Result<Books> read_exporter(const Exporter& exporter, const std::stop_token& stop);
 
 }  // namespace gpuledger::app::top

@@ -14,7 +14,7 @@ namespace gpuledger::app::top {
 void take_books(Books books, Nanoseconds at, Reading& reading) {
   reading.trouble.clear();
   if (reading.now && books.at == reading.now->at && books.cycle == reading.now->cycle) return;
-  constexpr double kSlack = 60;  // we look later than the exporter did
+  constexpr double kSlack = 60;  // our reads and the exporter's cycles are at different times
   bool follows = false;
   if (reading.now && books.at > reading.now->at && books.cycle > reading.now->cycle) {
     const double here = std::chrono::duration<double>(at - reading.seen).count();

@@ -22,11 +22,11 @@ struct Reading {
   Nanoseconds seen{0};                  // when `now` came; steady
 };
 
-// Takes in books that came at this steady time. The same books again change nothing; books of an earlier time or of
-// another run have no `before`, and those of a clock that was set: far more or less passed between them than here.
+// Adds books that came at this steady time. The same books again change nothing. `before` is null if the new books are
+// older, of another run of the exporter, or if its clock was set between the two.
 void take_books(Books books, Nanoseconds at, Reading& reading);
 
-// Reads books again and again on a thread of its own, so that keys never wait. Books that were read once stay.
+// Reads books repeatedly on its own thread, so that keys never wait. If a read fails, the last books stay.
 class Feed {
  public:
   using Read = std::function<Result<Books>(const std::stop_token&)>;

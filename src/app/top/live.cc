@@ -19,8 +19,8 @@ namespace {
 // The rest of an escape sequence comes at once, or it was the escape key.
 constexpr int kPatienceWithSequence = 50;
 
-// As without a handler: in an orphaned process group (ssh -t NODE gpu-ledger top) nobody could continue us, and the
-// kernel does not stop us.
+// As without a handler. In an orphaned process group (ssh -t NODE gpu-ledger top) the kernel does not stop us, because
+// no shell could continue us.
 void stop_as_usual() {
   sigset_t set;
   sigemptyset(&set);
@@ -64,7 +64,7 @@ class LiveTable {
     if (ready == 0) take(keys_.flush());
     if (ready <= 0) return;
     if (watched[2].revents != 0) feed_.forget_news();
-    if (watched[1].revents != 0) return take_signal();  // which may take long: what else was ready may be so no longer
+    if (watched[1].revents != 0) return take_signal();  // may take long, so the other events are polled again
     if (watched[0].revents != 0) take_input();
   }
 

@@ -25,7 +25,7 @@ constexpr size_t kLeastForNames = 16;
 constexpr size_t kLeastForBothNames = 20;
 constexpr size_t kLeastForProcess = 7;
 constexpr size_t kLongestOwner = 60;
-// A narrow screen loses these first, but never what it is sorted by; the column +/- goes before them.
+// Columns that a narrow screen loses first, except the one it is sorted by; the column +/- is lost before them.
 constexpr SortBy kGoFirst[] = {SortBy::kShare, SortBy::kIdle,   SortBy::kMemory,
                                SortBy::kPid,   SortBy::kEnergy, SortBy::kGpu};
 

@@ -39,7 +39,7 @@ std::optional<double> seconds_between(const Books& now, const Books* before) {
   return now.at - before->at;
 }
 
-// The GPUs whose joules since the books before are known. What a lost GPU uses is not, and it is not 0.
+// The GPUs whose joules since the books before are known. Those of a lost GPU are unknown, not 0.
 std::set<std::string> measured_gpus(const Books& now, const Books* before) {
   const auto known = [](const Books::Gpu& gpu) { return gpu.up && (gpu.watts || !gpu.integrates); };
   std::set<std::string> then, both;
@@ -53,12 +53,12 @@ std::set<std::string> measured_gpus(const Books& now, const Books* before) {
   return both;
 }
 
-// What fell was booked by another program.
+// A counter that fell belongs to another run of the exporter.
 std::optional<double> power(double joules, double joules_before, std::optional<double> seconds) {
   return seconds && joules >= joules_before ? std::optional((joules - joules_before) / *seconds) : std::nullopt;
 }
 
-// The relative error of shared joules is that of all joules it ever shared. What it used alone is measured.
+// The relative error of the new shared joules is taken from all its shared joules. Joules used alone have no error.
 double power_error(const Books::Account& now, double shared_before, std::optional<double> seconds) {
   if (!seconds || now.shared_joules <= 0) return 0;
   return now.error_joules / now.shared_joules * std::max(0.0, now.shared_joules - shared_before) / *seconds;
@@ -106,7 +106,7 @@ std::vector<Row> process_rows(const Books& now, const Books* before, const View&
 struct Sum {
   Row row;
   std::set<uint32_t> gpus;
-  bool measured = false;  // on some GPU; what follows is of those
+  bool measured = false;  // on at least one GPU; the sums below are of measured GPUs
   double measured_joules = 0;
   double joules_before = 0;
   size_t active = 0;
@@ -136,7 +136,7 @@ Row finish(Sum& sum, std::optional<double> seconds) {
   if (sum.active != 1) row.pid.reset();
   if (sum.active > 1) row.process = std::to_string(sum.active) + " processes";
   if (row.gpus > 1) row.share.reset();                  // shares of different GPUs do not add up
-  if (sum.idle < sum.active) row.idle_seconds.reset();  // somebody works
+  if (sum.idle < sum.active) row.idle_seconds.reset();  // one of them works
   if (row.active && sum.measured) row.watts = power(sum.measured_joules, sum.joules_before, seconds);
   return std::move(row);
 }
@@ -157,7 +157,7 @@ std::vector<Row> owner_rows(const Books& now, const Books* before, const View& v
     sum.row.owner = account.owner;
     sum.row.search += lower(account.owner + "\n" + account.container + "\n");
     sum.row.joules += account.joules;
-    sum.row.joules_error += account.error_joules;  // an upper bound: how they hang together is not known here
+    sum.row.joules_error += account.error_joules;  // an upper bound: their correlation is not known here
     if (!measured.contains(account.gpu_uuid)) continue;
     sum.measured = true;
     sum.row.watts_error += power_error(account, shared_before[account_key(account)], seconds);  // likewise
@@ -210,7 +210,7 @@ std::vector<Row> make_rows(const Books& now, const Books* before, const View& vi
   }
   const bool down = sort_column(view.sort).largest_first != view.reverse;
   std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) {
-    if (a.active != b.active) return a.active;  // who ended is last in any order
+    if (a.active != b.active) return a.active;  // ended ones are last in any order
     const int order = compare(a, b, view.sort);
     return down ? order > 0 : order < 0;
   });

@@ -16,11 +16,11 @@ struct Size {
   size_t rows = 0;  // 0: as many as there are lines, without bars and keys: for a file or a pipe
 };
 
-// What is true of the books as a whole, in words.
+// Texts about the books as a whole.
 struct Situation {
   std::string source;     // whose books
   std::string trouble;    // why they are old; empty: they are fresh
-  std::string note = {};  // why they are not those of another; empty: nothing to say
+  std::string note = {};  // why they are not a running exporter's books; empty: no note
 };
 
 struct Screen {

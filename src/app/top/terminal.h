@@ -21,14 +21,14 @@ class Terminal {
 
   // Whether a live table can be shown: stdin and stdout are terminals that can move the cursor.
   static Status check();
-  // Also after somebody else had the terminal: the table goes on.
+  // Also after another program used the terminal.
   Status enter();
   void leave();
 
   static Size size();
   // False for NO_COLOR, and where stdout is no terminal or a dumb one.
   static bool has_colours();
-  // What overwrites the screen.
+  // The bytes that overwrite the screen.
   static std::string picture(const Screen& screen, bool colours);
   // In one write, to avoid flicker.
   void show(const Screen& screen);

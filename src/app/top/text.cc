@@ -25,9 +25,9 @@ constexpr Range kWide[] = {{0x1100, 0x115f},   {0x2e80, 0x303e},   {0x3041, 0xa4
                            {0xac00, 0xd7a3},   {0xf900, 0xfaff},   {0xfe30, 0xfe6f},   {0xff01, 0xff60},
                            {0xffe0, 0xffe6},   {0x1f300, 0x1f5ff}, {0x1f600, 0x1f64f}, {0x1f680, 0x1f6ff},
                            {0x1f900, 0x1f9ff}, {0x20000, 0x3fffd}};
-// Of no width or of one that terminals disagree about: combining marks, joiners, variation selectors, modifiers, tags,
-// symbols that are an emoji in some fonts, private use. One of them would shift the columns, a hundred of them cover
-// the lines around.
+// Characters without a width, or with one that terminals disagree about: combining marks, joiners, variation selectors,
+// modifiers, tags, symbols that are an emoji in some fonts, private use. One of them would shift the columns, and a
+// hundred could cover the lines around.
 constexpr Range kUncertain[] = {
     {0xad, 0xad},       {0x300, 0x36f},   {0x483, 0x489},   {0x591, 0x5c7},     {0x610, 0x61a},     {0x64b, 0x65f},
     {0x670, 0x670},     {0x6d6, 0x6ed},   {0x1160, 0x11ff}, {0x180b, 0x180f},   {0x1ab0, 0x1aff},   {0x1dc0, 0x1dff},

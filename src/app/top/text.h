@@ -20,11 +20,11 @@ using Line = std::vector<Span>;
 // Columns on the screen: 2 for wide characters. The text must be clean.
 size_t columns_of(std::string_view text);
 
-// Exactly so many columns: without characters that could do anything else than stand there, cut or padded.
+// Exactly this many columns, cut or padded. Characters that could do more than fill their column are removed.
 std::string left(std::string_view text, size_t columns);
-// The same, but what is too long loses its middle: the names of pods differ at the end.
+// The same, but a text that is too long loses its middle: names of pods differ at the end.
 std::string both_ends(std::string_view text, size_t columns);
-// A number is never cut, that would be another number: #### stands for one that is too long.
+// A number is never cut, because that would change it: one that is too long is shown as ####.
 std::string right(std::string_view text, size_t columns);
 // Clean, and not longer than the columns.
 std::string cut(std::string_view text, size_t columns);

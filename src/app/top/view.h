@@ -36,10 +36,10 @@ struct View {
   std::optional<uint32_t> gpu;  // index; empty: all
   bool by_owner = false;
   bool help = false;
-  size_t offset = 0;  // rows scrolled past; write_screen says what is left of it
+  size_t offset = 0;  // rows scrolled past; write_screen limits it
 };
 
-// Known to whoever takes a key.
+// What the effect of a key depends on, besides the view.
 struct Surroundings {
   std::vector<uint32_t> gpus;  // indexes
   size_t page = 1;             // rows of a page

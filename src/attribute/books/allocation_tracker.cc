@@ -48,7 +48,7 @@ struct Work {
 struct WorkOfPart {
   bool shared = false;  // allocated to two or more containers or jobs
   Holder first;         // of these
-  Work host;            // or of no owner that is known
+  Work host;            // of the host and of unknown owners
   Work nameless_pods;
   std::unordered_map<Holder, Work, HolderHash> holders;
 

@@ -11,13 +11,13 @@
 namespace gpuledger::attribute {
 namespace {
 
-// The driver keeps utilization samples for at least 10 s: a longer step would be split by its end alone.
+// The driver keeps utilization samples for at least 10 s: a longer step would be split by its last seconds alone.
 constexpr Nanoseconds kUtilizationMemory = std::chrono::seconds(10);
 // Default power of a GPU with a context but no work: measured on an H200, 124 W, 79 W without processes, limit 700 W.
 // Replaced by the GPU's own value as soon as all processes are quiet.
 constexpr double kResidentOverIdle = 1.57;
 constexpr double kResidentOfLimit = 0.18;
-// An exited process is still charged what its claim lacks, but not for long: its last scrape is near.
+// How long an exited process is still charged for the rest of its claim. Not longer, because its last scrape is near.
 constexpr Nanoseconds kDebtAfterExit = std::chrono::seconds(60);
 // A counter that is refreshed every 100 ms may show up to that much more time than has passed.
 constexpr Nanoseconds kCounterRefresh = std::chrono::milliseconds(200);
@@ -179,7 +179,7 @@ void DeviceBook::book_to(Account& account, Energy energy, bool alone, bool is_st
 void DeviceBook::join(Account& account, OwnerBook& owner) {
   if (owner.accounts++ == 0) --ended_owners_;
   account.owner = &owner;
-  // Here too, for a process that is gone before the next look at all of them.
+  // Also here, because the process may be gone before all processes are next looked at.
   note_user(account.identity, owner);
   note_job(account.identity.job, owner);
 }

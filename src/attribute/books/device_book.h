@@ -44,7 +44,7 @@ class DeviceBook {
   void forget_exited(Nanoseconds now, const BookingRules& rules);
   std::vector<Ended> exited_accounts() const;
   std::vector<Ended> ended_owners() const;
-  // Up to this one, the oldest first. Returns their number.
+  // Drops the accounts up to this one, the oldest first. Returns how many.
   size_t forget_accounts(const Ended& last);
   size_t close_owners(const Ended& last);
   // The Slurm jobs that had a step closed since the last call. Their other steps, on any GPU, are marked.
@@ -75,7 +75,7 @@ class DeviceBook {
     Name user_name;
     bool users_differ = false;
     JobFacts job;
-    bool steps_closed = false;  // of its job: accounts of other steps are in the closed ones
+    bool steps_closed = false;  // some other steps of its job are in closed accounts
     Nanoseconds last_seen{0};   // when one of them ran or was charged
     mutable size_t place = 0;   // in the ledger that is being written
   };

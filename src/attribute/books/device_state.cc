@@ -114,8 +114,8 @@ void DeviceBook::restore(const DeviceState& state, const std::string& boot_id, T
   if (!same_boot) return;
   estimator_->recall(state.learned);
   if (!state.counter && !state.power) return;
-  // Either clock may have been set: the wall clock by hand, the steady one by moving to another namespace. Too long a
-  // time does no harm to the difference of a counter, but to an integral of power.
+  // Either clock may have been set: the wall clock by hand, the steady one by moving to another namespace. A time that
+  // is too long does not change the difference of a counter, but makes an integral of power too large.
   const Nanoseconds gap = state.counter ? std::max(away, at.wall - state.read_at.wall) : away;
   meter_ = EnergyMeter(state.counter, state.power, {now - std::max(gap, Nanoseconds(1)), state.read_at.wall});
   restored_ = true;
@@ -229,8 +229,8 @@ void DeviceBook::book_absence(Energy energy, Nanoseconds time, const Survivors& 
     Account& account = *survivors.who[i];
     book_to(account, parts[i], false, false);
     book_to(account, static_parts[i], false, true);
-    // One of them, or one that came or left, may have used everything, with odds like its part. At least one unknown
-    // process is assumed.
+    // Worst case: one process used all the energy, a survivor or one that came or left. Its probability is its share.
+    // At least one process that came or left is assumed.
     const size_t others = std::max<size_t>(survivors.others, 1);
     const double present = static_cast<double>(count) / static_cast<double>(count + others);
     const double share = dynamic > Energy() ? parts[i].joules() / dynamic.joules() * present : 0;

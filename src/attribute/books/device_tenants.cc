@@ -36,7 +36,7 @@ bool mps_hides(const DeviceSample& sample) {
   return clients && server_works;
 }
 
-// Most processes never use it: they have no series of it.
+// Most processes never use the encoder or decoder. They have no series for it.
 void note_engine(bool known, Ratio use, bool& ever, std::optional<Ratio>& now) {
   ever |= known && use.value > 0;
   now = known && ever ? std::optional(use) : std::nullopt;
@@ -53,7 +53,8 @@ DeviceBook::Present DeviceBook::gather(const DeviceSample& sample, const Identit
   step.stays.reserve(sample.processes.size());
   for (const ProcessSample& process : sample.processes) {
     const auto known = identities.by_pid.find(process.pid);
-    // Without a start time it exited before /proc was read. After a restart its account may have more.
+    // Without a start time it exited before /proc was read. After a restart of this program its earlier account may
+    // have the start time.
     const bool unread = known != identities.by_pid.end() && known->second.key.start_ticks == 0;
     const bool alive = known != identities.by_pid.end() && !(unread && find_recent(process.pid) != accounts_.end());
     // A pid that the driver lists but /proc does not counts only if it worked in this step.
@@ -172,7 +173,7 @@ DeviceBook::Accounts::iterator DeviceBook::find_living(Pid pid) {
   return accounts_.end();
 }
 
-// Utilisation samples are up to a period late, when a short job may have exited.
+// Utilization samples are up to a period late: a short job may have exited by then.
 DeviceBook::Accounts::iterator DeviceBook::find_recent(Pid pid) {
   auto found = find_living(pid);
   if (found != accounts_.end()) return found;

@@ -19,7 +19,7 @@ class EnergyMeter {
   };
 
   EnergyMeter() = default;
-  // Goes on after a restart.
+  // Continues from the last reading before a restart of the program.
   EnergyMeter(std::optional<Energy> counter, std::optional<Power> power, Timestamp at)
       : counter_(counter), power_(power), at_(at) {}
 

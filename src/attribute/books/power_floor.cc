@@ -13,7 +13,7 @@ constexpr Nanoseconds kShortest = std::chrono::milliseconds(500);
 
 }  // namespace
 
-// As many equal windows as there were, so that new ones move the median no faster than before.
+// Starts with as many equal windows as there were, so that new ones do not move the median faster than before.
 PowerFloor::PowerFloor(const Memory& memory) : windows_(std::min(memory.windows, kWindows), memory.value) {}
 
 void PowerFloor::observe(Energy energy, Nanoseconds time) {

@@ -49,8 +49,8 @@ void charge_by_shares(const Step& step, Claims& claims) {
   const size_t count = step.members.size();
   const double sum = std::accumulate(step.shares.begin(), step.shares.end(), 0.0);
   const double samples = std::max(1.0, step.seconds() * kSamplesPerSecond);
-  // One process may have used all the energy (a spin loop uses little), with odds like its time. A process without
-  // samples may have worked too: half a sample is added to each.
+  // Worst case: one process used all the energy (a spin loop uses little). Its probability is its share of the time. A
+  // process without samples may have worked too: half a sample is added to each.
   const auto error_of = [&](double share, double members) {
     const double odds = (share * samples + 0.5 * members) / (samples + 0.5 * static_cast<double>(count));
     return count > 1 ? step.dynamic_joules * std::sqrt(std::max(0.0, odds * (1 - odds))) : 0;

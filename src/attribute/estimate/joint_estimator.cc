@@ -168,12 +168,12 @@ void JointEstimator::solve(Window& window) {
 }
 
 // A process may change phase: it then has one of its earlier signatures or a new one. Or an idle process begins to
-// work: then the earlier shares no longer hold. With exact time a change that one window does not show may be plain in
-// the mean of several; by samples the shares may be wrong for as long.
+// work: then the earlier shares no longer hold. With the trace, a change may show only in the mean of several windows.
+// With samples, the shares may be wrong for that long.
 void JointEstimator::find_change(const WindowInput& input, Window& window) {
   if (find_change_in(window)) return begin_anew(input, window, 1);
   const auto together = static_cast<size_t>(constants_.phase_windows);
-  const size_t parts = together * window.parts.size();  // that a change would estimate again, in one step
+  const size_t parts = together * window.parts.size();  // parts that a change would estimate again in one step
   if (!window.traced || window.parts.size() < 2 || parts > kMostPartsOfChange) return;
   Window mean = mean_window(history_, window, together);
   if (mean.windows == together && find_change_in(mean)) begin_anew(input, window, together);

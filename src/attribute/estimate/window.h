@@ -58,7 +58,7 @@ struct Window {
   bool blind = false;
   uint64_t revision = 0;  // of all beliefs when it was estimated
   Features shown = Features::Zero();
-  Features variance = Features::Zero();  // of what is shown; huge where it is not known
+  Features variance = Features::Zero();  // of `shown`; very large if a value is unknown
   std::vector<Part> parts;
   std::vector<OwnerError> owner_errors;
 };

@@ -73,7 +73,7 @@ void WindowSolver::estimate_errors(Window& window, const FeatureMatrix& noise_no
     const double variance = sum.own * (1 - 2 * sum.share) + square(sum.share) * all.own -
                             (sum.by_times - sum.share * all.by_times).squaredNorm() -
                             (sum.by_signatures - sum.share * all.by_signatures).squaredNorm();
-    // At most the error if one of them used everything, with odds like the shares.
+    // At most the error of the worst case: one of them used everything, with its share as the probability.
     const double most = std::max(0.0, sum.share * (1 - sum.share));
     return window.joules * std::sqrt(std::clamp(variance / square(spent), 0.0, most));
   };
@@ -132,7 +132,7 @@ void WindowSolver::send_messages(Window& window, const FeatureMatrix& noise_now)
 WindowSolver::Fit WindowSolver::fit(Window& window, size_t seat, const SignatureBelief* belief, bool open_times) {
   take_out_own_message(window);
   weigh_time_evidence(window);
-  // By samples a share may be wrong instead of a signature, so only what each process showed alone is held against it.
+  // With samples, a share may be wrong instead of a signature. So only signatures from windows with one process count.
   if (!window.traced) {
     for (size_t i = 0; i < work_.size(); ++i)
       work_[i].signature = &window.roster->seats()[i].belief->moments_by_itself();

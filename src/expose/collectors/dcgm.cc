@@ -179,7 +179,7 @@ constexpr DcgmFamily kLegacy[] = {
      vital<Vital::kSyncBoostViolation>},
     {"dcgm_thermal_violation", kCounter, "Throttling duration due to heat (in ns).", vital<Vital::kThermalViolation>},
     {"dcgm_total_energy_consumption", kCounter,
-     "Energy (in mJ): the pod's part by the ledger; without pod labels the rest of the GPU's counter.", nullptr, true},
+     "Energy (in mJ). With pod labels: the pod's part. Without: the rest of the GPU's counter.", nullptr, true},
     {"dcgm_xid_errors", kGauge, "Number of the last Xid error; 0: none.", last_xid_or_none},
 };
 
@@ -205,7 +205,7 @@ constexpr DcgmFamily kModern[] = {
      vital<Vital::kRemapFailed>},
     {"DCGM_FI_DEV_SM_CLOCK", kGauge, "SM clock frequency (in MHz).", gauge<&DeviceSample::sm_clock_mhz>},
     {"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", kCounter,
-     "Energy (in mJ): the pod's part by the ledger; without pod labels the rest of the GPU's counter.", nullptr, true},
+     "Energy (in mJ). With pod labels: the pod's part. Without: the rest of the GPU's counter.", nullptr, true},
     {"DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", kCounter, "Rows remapped for uncorrectable errors.",
      vital<Vital::kRemappedRowsUncorrectable>},
     {"DCGM_FI_DEV_XID_ERRORS", kGauge, "Number of the last Xid error. Absent before the first.", last_xid},

@@ -70,17 +70,23 @@ constexpr Row<DeviceSeries> kRows[] = {
          samples.add(device.account->unattributed[i], label("reason", reason_name(static_cast<Reason>(i))));
        }
      }},
-    {"gpu_ledger_device_power_watts", kGauge, "", "Power draw of the GPU in watts.",
+    {"gpu_ledger_device_power_watts", kGauge, "",
+     "Power draw of the GPU in watts. Absent if the GPU does not report it.",
      [](const DeviceSeries& device) { return device.reading().power; }, "power_watts"},
     {"gpu_ledger_device_power_limit_watts", kGauge, "",
-     "Power limit in watts that the GPU keeps to: the lowest of all limits that are set.",
+     "Power limit in watts that the GPU keeps to: the lowest of all limits that are set. Absent if the GPU does not "
+     "report it.",
      [](const DeviceSeries& device) { return device.up() ? device.account->description->power_limit : std::nullopt; },
      "power_limit_watts"},
-    {"gpu_ledger_device_utilization_ratio", kGauge, "", "Share of time in which any kernel ran on the GPU, 0 to 1.",
+    {"gpu_ledger_device_utilization_ratio", kGauge, "",
+     "Share of time in which any kernel ran on the GPU, 0 to 1. Absent if the GPU does not report it, for example with "
+     "MIG.",
      [](const DeviceSeries& device) { return value_of(device.reading().gpu_utilization); }, "utilization_ratio"},
-    {"gpu_ledger_device_memory_used_bytes", kGauge, "", "Used GPU memory in bytes.",
+    {"gpu_ledger_device_memory_used_bytes", kGauge, "",
+     "Used GPU memory in bytes. Absent if the GPU does not report it.",
      [](const DeviceSeries& device) { return device.reading().memory_used; }, "memory_used_bytes"},
-    {"gpu_ledger_device_memory_total_bytes", kGauge, "", "Total GPU memory in bytes.",
+    {"gpu_ledger_device_memory_total_bytes", kGauge, "",
+     "Total GPU memory in bytes. Absent if the GPU does not report it.",
      [](const DeviceSeries& device) { return device.reading().memory_total; }, "memory_total_bytes"},
     {"gpu_ledger_device_idle_power_watts", kGauge, "",
      "Power draw of the GPU in watts without processes, learned or set by --gpu-idle-power. Absent until it is known.",
@@ -121,29 +127,28 @@ constexpr Row<DeviceSeries> kMigRows[] = {
        });
      }},
     {"gpu_ledger_mig_instance_memory_total_bytes", kGauge, "mig_uuid mig_profile gi_id ci_id",
-     "Memory of the MIG instance in bytes.",
+     "Memory of the MIG instance in bytes. Absent if the driver does not report it.",
      [](const DeviceSeries& device, Samples& samples) {
        add_instances(device, [&](const MigInstance& instance, LabelText& labels) {
          samples.add(instance.memory_total, labels.take());
        });
      }},
     {"gpu_ledger_mig_instance_memory_used_bytes", kGauge, "mig_uuid mig_profile gi_id ci_id",
-     "Used memory of the MIG instance in bytes, at the last process scan.",
+     "Used memory of the MIG instance in bytes, at the last process scan. Absent if the driver does not report it.",
      [](const DeviceSeries& device, Samples& samples) {
        add_instances(device, [&](const MigInstance& instance, LabelText& labels) {
          samples.add(instance.memory_used, labels.take());
        });
      }},
     {"gpu_ledger_mig_instance_utilization_ratio", kGauge, "mig_uuid mig_profile gi_id ci_id",
-     "Share of time in which any kernel ran on the GPU instance, 0 to 1. Absent where neither the driver (before "
-     "Hopper) "
+     "Share of time in which any kernel ran on the GPU instance, 0 to 1. Absent if neither the driver (before Hopper) "
      "nor DCGM reports it.",
      [](const DeviceSeries& device, Samples& samples) {
        add_activity(device, samples, [](const Activity& activity) { return activity.graphics; });
      }},
     {"gpu_ledger_mig_instance_sm_active_ratio", kGauge, "mig_uuid mig_profile gi_id ci_id",
-     "Share of the GPU instance's multiprocessors that had work, averaged over time, 0 to 1. Absent where neither "
-     "the driver (before Hopper) nor DCGM reports it.",
+     "Share of the GPU instance's multiprocessors that had work, averaged over time, 0 to 1. Absent if neither the "
+     "driver (before Hopper) nor DCGM reports it.",
      [](const DeviceSeries& device, Samples& samples) {
        add_activity(device, samples, [](const Activity& activity) { return activity.parts[Activity::kSm]; });
      }},
@@ -170,7 +175,8 @@ constexpr Row<View> kCountRows[] = {
 
 constexpr Row<AllocationSeries> kAllocationRows[] = {
     {"gpu_ledger_allocation_info", kGauge, "resource replica",
-     "A GPU, MIG instance or replica that Kubernetes allocated to a container, always 1. It may be unused.",
+     "A GPU, MIG instance or replica that Kubernetes allocated to a container, always 1. It may be unused. Absent if "
+     "the kubelet's pod-resources cannot be read.",
      [](const AllocationSeries& series, Samples& samples) {
        LabelText labels = place_labels(samples.view(), series.account->allocation);
        labels.add("resource", series.account->allocation.resource);
@@ -185,9 +191,8 @@ constexpr Row<AllocationSeries> kAllocationRows[] = {
 
 constexpr Row<AllocationSeries> kSlurmAllocationRows[] = {
     {"gpu_ledger_slurm_allocation_info", kGauge, "uid user_name account partition",
-     "A GPU that Slurm allocated to a job, always 1, from the job's start to its end, also while it is unused. From "
-     "the "
-     "file that the site's prolog writes (--slurm-job-dir; absent without it, and on MIG).",
+     "A GPU that Slurm allocated to a job, always 1, from the job's start to its end, even if unused. Read from the "
+     "file that the site's prolog writes (--slurm-job-dir). Absent without that file, and on MIG.",
      [](const AllocationSeries& series, Samples& samples) {
        static const ConstantLabels kNone;
        LabelText labels(kNone);
@@ -202,14 +207,14 @@ constexpr Row<AllocationSeries> kSlurmAllocationRows[] = {
      }},
     {"gpu_ledger_slurm_allocation_idle_seconds", kGauge, "",
      "Seconds since the job last worked on its allocated GPU, 0 while it works. Absent while it is not known whether "
-     "it "
-     "works, for example under MPS.",
+     "it works, for example under MPS.",
      [](const AllocationSeries& series) { return series.account->idle_for; }},
 };
 
 constexpr Row<AllocationSeries> kGivenRows[] = {
     {"gpu_ledger_container_allocated_devices", kGauge, "",
-     "GPUs, MIG instances or replicas of a resource that Kubernetes allocated to a container of a pod.",
+     "GPUs, MIG instances or replicas of a resource that Kubernetes allocated to a container of a pod. Absent if the "
+     "kubelet's pod-resources cannot be read.",
      [](const AllocationSeries& series, Samples& samples) {
        if (series.given == 0) return;
        const Allocation& allocation = series.account->allocation;
@@ -235,8 +240,8 @@ auto exact(const DeviceSeries& device, Get get) -> std::optional<decltype(get(*d
 
 constexpr Row<DeviceSeries> kExactTimeRows[] = {
     {"gpu_ledger_exact_time", kGauge, "",
-     "1 while the driver's context-switch trace is read and trusted, 0 while GPU time is split by the driver's "
-     "samples instead. Only with --exact-time.",
+     "1 while the driver's context-switch trace is read and trusted, 0 while GPU time is split by the driver's samples "
+     "instead. Only with --exact-time.",
      [](const DeviceSeries& device) { return exact(device, [](const ExactTime& time) { return time.trusted; }); }},
     {"gpu_ledger_gpu_seconds_source", kGauge, "source",
      "Current source of the GPU time of processes, always 1: trace (exact, from the driver's context-switch trace) or "
@@ -250,11 +255,11 @@ constexpr Row<DeviceSeries> kExactTimeRows[] = {
      "Context switches to a process on the GPU since the program started. Only with --exact-time.",
      [](const DeviceSeries& device) { return exact(device, [](const ExactTime& time) { return time.switches; }); }},
     {"gpu_ledger_device_switch_seconds_total", kCounter, "",
-     "Seconds between two processes in context switches of the GPU: they belong to no process. Only with --exact-time.",
+     "Seconds that the GPU spent in context switches. They are charged to no process. Only with --exact-time.",
      [](const DeviceSeries& device) { return exact(device, [](const ExactTime& time) { return time.switching; }); }},
     {"gpu_ledger_exact_time_lost_records_total", kCounter, "",
-     "Lost records of the context-switch trace. GPU time of their interval is split by the driver's samples. Only with "
-     "--exact-time.",
+     "Lost records of the context-switch trace. The GPU time of their interval is split by the driver's samples. Only "
+     "with --exact-time.",
      [](const DeviceSeries& device) { return exact(device, [](const ExactTime& time) { return time.records_lost; }); }},
 };
 

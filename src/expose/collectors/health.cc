@@ -86,40 +86,46 @@ void add_throttles(const DeviceSeries& device, Samples& samples) {
   for (const Throttle& throttle : kThrottles) samples.add((*reasons & throttle.bit) != 0, throttle.labels);
 }
 
-// What says that a GPU is ill: alerts and dashboards read it.
+// Values that show whether a GPU is healthy. Alerts and dashboards use them.
 constexpr Row<DeviceSeries> kRows[] = {
     {"gpu_ledger_temperature_celsius", kGauge, "sensor",
-     "Temperature in degrees Celsius of the GPU (sensor gpu) and of its memory (memory).",
+     "Temperature in degrees Celsius of the GPU (sensor gpu) and of its memory (memory). Absent if the GPU does not "
+     "report it.",
      [](const DeviceSeries& device, Samples& samples) {
        samples.add(device.reading().temperature_celsius, "sensor=\"gpu\"");
        samples.add(device.reading().vitals[Vital::kMemoryTemperature], "sensor=\"memory\"");
      }},
     {"gpu_ledger_throttle_active", kGauge, "reason",
-     "1 while the clocks are reduced for this reason, else 0. An idle GPU does not count as throttled.",
+     "1 while the clocks are reduced for this reason, else 0. An idle GPU does not count as throttled. Absent if the "
+     "GPU does not report it.",
      [](const DeviceSeries& device, Samples& samples) { add_throttles(device, samples); }},
     {"gpu_ledger_ecc_errors_total", kCounter, "type scope",
      "Memory errors by ECC, corrected and uncorrected, since the driver was loaded (scope volatile) and over the GPU's "
-     "life (aggregate).",
+     "life (aggregate). Absent if the GPU does not report them.",
      [](const DeviceSeries& device, Samples& samples) { add_parts(device, samples, kEccErrors); }},
     {"gpu_ledger_retired_pages", kGauge, "cause",
-     "Memory pages retired for double-bit or repeated single-bit errors. Only up to Turing.",
+     "Memory pages retired for double-bit or repeated single-bit errors. Only on GPUs up to Turing.",
      [](const DeviceSeries& device, Samples& samples) { add_parts(device, samples, kRetiredPages); }},
     {"gpu_ledger_retired_pages_pending", kGauge, "",
-     "1 while pages will be retired at the next reset of the GPU, else 0.",
+     "1 while pages will be retired at the next reset of the GPU, else 0. Only on GPUs up to Turing.",
      [](const DeviceSeries& device) { return device.reading().vitals[Vital::kRetiredPagesPending]; }},
-    {"gpu_ledger_remapped_rows", kGauge, "cause", "Memory rows replaced by spare rows. Only from Ampere on.",
+    {"gpu_ledger_remapped_rows", kGauge, "cause", "Memory rows replaced by spare rows. Only on GPUs from Ampere on.",
      [](const DeviceSeries& device, Samples& samples) { add_parts(device, samples, kRemappedRows); }},
-    {"gpu_ledger_row_remap_pending", kGauge, "", "1 while rows will be replaced at the next reset of the GPU, else 0.",
+    {"gpu_ledger_row_remap_pending", kGauge, "",
+     "1 while rows will be replaced at the next reset of the GPU, else 0. Only on GPUs from Ampere on.",
      [](const DeviceSeries& device) { return device.reading().vitals[Vital::kRemapPending]; }},
-    {"gpu_ledger_row_remap_failed", kGauge, "", "1 if a row could not be replaced (replace the GPU), else 0.",
+    {"gpu_ledger_row_remap_failed", kGauge, "",
+     "1 if a row could not be replaced (replace the GPU), else 0. Only on GPUs from Ampere on.",
      [](const DeviceSeries& device) { return device.reading().vitals[Vital::kRemapFailed]; }},
-    {"gpu_ledger_nvlink_errors_total", kCounter, "kind", "Errors on all NVLinks of the GPU.",
+    {"gpu_ledger_nvlink_errors_total", kCounter, "kind",
+     "Errors on all NVLinks of the GPU, by kind. Absent if the GPU does not report them.",
      [](const DeviceSeries& device, Samples& samples) { add_parts(device, samples, kNvlinkErrors); }},
 };
 
-// For whoever looks into one GPU. No alert, rule or dashboard of ours reads these.
+// More values of one GPU. No alert, rule or dashboard of ours uses these.
 constexpr Row<DeviceSeries> kDetailRows[] = {
-    {"gpu_ledger_clock_hertz", kGauge, "domain", "Clock in hertz of the SMs (domain sm) and of the memory (memory).",
+    {"gpu_ledger_clock_hertz", kGauge, "domain",
+     "Clock in hertz of the SMs (domain sm) and of the memory (memory). Absent if the GPU does not report it.",
      [](const DeviceSeries& device, Samples& samples) {
        const DeviceSample& reading = device.reading();
        if (reading.sm_clock_mhz) samples.add(*reading.sm_clock_mhz * kHertzPerMegahertz, "domain=\"sm\"");
@@ -130,22 +136,29 @@ constexpr Row<DeviceSeries> kDetailRows[] = {
      "Requested fan speed as a share of full speed, 0 to 1. Absent on GPUs without a fan.",
      [](const DeviceSeries& device) { return share_of(device, Vital::kFan); }},
     {"gpu_ledger_throttle_seconds_total", kCounter, "reason",
-     "Seconds in which the clocks were reduced for this reason since the driver was loaded.",
+     "Seconds in which the clocks were reduced for this reason since the driver was loaded. Absent if the GPU does not "
+     "report it.",
      [](const DeviceSeries& device, Samples& samples) { add_throttled_time(device, samples); }},
-    {"gpu_ledger_performance_state", kGauge, "", "Performance state of the GPU: 0 (P0, the fastest) to 15.",
+    {"gpu_ledger_performance_state", kGauge, "",
+     "Performance state of the GPU: 0 (P0, the fastest) to 15. Absent if the GPU does not report it.",
      [](const DeviceSeries& device) { return device.reading().vitals[Vital::kPerformanceState]; }},
-    {"gpu_ledger_encoder_utilization_ratio", kGauge, "", "Share of time in which the video encoder was busy, 0 to 1.",
+    {"gpu_ledger_encoder_utilization_ratio", kGauge, "",
+     "Share of time in which the video encoder was busy, 0 to 1. Absent if the GPU does not report it.",
      [](const DeviceSeries& device) { return share_of(device, Vital::kEncoder); }},
-    {"gpu_ledger_decoder_utilization_ratio", kGauge, "", "Share of time in which the video decoder was busy, 0 to 1.",
+    {"gpu_ledger_decoder_utilization_ratio", kGauge, "",
+     "Share of time in which the video decoder was busy, 0 to 1. Absent if the GPU does not report it.",
      [](const DeviceSeries& device) { return share_of(device, Vital::kDecoder); }},
     {"gpu_ledger_pcie_link_generation", kGauge, "",
-     "Generation of the GPU's PCIe link now. It is lower while the GPU is idle.",
+     "Generation of the GPU's PCIe link now. It is lower while the GPU is idle. Absent if the GPU does not report it.",
      [](const DeviceSeries& device) { return device.reading().vitals[Vital::kPcieGeneration]; }},
-    {"gpu_ledger_pcie_link_width", kGauge, "", "Lanes of the GPU's PCIe link now.",
+    {"gpu_ledger_pcie_link_width", kGauge, "",
+     "Lanes of the GPU's PCIe link now. Absent if the GPU does not report it.",
      [](const DeviceSeries& device) { return device.reading().vitals[Vital::kPcieWidth]; }},
-    {"gpu_ledger_nvlink_bytes_total", kCounter, "direction", "Bytes on all NVLinks of the GPU.",
+    {"gpu_ledger_nvlink_bytes_total", kCounter, "direction",
+     "Bytes on all NVLinks of the GPU, by direction. Absent if the GPU does not report them.",
      [](const DeviceSeries& device, Samples& samples) { add_parts(device, samples, kNvlinkTraffic, kBytesPerKiB); }},
-    {"gpu_ledger_pcie_replays_total", kCounter, "", "PCIe packets that were sent again.",
+    {"gpu_ledger_pcie_replays_total", kCounter, "",
+     "PCIe packets that were sent again. Absent if the GPU does not report them.",
      [](const DeviceSeries& device) { return device.reading().vitals[Vital::kPcieReplays]; }},
 };
 

@@ -22,7 +22,8 @@ constexpr Row<ProcessSeries> kProcessRows[] = {
      "Highest SM utilization of the process in percent since the last idle evaluation, 0 to 100. Absent if the GPU "
      "reports no utilization per process.",
      [](const ProcessSeries& series) { return utilization_of(series); }},
-    {"gpu_idle_process_memory_used_bytes", kGauge, "", "GPU memory of the process in bytes.",
+    {"gpu_idle_process_memory_used_bytes", kGauge, "",
+     "GPU memory of the process in bytes. Absent if the driver does not report it.",
      [](const ProcessSeries& series) { return memory_of(series); }},
     {"gpu_idle_process_idle_seconds", kGauge, "",
      "Seconds since the process last worked while it holds GPU memory, 0 while it works. Absent until that is known, "
@@ -39,15 +40,19 @@ constexpr Row<ProcessSeries> kProcessRows[] = {
 };
 
 constexpr Row<DeviceSeries> kDeviceRows[] = {
-    {"gpu_idle_device_utilization_percent", kGauge, "", "Percent of time in which any kernel ran on the GPU, 0 to 100.",
+    {"gpu_idle_device_utilization_percent", kGauge, "",
+     "Percent of time in which any kernel ran on the GPU, 0 to 100. Absent if the GPU does not report it, for example "
+     "with MIG.",
      [](const DeviceSeries& device) { return percent_of(device.reading().gpu_utilization); }},
-    {"gpu_idle_device_memory_used_bytes", kGauge, "", "Used GPU memory in bytes.",
+    {"gpu_idle_device_memory_used_bytes", kGauge, "", "Used GPU memory in bytes. Absent if the GPU does not report it.",
      [](const DeviceSeries& device) { return device.reading().memory_used; }},
-    {"gpu_idle_device_memory_total_bytes", kGauge, "", "Total GPU memory in bytes.",
+    {"gpu_idle_device_memory_total_bytes", kGauge, "",
+     "Total GPU memory in bytes. Absent if the GPU does not report it.",
      [](const DeviceSeries& device) { return device.reading().memory_total; }},
-    {"gpu_idle_device_power_watts", kGauge, "", "Power draw of the GPU in watts.",
+    {"gpu_idle_device_power_watts", kGauge, "", "Power draw of the GPU in watts. Absent if the GPU does not report it.",
      [](const DeviceSeries& device) { return device.reading().power; }},
-    {"gpu_idle_device_temperature_celsius", kGauge, "", "Temperature of the GPU in degrees Celsius.",
+    {"gpu_idle_device_temperature_celsius", kGauge, "",
+     "Temperature of the GPU in degrees Celsius. Absent if the GPU does not report it.",
      [](const DeviceSeries& device) { return device.reading().temperature_celsius; }},
 };
 

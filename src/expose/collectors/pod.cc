@@ -29,17 +29,17 @@ constexpr Row<OwnerSeries> kOwnerRows[] = {
      "GPU time in seconds of {}. Absent if the GPU reports no utilization per process (MIG).",
      [](const OwnerSeries& series) { return series.booked.gpu_time; }, "gpu_seconds"},
     {"_memory_peak_bytes", kGauge, "",
-     "The most memory in bytes that was seen at one time on this GPU of {}. It never falls. Absent if the driver does "
-     "not report it.",
+     "Highest GPU memory in bytes at one time on this GPU, of {}. It never falls. Absent if the driver does not report "
+     "it.",
      [](const OwnerSeries& series) { return series.memory_peak; }, "memory_peak_bytes"},
 };
 
 constexpr Row<OwnerSeries> kUserRows[] = {
     {"_info", kGauge, "uid user_name account partition",
-     "The user, account and partition of {}, always 1. account and partition are from the file that the site's "
-     "prolog writes (--slurm-job-dir; absent without it). user_name is the uid's name in the host's passwd, else in "
-     "that "
-     "file. No uid and no user_name if its processes have different users. Absent if nothing of this is known.",
+     "The user, account and partition of {}, always 1. account and partition are from the file that the site's prolog "
+     "writes (--slurm-job-dir); they are absent without it. user_name is the uid's name in the host's passwd, else in "
+     "that file. uid and user_name are absent if the processes have different users. The series is absent if none of "
+     "these is known.",
      [](const OwnerSeries& series, Samples& samples) {
        static const ConstantLabels kNone;
        const OwnerAccount& owner = *series.account;
@@ -81,8 +81,8 @@ constexpr Row<PodSeries> kPodRows[] = {
      "name_source is the source of the pod's name.",
      [](const PodSeries& pod, Samples& samples) { add_pod_info(*pod, samples); }},
     {"gpu_ledger_container_requested_devices", kGauge, "namespace pod container resource",
-     "GPUs, MIG instances or replicas of a resource that a container of a pod asks for, by its limits. Absent for pods "
-     "without a process or an allocation here, and if the source of pod names does not tell (cri).",
+     "GPUs, MIG instances or replicas of a resource that a container of a pod requests, by its limits. Absent for pods "
+     "without a process or an allocation here, and if the source of pod names does not report it (cri).",
      [](const PodSeries& pod, Samples& samples) {
        for (const GpuRequest& request : pod->requests) {
          samples.add_as(request_labels(samples.view(), pod->name_space, pod->pod, request.container, request.resource),
@@ -93,9 +93,9 @@ constexpr Row<PodSeries> kPodRows[] = {
 
 constexpr Row<ClosedSeries> kClosedRows[] = {
     {"gpu_ledger_closed_energy_joules", kGauge, "energy_estimated",
-     "Energy in joules of owners without their own series: they have ended and --owner-retention is over, or "
-     "--max-ended-owners or --max-series left them out. A gauge, because owners come and go: increase() over the "
-     "owners' counters includes their joules already. kind is {}.",
+     "Energy in joules of owners without their own series: they ended and --owner-retention is over, or "
+     "--max-ended-owners or --max-series left them out. It is a gauge because the owners' counters have counted these "
+     "joules before, so increase() over those counters is complete. kind is {}.",
      [](const ClosedSeries& closed, Samples& samples) { add_energy(closed.second, samples); }},
     {"gpu_ledger_closed_gpu_seconds", kGauge, "",
      "GPU time in seconds of owners without their own series. Absent if the GPU reports no utilization per process.",

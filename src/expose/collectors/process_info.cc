@@ -7,11 +7,11 @@
 #include "expose/collectors/collectors.h"
 #include "expose/words.h"
 
-// What the older exporters do not tell of a process: whose it is, what it is, and the most memory it held.
+// What the older exporters do not report of a process: its owner and user, its type and its peak memory.
 namespace gpuledger::expose {
 namespace {
 
-// Fields of an owner that the process has as labels anyway, or under a better name.
+// Fields of an owner that every series of the process has as labels already, or under a better name.
 bool is_told(std::string_view field) {
   constexpr std::array kTold = {kNamespaceField,   kPodField, kContainerField, kPodUidField,
                                 kContainerIdField, kJobField, kUserField};
@@ -47,12 +47,12 @@ void add_info(const ProcessSeries& series, Samples& samples) {
 
 constexpr Row<ProcessSeries> kRows[] = {
     {"gpu_ledger_process_info", kGauge, "uid user_name type owner",
-     "A process that uses or used a GPU, always 1. uid is its real uid, user_name its name in the host's passwd "
-     "(absent if not there); type is compute, graphics or both, by the driver's lists; owner is {}.",
+     "A process that uses or used a GPU, always 1. uid is its real uid; user_name is the uid's name in the host's "
+     "passwd (absent if not there); type is compute, graphics or both, by the driver's lists; owner is {}.",
      [](const ProcessSeries& series, Samples& samples) { add_info(series, samples); }},
     {"gpu_ledger_process_memory_peak_bytes", kGauge, "",
-     "The most GPU memory in bytes that the process was seen to hold on the GPU. It never falls and stays after exit. "
-     "Absent if the driver does not report it.",
+     "Highest GPU memory in bytes that the process held on the GPU. It never falls and stays after exit. Absent if the "
+     "driver does not report it.",
      [](const ProcessSeries& series) { return series.memory_peak; }, "memory_peak_bytes"},
     {"gpu_ledger_process_encoder_utilization_ratio", kGauge, "",
      "Share of time in which the process kept the video encoder busy, 0 to 1. Absent until its first use, if the GPU "

@@ -3,8 +3,8 @@
 
 #include "expose/collectors/collectors.h"
 
-// The most important metrics of the collector process, under names of our own: for those who have no use for the older
-// ones. Off unless asked for, because they are the same numbers.
+// The most important metrics of the collector process, under names of our own, for users who do not need the older
+// names. Off by default, because the numbers are the same.
 namespace gpuledger::expose {
 namespace {
 

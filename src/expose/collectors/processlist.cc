@@ -8,7 +8,7 @@ namespace gpuledger::expose {
 namespace {
 
 constexpr Row<DeviceSeries> kGpuRows[] = {
-    {"gpu_process_count", kGauge, "", "Processes on the GPU.",
+    {"gpu_process_count", kGauge, "", "Processes on the GPU. Absent while the GPU is lost.",
      [](const DeviceSeries& device) { return device.up() ? std::optional(device.listed) : std::nullopt; }},
 };
 

@@ -36,14 +36,14 @@ std::optional<bool> pod_names_missing(const View& view) {
     if (!allocations && std::find(std::begin(kTellers), std::end(kTellers), health.source) == std::end(kTellers))
       continue;
     any = true;
-    // Allocations tell the pod of a process only where one pod has the GPU to itself.
+    // Allocations identify the pod of a process only if one pod has the GPU alone.
     told |= health.up && (!allocations || !has_nameless_pod(*view.cycle.identities));
     undecided |= health.undecided;
   }
   return any && (told || !undecided) ? std::optional(!told) : std::nullopt;
 }
 
-// Its failures are no trouble while nothing needs it.
+// A source that fails is not shown while nothing needs it.
 bool is_shown(const SourceHealth& health) {
   return health.up || health.needed;
 }
@@ -85,12 +85,11 @@ constexpr Row<View> kRows[] = {
        samples.add_as(view.labels().add("version", view.options.version).add("revision", view.options.revision).take(),
                       uint64_t{1});
      }},
-    {"gpu_ledger_simulated", kGauge, "", "1 while the numbers come from the simulated node; absent on real GPUs.",
+    {"gpu_ledger_simulated", kGauge, "", "1 while the numbers come from the simulated node. Absent on real GPUs.",
      [](const View& view) { return view.cycle.simulated ? std::optional(true) : std::nullopt; }},
     {"gpu_ledger_source_up", kGauge, "source",
-     "1 while the source answers, 0 while it does not. Absent while it does not and nothing needs it: names of "
-     "containers "
-     "where no process on a GPU runs in one.",
+     "1 while the source answers, else 0. Absent while it does not answer and is not needed, for example docker while "
+     "no container uses a GPU.",
      [](const View& view, Samples& samples) {
        for (const SourceHealth& health : view.sources) {
          if (!is_shown(health)) continue;
@@ -98,7 +97,8 @@ constexpr Row<View> kRows[] = {
        }
      }},
     {"gpu_ledger_source_errors_total", kCounter, "source code",
-     "Failures of the source since the program started. Absent where gpu_ledger_source_up is.",
+     "Failures of the source since the program started, by code. Absent before the first, and while "
+     "gpu_ledger_source_up is absent.",
      [](const View& view, Samples& samples) {
        for (const SourceHealth& health : view.sources) {
          if (!is_shown(health)) continue;
@@ -116,11 +116,9 @@ constexpr Row<View> kRows[] = {
     {"gpu_ledger_processes_without_owner", kGauge, "", "Processes in a container or pod whose name was not found.",
      [](const View& view) { return uint64_t{view.cycle.identities->without_owner}; }},
     {"gpu_ledger_pod_names_missing", kGauge, "",
-     "1 while no source of pod names answers, else 0. Also 0 while pod-resources, which tells allocations, answers and "
-     "every pod on a GPU has a name by that: it has one if it shares its GPU with no other pod. Absent without "
-     "Kubernetes "
-     "and until the sources have answered. gpu_ledger_source_up shows which source is down, the log and gpu-ledger "
-     "doctor show why.",
+     "1 while no source of pod names answers, else 0. Also 0 while pod-resources answers and names every pod on a GPU; "
+     "it can name a pod that shares its GPU with no other pod. Absent without Kubernetes, and until the sources have "
+     "answered. gpu_ledger_source_up shows which source is down; the log and gpu-ledger doctor show why.",
      [](const View& view) { return pod_names_missing(view); }},
     {"gpu_ledger_accounts_folded_total", kCounter, "account reason",
      "Accounts dropped or closed since the program started: processes above --max-exited-processes (reason limit; "
@@ -128,22 +126,24 @@ constexpr Row<View> kRows[] = {
      "whose joules are in gpu_ledger_closed_energy_joules.",
      [](const View& view, Samples& samples) { add_folded(view, samples); }},
     {"gpu_ledger_push_samples_sent_total", kCounter, "",
-     "Samples that the receiver at --push-url has taken since the program started. Absent without --push-url, as are "
-     "the other gpu_ledger_push_*.",
+     "Samples that the receiver at --push-url has accepted since the program started. Only with --push-url.",
      [](const View& view) { return pushed<&PushStats::sent>(view); }},
     {"gpu_ledger_push_samples_dropped_total", kCounter, "reason",
-     "Samples that were not sent and will not be: the receiver refused them (rejected), the oldest were above "
-     "--push-queue-size (queue_full), or a file of --push-queue-dir could not be read (unreadable). Counters lose "
-     "nothing by that: the next sample has their sum.",
+     "Samples that were dropped: the receiver refused them (rejected), they were the oldest above --push-queue-size "
+     "(queue_full), or their file in --push-queue-dir could not be read (unreadable). Counter totals are not affected: "
+     "the next sample has the full value. Only with --push-url.",
      [](const View& view, Samples& samples) { add_dropped(view, samples); }},
-    {"gpu_ledger_push_queue_samples", kGauge, "", "Samples that wait for the receiver.",
+    {"gpu_ledger_push_queue_samples", kGauge, "", "Samples that wait to be sent. Only with --push-url.",
      [](const View& view) { return pushed<&PushStats::waiting>(view); }},
-    {"gpu_ledger_push_queue_bytes", kGauge, "", "Bytes that wait for the receiver, on the disk or in memory.",
+    {"gpu_ledger_push_queue_bytes", kGauge, "",
+     "Bytes that wait to be sent, on disk or in memory. Only with --push-url.",
      [](const View& view) { return pushed<&PushStats::waiting_bytes>(view); }},
-    {"gpu_ledger_push_queue_age_seconds", kGauge, "", "Age of the oldest sample that waits; 0 if none does.",
+    {"gpu_ledger_push_queue_age_seconds", kGauge, "",
+     "Age of the oldest waiting sample in seconds, 0 if none waits. Only with --push-url.",
      [](const View& view) { return push_age(view); }},
     {"gpu_ledger_push_last_success_timestamp_seconds", kGauge, "",
-     "When the receiver last took samples, in seconds since 1970. Absent until it does.",
+     "Time at which the receiver last accepted samples, in seconds since 1970. Absent before the first. Only with "
+     "--push-url.",
      [](const View& view) { return view.cycle.push ? view.cycle.push->last_success : std::nullopt; }},
     {"process_cpu_seconds_total", kCounter, "", "User and system CPU time of the exporter in seconds.",
      [](const View& view) { return view.cycle.self.cpu_seconds; }},

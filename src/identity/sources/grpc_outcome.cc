@@ -66,7 +66,7 @@ std::string failure_reason(const GrpcOutcome& outcome, const std::string& socket
            ", so names are missing: run as uid 0 (runAsUser: 0), which needs no capability";
   }
   if (outcome.code == "unavailable") {
-    return "nobody answers on " + socket + " (" + outcome.message +
+    return "no server answers on " + socket + " (" + outcome.message +
            "); where the socket itself was mounted, mount the folder " + folder + " instead";
   }
   if (outcome.code == "deadline_exceeded") return socket + " took too long to answer; see the log of its server";

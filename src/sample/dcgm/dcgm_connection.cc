@@ -34,11 +34,11 @@ Status check_socket(const std::string& path) {
 }
 
 Status check_environment() {
-  // Each would change this whole process: the first the folder that relative paths start from, the second which driver
-  // the engine loads.
+  // Each changes the whole process: the first its working directory, the second which driver the engine loads.
   for (const char* name : {"DCGM_HOME_DIR", "NVML_INJECTION_MODE"}) {
     if (std::getenv(name)) {
-      return Error{Code::kMalformed, std::string("--dcgm-embedded: unset ") + name + ", which libdcgm acts upon"};
+      return Error{Code::kMalformed,
+                   std::string("--dcgm-embedded: unset ") + name + ", which changes how libdcgm works"};
     }
   }
   return ok_status();

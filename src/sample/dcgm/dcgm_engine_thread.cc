@@ -26,7 +26,7 @@ void append(std::vector<T>& events, const std::vector<T>& fresh) {
   if (events.size() > kMostEvents) events.erase(events.begin(), events.end() - kMostEvents);
 }
 
-// When a process came or left is told once. If nobody took that view, the next one tells it.
+// The times at which a process came or left are reported once. If that view was not taken, the next one reports them.
 void carry_over(const std::vector<ProcessSample>& untaken, std::vector<ProcessSample>& processes) {
   for (const ProcessSample& process : untaken) {
     const auto at = std::lower_bound(processes.begin(), processes.end(), process.pid,
@@ -69,11 +69,11 @@ struct EngineThread::Shared {
   Mutex mutex;
   std::condition_variable_any changed;
   ReaderOptions options GL_GUARDED_BY(mutex);
-  bool renew GL_GUARDED_BY(mutex) = false;  // the connection, before the next look
+  bool renew GL_GUARDED_BY(mutex) = false;  // connect again before the next read
   bool stop GL_GUARDED_BY(mutex) = false;
   bool released GL_GUARDED_BY(mutex) = false;
-  bool asked GL_GUARDED_BY(mutex) = true;  // the first look needs no asking
-  bool done GL_GUARDED_BY(mutex) = false;  // of the first look: well or not
+  bool asked GL_GUARDED_BY(mutex) = true;  // the first read needs no request
+  bool done GL_GUARDED_BY(mutex) = false;  // the first read has succeeded or failed
   std::set<GpuUuid> without_activity GL_GUARDED_BY(mutex);
   std::optional<SteadyClock::time_point> busy_since GL_GUARDED_BY(mutex);
   bool hang_counted GL_GUARDED_BY(mutex) = false;
@@ -158,7 +158,7 @@ EngineThread::EngineThread(std::shared_ptr<Library> library, Where where, Reader
 
 EngineThread::~EngineThread() {
   shared_->ask_to_end();
-  // A look that is about to end is waited for; the thread of one that hangs is left to itself.
+  // Waits for a read that is about to end; a thread that hangs is left behind.
   (void)thread_.end(std::chrono::milliseconds(200));
   shared_->clock.give_back();
 }
@@ -237,7 +237,7 @@ void EngineThread::release() {
   shared_->released = true;
   shared_->findings.view.reset();
   shared_->findings.health.up = false;
-  shared_->findings.health.reason = "released on request: the connection is closed until it is taken back";
+  shared_->findings.health.reason = "released on request: the connection is closed until SIGUSR2";
   shared_->changed.notify_all();
 }
 

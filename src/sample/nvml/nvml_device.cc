@@ -196,7 +196,7 @@ void NvmlDevice::read_processes(Session& session, const std::vector<MigDevice>& 
   out.utilization = reply.state;
   if (means_gpu_gone(reply.result)) {
     lost_ = true;
-    trouble_ = nvml::describe("process utilisation", reply.result);
+    trouble_ = nvml::describe("process utilization", reply.result);
     return;
   }
   if (scan) {
@@ -271,7 +271,7 @@ std::vector<Pid> NvmlDevice::glance(Session& session) {
 
 // Without rights the GPU's own lists are refused or empty. Then only scans see the processes, through the instances'
 // own handles, which are not kept: an instance may be destroyed at any time. The monitors are not read, because those
-// of the whole GPU tell nothing of its instances.
+// of the whole GPU do not show the work of its instances.
 bool NvmlDevice::glance_at_instances(Session& session) {
   if (refuses_glances_) return false;
   auto lists = read_process_lists(session, handle_, true, {});

@@ -85,7 +85,7 @@ void Glances::hand_on(Session& session, Device device, const std::vector<Process
     out.activity = mean_of(readings_);
   }
   out.activity_readings = std::exchange(readings_, {});
-  // Those of the whole GPU tell nothing of its instances.
+  // The monitors of the whole GPU do not show the work of its instances.
   const bool mig = std::any_of(stays_.begin(), stays_.end(), [](const Stay& stay) { return stay.process.mig; });
   if (stays_.size() > 1 && !mig) read_power(session, device, out);
   for (const Stay& stay : stays_) add_stay(stay, out);

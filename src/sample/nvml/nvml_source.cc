@@ -239,7 +239,7 @@ std::vector<Pid> NvmlSource::glance() {
 
 void NvmlSource::release() {
   released_ = true;
-  trouble_ = "released on request: the driver is closed until it is taken back";
+  trouble_ = "released on request: the driver is closed until SIGUSR2";
   close(trouble_);
 }
 

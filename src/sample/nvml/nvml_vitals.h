@@ -14,8 +14,9 @@ namespace gpuledger::nvml {
 // rest at scans and kept until the next. Unsupported values are tried once.
 class VitalsReader {
  public:
-  // Fills vitals and traffic; call it after the activity, which has the traffic. monitored: it does, or will the next
-  // time. Returns kGpuIsLost and the like if the GPU reported it, else kSuccess.
+  // Fills vitals and traffic. Call it after the activity was read, because it copies its traffic. monitored: the
+  // performance monitors report traffic, now or at the next read. Returns kGpuIsLost and the like if the GPU reported
+  // it, else kSuccess.
   Return read(Session& session, Device device, const Readings& wanted, bool scan, bool monitored, DeviceSample& out);
 
   // Resets what the GPU supports, and its values.

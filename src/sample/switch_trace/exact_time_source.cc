@@ -105,7 +105,7 @@ void ExactTimeSource::take_counts(Traced& traced, const TraceReport& report) {
   for (const auto& [pid, count] : report.counts.switches_by_process) told.switches_by_process[pid] += count;
 }
 
-// A pid that was not listed and is again is another process.
+// A pid that was not listed for a while and is listed again is another process.
 void ExactTimeSource::forget_gone(Traced& traced, const DeviceSample& device, Nanoseconds now) {
   auto& counts = traced.told.switches_by_process;
   for (auto entry = counts.begin(); entry != counts.end();) {

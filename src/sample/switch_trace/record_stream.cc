@@ -49,7 +49,7 @@ void RecordStream::watch_sequence(uint16_t sequence, ResidencyBuilder& builder) 
 }
 
 Nanoseconds RecordStream::time_of(const SwitchRecord& record, const GpuClock& clock) {
-  // A record without a time is from after the one before.
+  // A record without a time gets the time of the one before.
   if (record.timestamp == 0) return last_at_.value_or(clock.last_compared());
   const Nanoseconds at = clock.to_steady(Nanoseconds(static_cast<int64_t>(record.timestamp)));
   if (!last_at_ || at >= *last_at_) return at;

@@ -117,7 +117,7 @@ void ResidencyBuilder::vacate(Engine& engine, const SwitchEvent& event) {
 
 void ResidencyBuilder::lose_track() {
   for (auto& [number, engine] : engines_) {
-    // The last slice ended before the gap, but not known how, so none of it counts as contended.
+    // The last slice ended before the gap, but it is not known how. So none of it counts as contended.
     if (engine.state == State::kVacated) book_slice(engine, engine.since, false);
     engine.state = State::kUnknown;
   }

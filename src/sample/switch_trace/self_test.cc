@@ -58,7 +58,7 @@ std::string SelfTest::compare_sums(const std::vector<ResidencyBin>& bins) const 
   for (const ResidencyBin& bin : bins) {
     Nanoseconds sum{0};
     for (const Residency& resident : bin.residents) sum += resident.resident;
-    if (sum > bin.width) return "its times add up to more than there was";
+    if (sum > bin.width) return "its times add up to more than the time that passed";
   }
   return {};
 }
@@ -97,7 +97,7 @@ std::string SelfTest::compare_activity(const DeviceSample& device, const std::ve
   const double share = static_cast<double>(occupied.count()) / static_cast<double>(all.count());
   overfull_ = device.activity->graphics->value > share + kActivityMargin ? overfull_ + 1 : 0;
   if (overfull_ < kBatchesToTell) return {};
-  return "the GPU works although by the trace nobody is on it";
+  return "the GPU works, but the trace shows no process on it";
 }
 
 std::string SelfTest::compare_samples(const DeviceSample& device, const std::vector<ResidencyBin>& bins) {

@@ -109,7 +109,7 @@ Status TraceSession::make_event_buffer() {
   EventBufferParams params{};
   params.record_size = sizeof(SwitchRecord);
   params.record_count = ring_->size();
-  params.subdevice = subdevice_;  // or the kernel uses a null pointer
+  params.subdevice = subdevice_;  // without it the kernel uses a null pointer
   params.header_memory = header_memory_;
   params.record_memory = record_memory_;
   GL_TRY(buffer, client_->allocate("an event buffer", client_->handle(), kClassEventBuffer, &params, sizeof params));

@@ -206,7 +206,7 @@ TEST(Engine, NobodyLivesForEverOnALostGpu) {
   EXPECT_EQ(ledger.closed.size(), 1u);
 }
 
-TEST(Engine, WhoLeavesWhileUtilisationFailsIsNotLeftOut) {
+TEST(Engine, WhoLeavesWhileUtilizationFailsIsNotLeftOut) {
   Engine engine(rules());
   step(engine, BatchBuilder(0).gpu(0, 0).process(1, 0.5).process(2, 0.5));
   BatchBuilder failed(1);
@@ -262,7 +262,7 @@ TEST(Engine, MoreThanTheGpuCanDrawIsAnAnomaly) {
   EXPECT_EQ(process(ledger, 1).booked.total(), Energy());
 }
 
-TEST(Engine, FailedUtilisationWaitsForTheNextOne) {
+TEST(Engine, FailedUtilizationWaitsForTheNextOne) {
   Engine engine(rules());
   step(engine, BatchBuilder(0).gpu(0, 0).process(1, 0.5).process(2, 0.5));
   BatchBuilder failed(1);
@@ -272,7 +272,7 @@ TEST(Engine, FailedUtilisationWaitsForTheNextOne) {
   EXPECT_EQ(process(ledger, 1).booked.shared, Energy::millijoules(180'000));
 }
 
-TEST(Engine, FailedUtilisationForLongIsUnseen) {
+TEST(Engine, FailedUtilizationForLongIsUnseen) {
   Engine engine(rules());
   step(engine, BatchBuilder(0).gpu(0, 0).process(1, 0.5).process(2, 0.5));
   Ledger ledger;

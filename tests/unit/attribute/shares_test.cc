@@ -13,7 +13,7 @@ Tenant busy(double sm, double encoder = 0) {
   return tenant;
 }
 
-TEST(Shares, TimeSlicingIsTheDriversUtilisation) {
+TEST(Shares, TimeSlicingIsTheDriversUtilization) {
   const std::vector<Tenant> tenants = {busy(0.6), busy(0.2), busy(0)};
   const auto shares = gpu_time_shares(UtilizationState::kKnown, tenants);
   ASSERT_TRUE(shares);

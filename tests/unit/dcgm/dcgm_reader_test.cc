@@ -346,7 +346,7 @@ TEST_F(DcgmReader, ALifeBetweenTwoLooks) {
   EXPECT_NEAR(std::chrono::duration<double>(life.ended - life.began).count(), 0.8, 0.25);
   // Of the GPU's own entry; the summary says 1 byte and began in 1970.
   EXPECT_EQ(life.memory, Bytes{2ull << 30});
-  // Of its accounting record; the utilisation beside it is 6.9e-310, from the engine's stack.
+  // Of its accounting record; the utilization beside it is 6.9e-310, from the engine's stack.
   EXPECT_GT(life.busy_seconds, 0.2);
   EXPECT_LT(life.busy_seconds, 1.1);
   EXPECT_EQ(seen("calls:dcgmGetPidInfo"), 1);  // asked once, and of nobody who lives

@@ -3,6 +3,7 @@
 
 #include <iterator>
 #include <map>
+#include <regex>
 #include <set>
 #include <sstream>
 
@@ -110,6 +111,17 @@ TEST(Catalog, EveryFamilyIsPrintedWithTheLabelsItNames) {
     }
   }
   for (const auto& [named, labels] : printed) EXPECT_EQ(labels, words(named));
+}
+
+TEST(Catalog, HelpSaysWhenAValueIsAbsent) {
+  const std::regex says_when("[Aa]bsent|Only (on|with) ");
+  size_t checked = 0;
+  for (const Family& family : catalog()) {
+    if (!family.can_be_absent) continue;
+    ++checked;
+    EXPECT_TRUE(std::regex_search(family.help, says_when)) << family.name << ": " << family.help;
+  }
+  EXPECT_GT(checked, 60u);
 }
 
 TEST(Catalog, TextFollowsItsOrder) {

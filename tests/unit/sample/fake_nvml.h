@@ -108,7 +108,7 @@ class FakeNvml {
   int initialized = 0;
   int event_sets = 0;
   bool loadable = true;
-  std::vector<int64_t> asked_since;      // of the utilisation calls
+  std::vector<int64_t> asked_since;      // of the utilization calls
   std::map<unsigned, int> asked_fields;  // by id
   std::set<FakeGpmSample*> gpm_samples;
   Nanoseconds gpm_refresh = std::chrono::milliseconds(100);

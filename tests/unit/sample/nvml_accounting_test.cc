@@ -55,7 +55,7 @@ TEST_F(AccountingTest, AskedAtScansOnlyAndNotAboutThoseWhoAreListed) {
 
 TEST_F(AccountingTest, WhomAnotherReadingNamedIsNotBookedTwice) {
   sample(true);
-  work(60, 100, 1s);  // caught by a utilisation sample in the next cycle
+  work(60, 100, 1s);  // caught by a utilization sample in the next cycle
   sample(false);
   gpu().compute = {{61, 1, kNoInstance, kNoInstance}};
   work(62, 100, 1s);
@@ -116,7 +116,7 @@ TEST_F(AccountingTest, AReadThatFailsIsMadeUpForByTheNext) {
   EXPECT_DOUBLE_EQ(sm(scan_after_ten_seconds(), 70), 0.5);
 }
 
-TEST_F(AccountingTest, WhileUtilisationFailsNobodyIsBookedThatItMayNameLater) {
+TEST_F(AccountingTest, WhileUtilizationFailsNobodyIsBookedThatItMayNameLater) {
   sample(true);
   life(70, 4s, 500, 100);
   gpu().fails["nvmlDeviceGetProcessesUtilizationInfo"] = kUnknown;

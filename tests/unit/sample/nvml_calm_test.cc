@@ -78,7 +78,7 @@ TEST_F(CalmTest, WhoBeginsToWorkIsSeenWithAllOfItsTime) {
   gpu().busy_percent = 50;
   second(200, true);
   gpu().busy_percent = 0;
-  // Four seconds of calm and one of work: the means of utilisation and monitors are over all five.
+  // Four seconds of calm and one of work: the means of utilization and monitors are over all five.
   work(0, 0, 10s);
   asked_in(6);
   until_asked();

@@ -48,7 +48,7 @@ class MigTest : public SourceTest {
   }
 };
 
-TEST_F(MigTest, InstancesAreDescribedAndUtilisationIsUnsupported) {
+TEST_F(MigTest, InstancesAreDescribedAndUtilizationIsUnsupported) {
   const SampleBatch batch = sample(true);
   const DeviceSample& d = batch.devices.at(0);
   EXPECT_EQ(d.utilization, UtilizationState::kUnsupported);

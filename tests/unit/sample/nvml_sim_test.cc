@@ -176,7 +176,7 @@ processes:
   for (const auto& [code, count] : batch.health.errors) ADD_FAILURE() << code << " " << count;
 }
 
-// Who lives and dies before the ring of utilisation samples, 14 s long, is read again.
+// Who lives and dies before the ring of utilization samples, 14 s long, is read again.
 TEST_F(SimTest, AccountingTellsOfALifeThatTheRingForgot) {
   start(R"(
 gpus: [{model: H200, accounting: true}]

@@ -70,7 +70,7 @@ TEST_F(Comparison, AProcessThatComesOrLeavesIsNone) {
 TEST_F(Comparison, WorkWithoutAnybodyIsADifference) {
   device_.activity = Activity{};
   device_.activity->graphics = Ratio{0.9};
-  EXPECT_THAT(batches(10, {}), HasSubstr("nobody is on it"));
+  EXPECT_THAT(batches(10, {}), HasSubstr("no process on it"));
 }
 
 TEST_F(Comparison, TimeBetweenTwoContextsIsNone) {

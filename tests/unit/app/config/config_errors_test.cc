@@ -42,10 +42,10 @@ TEST(WrongUse, UnknownNames) {
       {{"replay", "a.jsonl", "--for=10s"}, "--for: needs the command record"},
       {{"record", "a.jsonl", "--series"}, "--series: needs the command replay"},
       {{"--batch"}, "--batch: needs the command top"},
-      {{"job", "abc"}, "job: \"abc\" is no job's number; squeue -o '%A %i' shows that of an array's task"},
-      {{"job", "5", "--url=none"}, "--url=none: job needs an exporter that runs"},
+      {{"job", "abc"}, "job: \"abc\" is not a job number; squeue -o '%A %i' shows the number of an array's task"},
+      {{"job", "5", "--url=none"}, "--url=none: job needs a running exporter"},
       {{"job", "5", "--listen-address=127.0.0.1:0"},
-       "job: the exporter's address does not follow from --listen-address; give it: --url"},
+       "job: the exporter's address cannot be derived from --listen-address; give it with --url"},
       {{"record", "a.jsonl", "--for=10ms"}, "--for: \"10ms\" is not between 1s and 7d"},
   });
 }

@@ -118,12 +118,12 @@ TEST(Doctor, EnergyThatStandsStillOrIsNotCounted) {
   EXPECT_THAT(finding.text, HasSubstr("GPU 1: no energy counter"));
 }
 
-TEST(Doctor, UtilisationThatNobodyTells) {
+TEST(Doctor, UtilizationThatNobodyTells) {
   DeviceSample device = healthy(1);
   device.utilization = UtilizationState::kFailed;
-  EXPECT_EQ(said_of(device, "utilisation").level, Level::kWarn);
+  EXPECT_EQ(said_of(device, "utilization").level, Level::kWarn);
   description_of(device).mig_enabled = true;
-  EXPECT_EQ(said_of(device, "utilisation").level, Level::kOk) << "with MIG that is how it is";
+  EXPECT_EQ(said_of(device, "utilization").level, Level::kOk) << "with MIG that is how it is";
 }
 
 TEST(Doctor, AccountingOff) {
