@@ -53,7 +53,7 @@ main() {
 }
 
 case $job in
-  '' | *[!0-9]*) say "no job's number in SLURM_JOB_ID" ;;
+  '' | *[!0-9]*) say "SLURM_JOB_ID is not a job number" ;;
   *)
     # A job without a GPU of its own is not waited for, unless the site gives out GPUs without Slurm's knowledge.
     if [ -n "${SLURM_JOB_GPUS:-}${CUDA_VISIBLE_DEVICES:-}" ] || [ "${ALL_JOBS:-no}" = yes ]; then main; fi

@@ -23,7 +23,7 @@ write_file() {
 
 # A second prolog of one run (a step after the allocation) keeps the start.
 case ${SLURM_JOB_ID:-} in
-  '' | *[!0-9]*) say "no job's number in SLURM_JOB_ID" ;;
+  '' | *[!0-9]*) say "SLURM_JOB_ID is not a job number" ;;
   *) [ -e "$folder/$SLURM_JOB_ID" ] || write_file || say "cannot write $folder/$SLURM_JOB_ID" ;;
 esac
 exit 0
