@@ -122,10 +122,10 @@ TEST(TopRows, AddsUpByOwner) {
     account.joules = 80;  // 30 of them of processes that are gone
     account.shared_joules = 20;
     account.error_joules = 2;
-    books.owners.push_back({account});
+    static_cast<Books::Account&>(books.owners.emplace_back()) = account;
   }
   books.processes.push_back(process(31, 10));
-  books.owners.push_back({books.processes.back()});
+  static_cast<Books::Account&>(books.owners.emplace_back()) = books.processes.back();
   Books before = books;
   before.at -= 2, before.cycle -= 1;
   for (Books::Account& account : before.owners) {
@@ -166,7 +166,7 @@ TEST(TopRows, WhatALostGpuUsesIsNotKnown) {
     books->gpus.push_back(gpu(1));
     Books::Process other = process(11, books == &now ? 500 : 480, 1);
     books->processes.push_back(other);
-    books->owners.push_back({other});
+    static_cast<Books::Account&>(books->owners.emplace_back()) = other;
   }
   const auto watts = [&](const View& view) {
     std::map<std::string, std::optional<double>> sums;
