@@ -63,12 +63,14 @@ std::string name_of(const Statement& statement, const BillLine& line, const Allo
   if (line.kind == LineKind::kNobody) return kIdle;
   if (shape.in_one) return "all";
   if (line.kind != LineKind::kOwner) return kUnallocated;
-  std::string name = line.name;
-  if (statement.by.find(',') == std::string::npos) return name;
+  if (statement.by.find(',') == std::string::npos) return line.name;
   constexpr std::string_view kBetween = " / ";
-  for (size_t at = name.find(kBetween); at != std::string::npos; at = name.find(kBetween, at + 1))
-    name.replace(at, kBetween.size(), "/");
-  return name;
+  std::string name;
+  size_t begin = 0;
+  for (size_t end; (end = line.name.find(kBetween, begin)) != std::string::npos; begin = end + kBetween.size()) {
+    name.append(line.name, begin, end - begin).append("/");
+  }
+  return name.append(line.name, begin);
 }
 
 Json properties_json(const Allocation& allocation) {
