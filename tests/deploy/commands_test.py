@@ -153,7 +153,7 @@ class Helm(unittest.TestCase):
         (spec,) = pod_specs(render(HELM, None, *schedule))
         self.assertIn(f"--textfile=/textfile/{path.removeprefix(folder + '/')}", spec["containers"][0]["args"])
         self.assertIn(folder, [one.get("hostPath", {}).get("path") for one in spec["volumes"]])
-        self.assertIn("name your GPU nodes in collection.nodes", said)
+        self.assertIn("--set collection.nodes='{NODE,NODE}'", said)
         self.assertNotIn("collection.nodes", self.notes(*schedule, "--set", "collection.nodes={a,b}"))
 
 
