@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/quote.h"
+#include "base/text.h"
 
 namespace gpuledger {
 namespace {
@@ -33,10 +34,6 @@ constexpr __int128 kLongest = std::numeric_limits<int64_t>::max();
 
 Error refuse(std::string_view text, std::string_view why) {
   return {Code::kMalformed, in_quotes(text) + " " + std::string(why)};
-}
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
 }
 
 struct Number {

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <utility>
 
+#include "base/text.h"
+
 namespace gpuledger::http {
 namespace {
 
@@ -58,10 +60,6 @@ constexpr std::pair<std::string_view, std::string_view> kCurves[] = {
 
 constexpr std::string_view kHeaders[] = {"Content-Security-Policy", "X-Frame-Options", "X-Content-Type-Options",
                                          "X-XSS-Protection", "Strict-Transport-Security"};
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 }  // namespace
 

@@ -16,19 +16,9 @@ constexpr size_t kLongestId = 256;
 constexpr size_t kUuidLength = 36;
 constexpr size_t kMostDevices = 4096;  // per annotation
 
-bool consume_prefix(std::string_view& text, std::string_view prefix) {
-  if (!text.starts_with(prefix)) return false;
-  text.remove_prefix(prefix.size());
-  return true;
-}
-
-bool is_digits(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
 std::optional<uint32_t> number_of(std::string_view text) {
   uint32_t number = 0;
-  if (!is_digits(text)) return {};
+  if (!is_number(text)) return {};
   if (std::from_chars(text.data(), text.data() + text.size(), number).ec != std::errc()) return {};
   return number;
 }
@@ -47,7 +37,7 @@ bool is_uuid(std::string_view text) {
 // Removes "<separator><digits>" from the end. A number out of range is ignored: the GPU is still valid.
 void split_replica(std::string_view& id, std::string_view separator, std::optional<uint32_t>& replica) {
   const size_t at = id.rfind(separator);
-  if (at == std::string_view::npos || !is_digits(id.substr(at + separator.size()))) return;
+  if (at == std::string_view::npos || !is_number(id.substr(at + separator.size()))) return;
   replica = number_of(id.substr(at + separator.size()));
   id = id.substr(0, at);
 }
@@ -59,7 +49,7 @@ bool parse_uuid(std::string_view id, DeviceRef& ref) {
   const bool prefixed = mig || consume_prefix(uuid, "GPU-");
   if (prefixed && uuid.size() > kUuidLength) {
     std::string_view slot = uuid.substr(kUuidLength);
-    if (!consume_prefix(slot, "-") || !is_digits(slot)) return false;
+    if (!consume_prefix(slot, "-") || !is_number(slot)) return false;
     ref.replica = number_of(slot);
     ref.hami = true;
     uuid = uuid.substr(0, kUuidLength);

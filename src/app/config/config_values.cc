@@ -11,6 +11,7 @@
 
 #include "base/duration.h"
 #include "base/quote.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace gpuledger::app {
@@ -20,14 +21,10 @@ Error refuse(std::string_view text, std::string_view why) {
   return {Code::kMalformed, in_quotes(text) + " " + std::string(why)};
 }
 
-bool all_digits(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
 std::optional<uint32_t> number_up_to(std::string_view text, uint32_t largest) {
   uint32_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (!all_digits(text) || error != std::errc() || end != text.data() + text.size() || number > largest) return {};
+  if (!is_number(text) || error != std::errc() || end != text.data() + text.size() || number > largest) return {};
   return number;
 }
 
