@@ -4,10 +4,15 @@
 #include <time.h>
 
 #include <chrono>
+#include <cstdint>
 
 namespace gpuledger {
 
 using Nanoseconds = std::chrono::nanoseconds;
+
+inline int64_t micros(Nanoseconds time) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
+}
 
 // Both clocks at one moment: steady for intervals, wall (since 1970) for people and the driver. Steady time goes on
 // while the machine is suspended, as the GPU's energy may.

@@ -32,10 +32,6 @@ constexpr std::array<Unit, 11> kUnits = {{{"ns", 1},
                                           {"y", 365 * kDay}}};
 constexpr __int128 kLongest = std::numeric_limits<int64_t>::max();
 
-Error refuse(std::string_view text, std::string_view why) {
-  return {Code::kMalformed, in_quotes(text) + " " + std::string(why)};
-}
-
 struct Number {
   __int128 whole = 0;  // stops growing beyond kLongest
   __int128 fraction = 0;
@@ -75,19 +71,19 @@ std::optional<int64_t> take_unit(std::string_view& text) {
 Result<Nanoseconds> parse_duration(std::string_view text) {
   constexpr std::string_view kNotOne = "is not a duration (write 500ms, 10s, 1m30s)";
   std::string_view rest = text;
-  if (rest.starts_with('-')) return refuse(text, "is negative (write 500ms, 10s, 1m30s)");
+  if (rest.starts_with('-')) return malformed(text, "is negative (write 500ms, 10s, 1m30s)");
   if (rest.starts_with('+')) rest.remove_prefix(1);
   if (rest == "0") return Nanoseconds(0);
-  if (rest.empty()) return refuse(text, kNotOne);
+  if (rest.empty()) return malformed(text, kNotOne);
   __int128 total = 0;
   while (!rest.empty()) {
     const std::optional<Number> number = take_number(rest);
-    if (!number) return refuse(text, kNotOne);
+    if (!number) return malformed(text, kNotOne);
     const std::optional<int64_t> unit = take_unit(rest);
-    if (!unit) return refuse(text, kNotOne);
-    if (number->whole > kLongest) return refuse(text, "is too long a duration");
+    if (!unit) return malformed(text, kNotOne);
+    if (number->whole > kLongest) return malformed(text, "is too long a duration");
     total += number->whole * *unit + number->fraction * *unit / number->scale;
-    if (total > kLongest) return refuse(text, "is too long a duration");
+    if (total > kLongest) return malformed(text, "is too long a duration");
   }
   return Nanoseconds(static_cast<int64_t>(total));
 }

@@ -7,13 +7,7 @@
 #include "base/quote.h"
 
 namespace gpuledger {
-namespace {
-
-Error refuse(std::string_view text, std::string_view why) {
-  return {Code::kMalformed, in_quotes(shown_url(text)) + " " + std::string(why)};
-}
-
-}  // namespace
+namespace {}  // namespace
 
 std::string shown_url(std::string_view text) {
   const size_t query = std::min(text.find_first_of("?#"), text.size());
@@ -29,14 +23,14 @@ Result<HttpUrl> parse_http_url(std::string_view text) {
   HttpUrl url;
   url.text = shown_url(text);
   url.tls = text.starts_with("https://");
-  if (!url.tls && !text.starts_with("http://")) return refuse(text, kForm);
+  if (!url.tls && !text.starts_with("http://")) return malformed(shown_url(text), kForm);
   // It would show in the log and in the process list.
   if (text.find('@') != std::string_view::npos) {
     return Error{Code::kMalformed, "a URL with a password is refused (write %40 for an @ in the path)"};
   }
   // A blank or a line break would end the request line.
   const bool printable = std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; });
-  if (!printable || text.find('#') != std::string_view::npos) return refuse(text, kForm);
+  if (!printable || text.find('#') != std::string_view::npos) return malformed(shown_url(text), kForm);
 
   const std::string_view rest = text.substr(text.find("//") + 2);
   const size_t path = std::min(rest.find_first_of("/?"), rest.size());
@@ -46,18 +40,18 @@ Result<HttpUrl> parse_http_url(std::string_view text) {
 
   std::string_view port = url.tls ? "443" : "80";
   const size_t bracket = host.starts_with('[') ? host.find(']') : 0;
-  if (bracket == std::string_view::npos) return refuse(text, kForm);
+  if (bracket == std::string_view::npos) return malformed(shown_url(text), kForm);
   if (const size_t colon = host.find(':', bracket); colon != std::string_view::npos) {
     port = host.substr(colon + 1);
     host = host.substr(0, colon);
   }
   if (host.starts_with('[')) {
-    if (!host.ends_with(']')) return refuse(text, kForm);
+    if (!host.ends_with(']')) return malformed(shown_url(text), kForm);
     host = host.substr(1, host.size() - 2);
   }
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), url.port);
   const bool whole = error == std::errc() && end == port.data() + port.size() && url.port != 0;
-  if (host.empty() || !whole) return refuse(text, kForm);
+  if (host.empty() || !whole) return malformed(shown_url(text), kForm);
   url.host = host;
   return url;
 }

@@ -57,6 +57,10 @@ std::string in_quotes(std::string_view text) {
   return out;
 }
 
+Error malformed(std::string_view text, std::string_view why) {
+  return {Code::kMalformed, in_quotes(text) + " " + std::string(why)};
+}
+
 std::string clean_text(std::string_view text, size_t max_bytes) {
   std::string out;
   bool after_invalid = false;

@@ -7,6 +7,8 @@
 
 namespace gpuledger {
 
+inline constexpr double kJoulesPerKwh = 3.6e6;
+
 // Integer microjoules: the driver counts millijoules, power times time needs a finer unit, and with integers the books
 // balance exactly.
 class Energy {

@@ -96,7 +96,7 @@ void write_families(const View& view, bool modern, FamilySink& out) {
   }
 }
 
-std::string write(const Cycle& cycle, const ExposeOptions& options, Format format) {
+std::string write_dcgm(const Cycle& cycle, const ExposeOptions& options, Format format) {
   const bool legacy = options.collectors.contains("dcgm");
   const bool modern = options.collectors.contains("dcgm-modern");
   if (!legacy && !modern) return {};
@@ -111,11 +111,11 @@ std::string write(const Cycle& cycle, const ExposeOptions& options, Format forma
 }  // namespace
 
 std::string write_gpu_text(const Cycle& cycle, const ExposeOptions& options) {
-  return write(cycle, options, Format::kText);
+  return write_dcgm(cycle, options, Format::kText);
 }
 
 std::string write_gpu_openmetrics(const Cycle& cycle, const ExposeOptions& options) {
-  return write(cycle, options, Format::kOpenMetrics);
+  return write_dcgm(cycle, options, Format::kOpenMetrics);
 }
 
 }  // namespace gpuledger::expose

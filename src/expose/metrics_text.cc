@@ -29,7 +29,7 @@ SeriesCount count_series(const View& view) {
 constexpr std::string_view kGrowing[] = {"process",     "process-native", "process-info", "idle",
                                          "processlist", "device",         "pod"};
 
-std::string write(const Cycle& cycle, const ExposeOptions& options, Format format) {
+std::string write_metrics(const Cycle& cycle, const ExposeOptions& options, Format format) {
   View view(cycle, options);
   limit(view);
   TextWriter out(format, expected_bytes(view));
@@ -66,11 +66,11 @@ void write_families(const View& view, FamilySink& sink) {
 }
 
 std::string write_text(const Cycle& cycle, const ExposeOptions& options) {
-  return write(cycle, options, Format::kText);
+  return write_metrics(cycle, options, Format::kText);
 }
 
 std::string write_openmetrics(const Cycle& cycle, const ExposeOptions& options) {
-  return write(cycle, options, Format::kOpenMetrics);
+  return write_metrics(cycle, options, Format::kOpenMetrics);
 }
 
 }  // namespace gpuledger::expose

@@ -12,7 +12,7 @@
 namespace gpuledger::identity {
 namespace {
 
-constexpr size_t kLargestFile = 64 << 10;
+constexpr size_t kLargestCgroupText = 64 << 10;
 constexpr size_t kLongestLine = 4096 + 256;  // the kernel's path buffer and the fields before the path
 constexpr int kMostUps = 32;
 constexpr size_t kLongestUnit = 128;
@@ -310,8 +310,8 @@ CgroupHome Verdicts::home() const {
 // Calls `see` for each line that the kernel could have written.
 template <typename See>
 void each_line(std::string_view text, See see) {
-  if (text.size() >= kLargestFile) {
-    text = text.substr(0, kLargestFile);
+  if (text.size() >= kLargestCgroupText) {
+    text = text.substr(0, kLargestCgroupText);
     text = text.substr(0, text.rfind('\n') + 1);  // a truncated line proves nothing
   }
   while (!text.empty()) {

@@ -9,7 +9,7 @@ namespace gpuledger::identity {
 namespace {
 
 constexpr size_t kContainerIdLength = 64;
-constexpr size_t kLongestName = 128;
+constexpr size_t kLongestSegmentName = 128;
 constexpr std::string_view kDashEscape = "\\x2d";
 
 constexpr bool is_hex_digit(char c) {
@@ -33,7 +33,7 @@ bool is_container_id(std::string_view text) {
 }
 // Names chosen by people: LXC, machines, garden. '\' for systemd's escapes.
 bool is_name(std::string_view text) {
-  return !text.empty() && text.size() <= kLongestName &&
+  return !text.empty() && text.size() <= kLongestSegmentName &&
          all_of(text, [](char c) { return is_name_character(c) || c == '\\'; });
 }
 

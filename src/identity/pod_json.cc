@@ -8,8 +8,7 @@ namespace gpuledger::identity {
 namespace {
 
 using Json = nlohmann::json;
-constexpr size_t kLongestName = 253;
-constexpr size_t kLongestAnnotation = 64 << 10;
+constexpr size_t kLongestPodName = 253;
 constexpr int kDeepest = 64;
 
 const Json& child(const Json& object, const char* key) {
@@ -60,7 +59,7 @@ Json parse_bounded(std::string_view text) {
 }  // namespace
 
 std::string bounded_name(std::string_view text) {
-  return std::string(text.substr(0, kLongestName));
+  return std::string(text.substr(0, kLongestPodName));
 }
 
 void add_request(std::string_view container, std::string_view resource, std::string_view count, Pod& pod) {

@@ -12,6 +12,8 @@
 
 namespace gpuledger::identity {
 
+inline constexpr size_t kLongestAnnotation = 64 << 10;  // of one that is kept
+
 struct PodContainer {
   std::string id;  // without the runtime's "containerd://"
   std::string name;

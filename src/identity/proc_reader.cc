@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kLargestProcFile = 64 << 10;
 constexpr size_t kLargestStat = 4 << 20;        // /proc/stat grows with the number of interrupts
 constexpr size_t kLargestCgroupFile = 1 << 20;  // parse_cgroup reads only its beginning
-constexpr size_t kLongestName = 64;
+constexpr size_t kLongestProcessName = 64;
 // Numbered as in proc(5). The name is field 2.
 constexpr int kFlagsField = 9;
 constexpr int kStartField = 22;
@@ -98,7 +98,7 @@ Result<double> parse_boot_time(std::string_view stat) {
 }
 
 std::string clean_name(std::string_view name) {
-  std::string clean = clean_text(name, kLongestName);
+  std::string clean = clean_text(name, kLongestProcessName);
   return clean.empty() ? "unknown" : clean;
 }
 

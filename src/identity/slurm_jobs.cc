@@ -17,8 +17,8 @@
 namespace gpuledger::identity {
 namespace {
 
-constexpr size_t kLargestFile = 4096;
-constexpr size_t kLongestName = 64;
+constexpr size_t kLargestJobFile = 4096;
+constexpr size_t kLongestSlurmName = 64;
 constexpr uint32_t kMostGpus = 1024;
 constexpr size_t kMostJobs = 1000;
 constexpr double kLatestStart = 1e11;
@@ -61,13 +61,13 @@ SlurmJob parse_slurm_job(std::string_view text) {
   while (!text.empty()) {
     std::string_view value = take_until(text, '\n');
     const std::string_view key = take_until(value, '=');
-    if (key == "account") job.facts.account = clean_text(value, kLongestName);
-    if (key == "partition") job.facts.partition = clean_text(value, kLongestName);
+    if (key == "account") job.facts.account = clean_text(value, kLongestSlurmName);
+    if (key == "partition") job.facts.partition = clean_text(value, kLongestSlurmName);
     if (key == "gpus") {
       job.gpus = parse_gpu_list(value);
       if (!job.gpus.empty()) job.facts.gpus = static_cast<uint32_t>(job.gpus.size());
     }
-    if (key == "user") job.user = clean_text(value, kLongestName);
+    if (key == "user") job.user = clean_text(value, kLongestSlurmName);
     if (const auto uid = number<uint32_t>(value); key == "uid" && uid) job.uid = std::to_string(*uid);
     if (key == "start") {
       const auto start = number<double>(value);
@@ -91,7 +91,7 @@ Result<SlurmJob> SlurmJobs::read(const std::string& job) const {
   // In this order: in a folder that only root may write, a file stays what it was at the check.
   GL_TRY_STATUS(check());
   GL_TRY_STATUS(check_trusted(path, S_IFREG));
-  GL_TRY(text, read_file(path, kLargestFile));
+  GL_TRY(text, read_file(path, kLargestJobFile));
   return parse_slurm_job(text);
 }
 

@@ -15,12 +15,12 @@ namespace gpuledger::identity {
 namespace {
 
 constexpr size_t kLargestPasswd = 16 << 20;
-constexpr size_t kLargestProcFile = 64 << 10;
-constexpr size_t kLongestName = 64;
+constexpr size_t kLargestOwnFile = 64 << 10;
+constexpr size_t kLongestUserName = 64;
 
 // Whether uids here equal those of the host: no user namespace maps them. True without the file (a test's /proc).
 bool shows_host_uids(const std::string& proc_root) {
-  const auto map = read_file(proc_root + "/self/uid_map", kLargestProcFile);
+  const auto map = read_file(proc_root + "/self/uid_map", kLargestOwnFile);
   if (!map.ok()) return true;
   std::istringstream numbers(*map);
   uint64_t inside = 1, outside = 1, count = 0;
@@ -39,7 +39,7 @@ std::unordered_map<std::string, std::string> parse_passwd(std::string_view text)
     const std::string_view uid = take_until(line, ':');
     const bool number = !uid.empty() && uid.find_first_not_of("0123456789") == std::string_view::npos;
     if (name.empty() || name.front() == '#' || !number) continue;
-    names.try_emplace(std::string(uid), clean_text(name, kLongestName));
+    names.try_emplace(std::string(uid), clean_text(name, kLongestUserName));
   }
   return names;
 }
@@ -56,7 +56,7 @@ std::string UserNames::find_file(const std::string& proc_root) {
   if (!shows_host_uids(proc_root)) return {};
   const std::string of_first = proc_root + "/1/root/etc/passwd";
   if (::access(of_first.c_str(), R_OK) == 0) return of_first;
-  return is_on_host(read_file(proc_root + "/self/cgroup", kLargestProcFile).value_or("")) ? "/etc/passwd" : "";
+  return is_on_host(read_file(proc_root + "/self/cgroup", kLargestOwnFile).value_or("")) ? "/etc/passwd" : "";
 }
 
 std::string UserNames::name_of(const std::string& uid) {

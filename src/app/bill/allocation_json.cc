@@ -11,6 +11,7 @@
 
 #include "app/bill/amounts.h"
 #include "app/bill/line_words.h"
+#include "base/units.h"
 
 namespace gpuledger::app {
 namespace {
@@ -19,7 +20,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kIdle = "__idle__";
 constexpr const char* kUnallocated = "__unallocated__";
-constexpr double kJoulesPerKwh = 3.6e6;
 
 // Lines under one name.
 struct Allocation {

@@ -9,8 +9,6 @@
 namespace gpuledger::app {
 namespace {
 
-constexpr int64_t kMillijoulesPerKwh = 3'600'000'000;
-
 std::string without_trailing_zeros(std::string text) {
   if (text.find('.') == std::string::npos) return text;
   text.erase(text.find_last_not_of('0') + 1);

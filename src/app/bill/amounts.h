@@ -7,6 +7,8 @@
 
 namespace gpuledger::app {
 
+inline constexpr int64_t kMillijoulesPerKwh = 3'600'000'000;
+
 double to_kwh(int64_t millijoules);
 double hours_of(std::chrono::seconds time);
 

@@ -8,8 +8,6 @@
 namespace gpuledger::app {
 namespace {
 
-constexpr double kMillijoulesPerKwh = 3.6e9;
-
 std::string joules(int64_t millijoules) {
   const std::string sign = millijoules < 0 ? "-" : "";
   const uint64_t size = millijoules < 0 ? 0 - static_cast<uint64_t>(millijoules) : static_cast<uint64_t>(millijoules);
@@ -21,7 +19,7 @@ std::string optional_number(const std::optional<double>& value) {
 }
 
 std::string kwh(int64_t millijoules) {
-  return fmt::format("{:.9f}", static_cast<double>(millijoules) / kMillijoulesPerKwh);
+  return fmt::format("{:.9f}", to_kwh(millijoules));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "app/bill/csv_cell.h"
 #include "app/bill/line_words.h"
 #include "base/quote.h"
+#include "base/units.h"
 
 namespace gpuledger::app {
 namespace {
@@ -32,7 +33,7 @@ struct Charge {
 enum class In { kBoth, kOnly1_3 };
 
 // Null is an empty cell.
-struct Column {
+struct FocusColumn {
   const char* name;
   std::string (*cell)(const Charge& charge);
   In in = In::kBoth;
@@ -108,7 +109,7 @@ std::string once(const Charge& charge, Value value) {
   return charge.is_energy() ? value(charge.line) : std::string();
 }
 
-const Column kColumns[] = {
+const FocusColumn kColumns[] = {
     {"BilledCost", cost_cell},
     {"BillingAccountId", site_cell},
     {"BillingAccountName", site_cell},
@@ -168,7 +169,6 @@ const Column kColumns[] = {
     {"x_EnergyStandardErrorKwh",
      [](const Charge& charge) {
        return once(charge, [](const BillLine& line) {
-         constexpr double kJoulesPerKwh = 3.6e6;
          return line.standard_error_joules ? plain_decimal(*line.standard_error_joules / kJoulesPerKwh) : std::string();
        });
      }},
@@ -181,7 +181,7 @@ const Column kColumns[] = {
 template <typename Cell>
 void append_row(std::string& out, FocusVersion version, Cell cell) {
   bool first = true;
-  for (const Column& column : kColumns) {
+  for (const FocusColumn& column : kColumns) {
     if (column.in == In::kOnly1_3 && version == FocusVersion::k1_2) continue;
     if (!first) out += ',';
     first = false;
@@ -194,9 +194,9 @@ void append_row(std::string& out, FocusVersion version, Cell cell) {
 
 std::string bill_focus(const Statement& statement, FocusVersion version) {
   std::string out;
-  append_row(out, version, [](const Column& column) { return std::string(column.name); });
+  append_row(out, version, [](const FocusColumn& column) { return std::string(column.name); });
   const auto append = [&](const Charge& charge) {
-    append_row(out, version, [&](const Column& column) { return column.cell(charge); });
+    append_row(out, version, [&](const FocusColumn& column) { return column.cell(charge); });
   };
   for (const BillLine& line : statement.lines) {
     append({statement, line});

@@ -11,6 +11,7 @@
 #include "app/bill/line_words.h"
 #include "app/bill/rounded.h"
 #include "base/quote.h"
+#include "base/units.h"
 
 namespace gpuledger::app {
 namespace {
@@ -18,7 +19,7 @@ namespace {
 constexpr const char* kAbsent = "\u2013";
 constexpr size_t kMostGaps = 40;
 
-struct Column {
+struct HtmlColumn {
   std::string title;
   std::string unit;
   std::vector<std::string> cells;  // by line
@@ -46,20 +47,20 @@ double total_of(const Statement& statement, Value value) {
   return sum;
 }
 
-Column hours_column(const Statement& statement, const char* title, std::optional<double> BillLine::*hours) {
+HtmlColumn hours_column(const Statement& statement, const char* title, std::optional<double> BillLine::*hours) {
   const int digits = digits_of(statement).hours;
   const auto text = [&](const std::optional<double>& value) {
     return value ? grouped_decimal(*value, digits) : std::string(kAbsent);
   };
-  Column column{title, "hours", {}, text(sum_of_hours(statement, hours, digits))};
+  HtmlColumn column{title, "hours", {}, text(sum_of_hours(statement, hours, digits))};
   for (const BillLine& line : statement.lines) column.cells.push_back(text(line.*hours));
   return column;
 }
 
-Column rounded_column(const char* title, const std::string& unit, const RoundedColumn& rounded, int digits) {
+HtmlColumn rounded_column(const char* title, const std::string& unit, const RoundedColumn& rounded, int digits) {
   const double scale = std::pow(10.0, digits);
   const auto text = [&](int64_t amount) { return grouped_decimal(static_cast<double>(amount) / scale, digits); };
-  Column column{title, unit, {}, text(rounded.total)};
+  HtmlColumn column{title, unit, {}, text(rounded.total)};
   for (const int64_t amount : rounded.cells) column.cells.push_back(text(amount));
   return column;
 }
@@ -69,7 +70,7 @@ int money_digits(double sum) {
 }
 
 // Energy and hours add up to the cost, line by line.
-void add_money(const Statement& statement, std::vector<Column>& columns) {
+void add_money(const Statement& statement, std::vector<HtmlColumn>& columns) {
   if (!has_cost(statement)) return;
   const std::string& currency = statement.prices.currency;
   const auto cost_of = [](const BillLine& line) { return line.cost(); };
@@ -91,7 +92,7 @@ int weight_digits(double kilograms) {
   return kilograms >= 1 ? 3 : 6;
 }
 
-void add_energies(const Statement& statement, std::vector<Column>& columns) {
+void add_energies(const Statement& statement, std::vector<HtmlColumn>& columns) {
   const BillDigits digits = digits_of(statement);
   const RoundedEnergy energy = round_energy(statement);
   const auto add = [&](const char* title, const RoundedColumn& column) {
@@ -101,7 +102,6 @@ void add_energies(const Statement& statement, std::vector<Column>& columns) {
   add("Estimated", energy.shared);
   columns.back().unit = "kWh, \u00b1 standard error";
   for (size_t i = 0; i < statement.lines.size(); ++i) {
-    constexpr double kJoulesPerKwh = 3.6e6;
     if (const auto error = statement.lines[i].standard_error_joules) {
       columns.back().cells[i] += fmt::format(" <span class=\"error\">\u00b1\u00a0{}</span>",
                                              grouped_decimal(*error / kJoulesPerKwh, digits.kwh));
@@ -113,8 +113,8 @@ void add_energies(const Statement& statement, std::vector<Column>& columns) {
   add("Charged", energy.charged);
 }
 
-std::vector<Column> columns_of(const Statement& statement) {
-  std::vector<Column> columns;
+std::vector<HtmlColumn> columns_of(const Statement& statement) {
+  std::vector<HtmlColumn> columns;
   add_energies(statement, columns);
   columns.push_back(hours_column(statement, "GPU work", &BillLine::gpu_hours));
   columns.push_back(hours_column(statement, "GPU allocated", &BillLine::allocated_gpu_hours));
@@ -129,21 +129,21 @@ std::vector<Column> columns_of(const Statement& statement) {
 }
 
 std::string table(const Statement& statement) {
-  const std::vector<Column> columns = columns_of(statement);
+  const std::vector<HtmlColumn> columns = columns_of(statement);
   std::string out =
       fmt::format("<div class=\"wide\"><table>\n<thead><tr><th scope=\"col\">{}</th>", html_name(statement.by));
-  for (const Column& column : columns)
+  for (const HtmlColumn& column : columns)
     out += fmt::format("<th scope=\"col\">{}<small>{}</small></th>", column.title, html_name(column.unit));
   out += "</tr></thead>\n<tbody>\n";
   for (size_t i = 0; i < statement.lines.size(); ++i) {
     const BillLine& line = statement.lines[i];
     out += fmt::format("<tr class=\"{}\"><th scope=\"row\"><bdi>{}</bdi></th>", kind_name(line.kind),
                        html_name(line_name(line)));
-    for (const Column& column : columns) out += "<td>" + column.cells[i] + "</td>";
+    for (const HtmlColumn& column : columns) out += "<td>" + column.cells[i] + "</td>";
     out += "</tr>\n";
   }
   out += "</tbody>\n<tfoot><tr><th scope=\"row\">The meter: the GPUs\u2019 energy counters</th>";
-  for (const Column& column : columns) out += "<td>" + column.total + "</td>";
+  for (const HtmlColumn& column : columns) out += "<td>" + column.total + "</td>";
   return out + "</tr></tfoot>\n</table></div>\n";
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "app/bill/allocated.h"
+#include "app/bill/amounts.h"
 #include "app/bill/grouping.h"
 #include "app/bill/line_words.h"
 #include "app/bill/sharing.h"
@@ -19,7 +20,6 @@ namespace {
 constexpr int64_t kMicrojoulesPerMillijoule = 1000;
 // What floating point in the server may have changed of a GPU, at the most.
 constexpr int64_t kRoundingPerGpu = 10 * kMicrojoulesPerMillijoule;
-constexpr double kMillijoulesPerKwh = 3.6e9;
 constexpr double kMicrosecondsPerHour = 3.6e9;
 constexpr double kMillisecondsPerHour = 3.6e6;
 
@@ -257,7 +257,7 @@ Result<Statement> view_books(const BillBooks& books, const BillView& view) {
   for (Sum* sum : in_order) {
     BillLine& line = sum->line;
     if (sum->has_error) line.standard_error_joules = std::sqrt(sum->squared_errors);
-    const double kwh = static_cast<double>(line.charged_millijoules()) / kMillijoulesPerKwh;
+    const double kwh = to_kwh(line.charged_millijoules());
     line.energy_cost = kwh * view.prices.pue * view.prices.per_kwh;
     line.gpu_hour_cost = price_hours(line, view.prices);
     line.co2e_grams = sum->co2e_grams * view.prices.pue;

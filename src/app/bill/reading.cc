@@ -13,10 +13,10 @@ namespace {
 
 using What = SeriesMeaning::What;
 
-constexpr char kBetween = '\x1f';
+constexpr char kBetweenLabels = '\x1f';
 constexpr double kLargestCounter = 9e12;  // joules; in microjoules it still fits
 constexpr double kLatest = 1e11;          // seconds since 1970; nobody's clock
-constexpr int64_t kMillijoule = 1000;
+constexpr int64_t kLeastRounding = 1000;
 
 Error wrong(const BillSeries& series, const std::string& why) {
   constexpr size_t kLongest = 400;
@@ -47,7 +47,7 @@ struct Targets {
 
   TargetKey key_of(const BillSeries& series, int64_t at_ms) const {
     std::string copy;
-    for (const std::string& name : names) copy.append(series.label(name)).append(1, kBetween);
+    for (const std::string& name : names) copy.append(series.label(name)).append(1, kBetweenLabels);
     return {node_of(series), std::string(series.label("instance")), copy, at_ms};
   }
   // The one of the sample, new if need be.
@@ -201,7 +201,7 @@ Wide GpuReading::imbalance() const {
 int64_t GpuReading::rounding() const {
   constexpr int64_t kStep = int64_t{1} << 52;  // a double's steps
   const auto series = static_cast<int64_t>(accounts.size() + closed.size() + 1);
-  return kMillijoule + series * (1 + energy / kStep);
+  return kLeastRounding + series * (1 + energy / kStep);
 }
 
 ExporterRun NodeReading::run() const {

@@ -5,12 +5,11 @@
 #include <cmath>
 #include <numeric>
 
+#include "app/bill/amounts.h"
 #include "app/bill/sharing.h"
 
 namespace gpuledger::app {
 namespace {
-
-constexpr int64_t kMillijoulesPerKwh = 3'600'000'000;
 
 int64_t in_units(Wide amount, int64_t unit) {
   return static_cast<int64_t>((amount + (amount < 0 ? -unit / 2 : unit / 2)) / unit);

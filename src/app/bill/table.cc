@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kLongestName = 60;
 constexpr size_t kLongestText = 300;
 
-struct Column {
+struct TableColumn {
   std::string title;
   std::vector<std::string> cells;
 };
@@ -33,7 +33,7 @@ std::string decimals(int64_t thousandths) {
   return fmt::format("{}{}.{:03}", negative ? "-" : "", size / 1000, size % 1000);
 }
 
-std::string hours(const std::optional<double>& value, const BillDigits& digits) {
+std::string hours_text(const std::optional<double>& value, const BillDigits& digits) {
   return value ? fmt::format("{:.{}f}", *value, digits.hours) : std::string();
 }
 
@@ -48,29 +48,29 @@ std::string padded(const std::string& text, size_t columns, bool left) {
 }
 
 template <typename Cell>
-void add(std::vector<Column>& columns, const std::string& title, const Statement& statement, const std::string& last,
-         const Cell& cell) {
-  Column column{title, {}};
+void add(std::vector<TableColumn>& columns, const std::string& title, const Statement& statement,
+         const std::string& last, const Cell& cell) {
+  TableColumn column{title, {}};
   for (const BillLine& line : statement.lines) column.cells.push_back(cell(line));
   column.cells.push_back(last);
   columns.push_back(std::move(column));
 }
 
-void add_amounts(std::vector<Column>& columns, const std::string& title, const Statement& statement, int digits,
+void add_amounts(std::vector<TableColumn>& columns, const std::string& title, const Statement& statement, int digits,
                  double (*value)(const BillLine&)) {
   const double scale = std::pow(10.0, digits);
   const RoundedColumn rounded = round_amounts(statement, digits, value);
   const auto text = [&](int64_t amount) { return fmt::format("{:.{}f}", static_cast<double>(amount) / scale, digits); };
-  Column column{title, {}};
+  TableColumn column{title, {}};
   for (const int64_t amount : rounded.cells) column.cells.push_back(text(amount));
   column.cells.push_back(text(rounded.total));
   columns.push_back(std::move(column));
 }
 
 // What is 0 is left out, unless `zeros`.
-void add_energy(std::vector<Column>& columns, const std::string& title, const Statement& statement,
+void add_energy(std::vector<TableColumn>& columns, const std::string& title, const Statement& statement,
                 const std::vector<int64_t>& cells, bool zeros, int64_t (*exact)(const BillLine&)) {
-  Column column{title, {}};
+  TableColumn column{title, {}};
   for (size_t i = 0; i < cells.size(); ++i) {
     column.cells.push_back(!zeros && exact(statement.lines[i]) == 0 ? "" : decimals(cells[i]));
   }
@@ -78,7 +78,7 @@ void add_energy(std::vector<Column>& columns, const std::string& title, const St
   columns.push_back(std::move(column));
 }
 
-void add_energies(std::vector<Column>& columns, const Statement& statement, const BillDigits& digits) {
+void add_energies(std::vector<TableColumn>& columns, const Statement& statement, const BillDigits& digits) {
   const bool spread = statement.spread != Spread::kKeep;
   const std::string unit = unit_name(digits);
   const RoundedEnergy energy = round_energy(statement);
@@ -99,18 +99,19 @@ void add_energies(std::vector<Column>& columns, const Statement& statement, cons
   columns.back().cells.back() = decimals(energy.charged.total);
 }
 
-std::vector<Column> columns_of(const Statement& statement, const BillDigits& digits) {
+std::vector<TableColumn> columns_of(const Statement& statement, const BillDigits& digits) {
   const auto any = [&](const auto& has) { return std::any_of(statement.lines.begin(), statement.lines.end(), has); };
-  std::vector<Column> columns;
+  std::vector<TableColumn> columns;
   add(columns, "", statement, "the meter",
       [](const BillLine& line) { return clean_text(line_name(line), kLongestName); });
   add_energies(columns, statement, digits);
-  add(columns, "GPU h", statement, hours(sum_of_hours(statement, &BillLine::gpu_hours, digits.hours), digits),
-      [&](const BillLine& line) { return hours(line.gpu_hours, digits); });
+  add(columns, "GPU h", statement, hours_text(sum_of_hours(statement, &BillLine::gpu_hours, digits.hours), digits),
+      [&](const BillLine& line) { return hours_text(line.gpu_hours, digits); });
   if (any([](const BillLine& line) { return line.allocated_gpu_hours.has_value(); })) {
     add(columns, "allocated h", statement, "",
-        [&](const BillLine& line) { return hours(line.allocated_gpu_hours, digits); });
-    add(columns, "unused h", statement, "", [&](const BillLine& line) { return hours(line.unused_gpu_hours, digits); });
+        [&](const BillLine& line) { return hours_text(line.allocated_gpu_hours, digits); });
+    add(columns, "unused h", statement, "",
+        [&](const BillLine& line) { return hours_text(line.unused_gpu_hours, digits); });
   }
   const BillPrices& prices = statement.prices;
   if (prices.per_kwh > 0 || !prices.per_gpu_hour.empty()) {
@@ -122,10 +123,10 @@ std::vector<Column> columns_of(const Statement& statement, const BillDigits& dig
   return columns;
 }
 
-std::string grid(const std::vector<Column>& columns) {
+std::string grid(const std::vector<TableColumn>& columns) {
   std::vector<size_t> widths;
   size_t all = 0;
-  for (const Column& column : columns) {
+  for (const TableColumn& column : columns) {
     size_t widest = width(column.title);
     for (const std::string& cell : column.cells) widest = std::max(widest, width(cell));
     widths.push_back(widest);
@@ -140,18 +141,18 @@ std::string grid(const std::vector<Column>& columns) {
     out += text + "\n";
   };
   const std::string rule = std::string(all - 2, '-') + "\n";
-  line([](const Column& column) { return column.title; });
+  line([](const TableColumn& column) { return column.title; });
   out += rule;
   const size_t rows = columns.front().cells.size();
   for (size_t row = 0; row < rows; ++row) {
     if (row + 1 == rows) out += rule;
-    line([&](const Column& column) { return column.cells[row]; });
+    line([&](const TableColumn& column) { return column.cells[row]; });
   }
   return out;
 }
 
 std::string notes(const Statement& statement, const BillDigits& digits) {
-  std::string out = "The GPUs were metered for " + hours(statement.meter_gpu_hours, digits) + " GPU hours.\n";
+  std::string out = "The GPUs were metered for " + hours_text(statement.meter_gpu_hours, digits) + " GPU hours.\n";
   const BillPrices& prices = statement.prices;
   if (prices.per_kwh > 0 || !prices.per_gpu_hour.empty()) {
     out += "Cost: ";

@@ -120,7 +120,7 @@ Result<Statement> answer_for(const Config& config, const BillAsk& ask, const Bil
   return view_books(*books, view);
 }
 
-http::ServerOptions server_options(const Config& config) {
+http::ServerOptions bill_server_options(const Config& config) {
   http::ServerOptions options;
   options.listen_addresses = config.serve_addresses;
   options.listen_setting = "--serve-address";
@@ -156,7 +156,7 @@ Status serve_bills(const Config& config) {
   const SystemClock clock;
   // By value: an answer that hangs outlives this function.
   auto server = AllocationServer::start(
-      server_options(config),
+      bill_server_options(config),
       [config, ask = ask_server(server_of(config))](const BillSpan& span, const std::string& by, Spread spread,
                                                     const std::function<bool()>& given_up) {
         return answer_for(config, ask, span, by, spread, given_up);

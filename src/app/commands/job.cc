@@ -28,7 +28,7 @@ Status check_number(const std::string& job) {
                                      " is not a job number; squeue -o '%A %i' shows the number of an array's task"};
 }
 
-Result<top::Exporter> find_exporter(const Config& config) {
+Result<top::Exporter> find_job_exporter(const Config& config) {
   if (config.url && config.url->none) return Error{Code::kMalformed, "--url=none: job needs a running exporter"};
   top::Exporter exporter{config.url ? *config.url : local_exporter(config.listen_addresses.front()),
                          config.url_ca_file};
@@ -57,12 +57,12 @@ Result<std::optional<JobReport>> read_job(const top::Exporter& exporter, const s
 
 Status check_job(const Config& config) {
   GL_TRY_STATUS(check_number(config.argument));
-  GL_TRY_STATUS(find_exporter(config));
+  GL_TRY_STATUS(find_job_exporter(config));
   return ok_status();
 }
 
 Status job_command(const Config& config, const ConfigSources& /*sources*/) {
-  GL_TRY(exporter, find_exporter(config));
+  GL_TRY(exporter, find_job_exporter(config));
   GL_TRY(report, read_job(exporter, config.argument, config.job_wait));
   if (!report) {
     return Error{Code::kNotFound, exporter.url.text + ": no process of job " + config.argument +

@@ -7,7 +7,7 @@
 namespace gpuledger::app {
 namespace {
 
-constexpr Nanoseconds kPatienceWithDisk = std::chrono::seconds(10);
+constexpr Nanoseconds kPatienceAtEnd = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -24,7 +24,7 @@ Status once_command(const Config& config, const ConfigSources& /*sources*/) {
   std::this_thread::sleep_for(config.sample_interval);
   const auto snapshot = node.pipeline->run_cycle();
   if (StateKeeper* keeper = node.pipeline->state_keeper()) {
-    const bool ended = keeper->finish(kPatienceWithDisk);
+    const bool ended = keeper->finish(kPatienceAtEnd);
     if (const SourceHealth health = keeper->health(); !ended || !health.up) {
       return Error{Code::kUnavailable, "--state-file: " + (ended ? health.reason : "the file system does not answer")};
     }

@@ -19,10 +19,6 @@ namespace {
 
 constexpr size_t kLargestConfigFile = 1 << 20;
 
-Error wrong(std::string message) {
-  return {Code::kMalformed, std::move(message)};
-}
-
 // Where the user set it; empty: it has the default.
 std::string origin_of(std::string_view name, const GivenSettings& given) {
   const auto found = given.find(find_setting(name));

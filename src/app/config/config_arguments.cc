@@ -10,10 +10,6 @@
 namespace gpuledger::app {
 namespace {
 
-Error wrong(std::string message) {
-  return {Code::kMalformed, std::move(message)};
-}
-
 // The setting of a flag.
 struct Flag {
   const Setting* setting = nullptr;

@@ -28,10 +28,6 @@ using std::chrono::year_month_day;
 
 constexpr double kLargestAmount = 1e9;
 
-Error refuse(std::string_view text, std::string_view why) {
-  return {Code::kMalformed, in_quotes(text) + " " + std::string(why)};
-}
-
 // Takes `count` digits off the front.
 std::optional<int> take_digits(std::string_view& text, size_t count) {
   if (text.size() < count || !std::all_of(text.begin(), text.begin() + static_cast<ptrdiff_t>(count),
@@ -103,12 +99,13 @@ Result<year_month> parse_month(std::string_view text) {
     const year_month parsed(year(*y), month(static_cast<unsigned>(m.value_or(0))));
     if (m && rest.empty() && parsed.ok()) return parsed;
   }
-  return refuse(text, "is not a month (write 2026-10)");
+  return malformed(text, "is not a month (write 2026-10)");
 }
 
 Result<sys_seconds> parse_time(std::string_view text) {
   const auto time = take_time(text);
-  if (!time) return refuse(text, "is not a time (write 2026-10-01, 2026-10-01T12:30:00Z or 2026-10-01T12:30:00+02:00)");
+  if (!time)
+    return malformed(text, "is not a time (write 2026-10-01, 2026-10-01T12:30:00Z or 2026-10-01T12:30:00+02:00)");
   return *time;
 }
 
@@ -117,21 +114,21 @@ Result<double> parse_amount(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), amount);
   const bool whole = error == std::errc() && end == text.data() + text.size();
   if (!whole || !std::isfinite(amount) || amount < 0 || amount > kLargestAmount) {
-    return refuse(text, "is not an amount (a number from 0 to 1000000000, with a point: 0.25)");
+    return malformed(text, "is not an amount (a number from 0 to 1000000000, with a point: 0.25)");
   }
   return amount;
 }
 
 Result<double> parse_pue(std::string_view text) {
   const Result<double> number = parse_amount(text);
-  if (!number.ok() || *number < 1 || *number > 10) return refuse(text, "is not a PUE (1 to 10)");
+  if (!number.ok() || *number < 1 || *number > 10) return malformed(text, "is not a PUE (1 to 10)");
   return number;
 }
 
 Result<std::pair<std::string, double>> parse_gpu_hour_price(std::string_view text) {
   const size_t equals = text.rfind('=');
   if (equals == text.npos || equals == 0) {
-    return refuse(text, "is not MODEL=PRICE (write 'NVIDIA H200=2.50'; the models are in gpu_ledger_device_info)");
+    return malformed(text, "is not MODEL=PRICE (write 'NVIDIA H200=2.50'; the models are in gpu_ledger_device_info)");
   }
   GL_TRY(price, parse_amount(text.substr(equals + 1)));
   return std::pair(std::string(text.substr(0, equals)), price);
@@ -139,7 +136,7 @@ Result<std::pair<std::string, double>> parse_gpu_hour_price(std::string_view tex
 
 Result<std::string> parse_currency(std::string_view text) {
   const bool letters = std::all_of(text.begin(), text.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
-  if (text.size() != 3 || !letters) return refuse(text, "is not a currency (write its code by ISO 4217: EUR, USD)");
+  if (text.size() != 3 || !letters) return malformed(text, "is not a currency (write its code by ISO 4217: EUR, USD)");
   return std::string(text);
 }
 
@@ -152,11 +149,11 @@ Result<std::string> parse_matchers(std::string_view text) {
     } else if (text[i] == '"') {
       quoted = !quoted;
     } else if (!quoted && (text[i] == '{' || text[i] == '}')) {
-      return refuse(text, "is more than matchers (write what stands between the braces: cluster=\"east\")");
+      return malformed(text, "is more than matchers (write what stands between the braces: cluster=\"east\")");
     }
   }
   if (quoted || (!text.empty() && text.find('"') == text.npos)) {
-    return refuse(text, "is not a list of matchers (write cluster=\"east\", with the quotes)");
+    return malformed(text, "is not a list of matchers (write cluster=\"east\", with the quotes)");
   }
   return std::string(text);
 }
@@ -165,7 +162,7 @@ Status check_bill_by(std::string_view text) {
   constexpr std::string_view kLabel = "label:";
   if (text.starts_with(kLabel)) {
     if (text.size() > kLabel.size()) return ok_status();
-    return refuse(text, "names no label (write label:team)");
+    return malformed(text, "names no label (write label:team)");
   }
   std::vector<std::string_view> words = {"namespace", "user", "slurm_account", "owner", "node", "cluster", "gpu"};
   for (const OwnerKindRow& row : kOwnerKinds) {
@@ -173,7 +170,7 @@ Status check_bill_by(std::string_view text) {
   }
   if (std::find(words.begin(), words.end(), text) != words.end()) return ok_status();
   words.emplace_back("label:NAME");
-  return refuse(text, "is not one of " + join_choices(words));
+  return malformed(text, "is not one of " + join_choices(words));
 }
 
 }  // namespace gpuledger::app

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "app/config/config.h"
@@ -19,6 +20,10 @@ struct Given {
   std::vector<std::string> values;
 };
 using GivenSettings = std::map<const Setting*, Given>;
+
+inline Error wrong(std::string message) {
+  return {Code::kMalformed, std::move(message)};
+}
 
 struct Arguments {
   const Command* command = nullptr;  // null: none was named

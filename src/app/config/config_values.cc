@@ -17,10 +17,6 @@
 namespace gpuledger::app {
 namespace {
 
-Error refuse(std::string_view text, std::string_view why) {
-  return {Code::kMalformed, in_quotes(text) + " " + std::string(why)};
-}
-
 std::optional<uint32_t> number_up_to(std::string_view text, uint32_t largest) {
   uint32_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -54,13 +50,13 @@ Result<bool> parse_bool(std::string_view text) {
   for (const std::string_view no : {"false", "f", "0", "no", "off"}) {
     if (lower == no) return false;
   }
-  return refuse(text, "is neither true nor false");
+  return malformed(text, "is neither true nor false");
 }
 
 Result<uint64_t> parse_count(std::string_view text) {
   constexpr uint32_t kMost = 1'000'000'000;
   const auto number = number_up_to(text, kMost);
-  if (!number) return refuse(text, "is no whole number up to " + std::to_string(kMost));
+  if (!number) return malformed(text, "is no whole number up to " + std::to_string(kMost));
   return uint64_t{*number};
 }
 
@@ -72,7 +68,7 @@ Result<uint64_t> parse_size(std::string_view text) {
     const uint64_t bytes = number ? uint64_t{*number} << bits : 0;
     if (bytes >= uint64_t{1} << 20 && bytes <= uint64_t{1} << 40) return bytes;
   }
-  return refuse(text, "is not a size between 1MiB and 1TiB (write 256MiB or 2GiB)");
+  return malformed(text, "is not a size between 1MiB and 1TiB (write 256MiB or 2GiB)");
 }
 
 Result<std::pair<std::string, std::string>> parse_label(std::string_view text) {
@@ -81,12 +77,12 @@ Result<std::pair<std::string, std::string>> parse_label(std::string_view text) {
   const auto allowed = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
   const bool starts_well = !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) == 0;
   if (equals == text.npos || !starts_well || !std::all_of(name.begin(), name.end(), allowed) || name.starts_with("__"))
-    return refuse(text, "is not NAME=VALUE with the name of a label (write cluster=east)");
+    return malformed(text, "is not NAME=VALUE with the name of a label (write cluster=east)");
   const std::string_view value = text.substr(equals + 1);
-  if (value.empty()) return refuse(text, "has no value");
+  if (value.empty()) return malformed(text, "has no value");
   for (std::string_view rest = value; !rest.empty();) {
     const Utf8Character character = decode_utf8(rest);
-    if (!character.valid || character.code < 0x20) return refuse(text, "has a value that is not plain UTF-8");
+    if (!character.valid || character.code < 0x20) return malformed(text, "has a value that is not plain UTF-8");
     rest.remove_prefix(character.length);
   }
   return std::pair(std::string(name), std::string(value));
@@ -104,19 +100,19 @@ Result<std::pair<std::string, std::string>> parse_header(std::string_view text) 
         "a comma needs a list in the config file)"};
   const std::string_view value = text.substr(equals + 1);
   if (!std::all_of(value.begin(), value.end(), [](char c) { return c >= 0x20 && c < 0x7f; }))
-    return refuse(name, "has a value that is not plain ASCII");
+    return malformed(name, "has a value that is not plain ASCII");
   std::string lower(name);
   std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
   constexpr std::string_view kOwn[] = {"authorization", "connection", "content-encoding",  "content-length",
                                        "content-type",  "host",       "transfer-encoding", "user-agent"};
   if (std::find(std::begin(kOwn), std::end(kOwn), lower) != std::end(kOwn))
-    return refuse(name, "is a header that the program sets itself");
+    return malformed(name, "is a header that the program sets itself");
   return std::pair(std::string(name), std::string(value));
 }
 
 Result<size_t> parse_choice(std::string_view text, std::span<const std::string_view> allowed) {
   const auto found = std::find(allowed.begin(), allowed.end(), text);
-  if (found == allowed.end()) return refuse(text, "is not one of " + join_choices(allowed));
+  if (found == allowed.end()) return malformed(text, "is not one of " + join_choices(allowed));
   return static_cast<size_t>(found - allowed.begin());
 }
 
@@ -126,7 +122,7 @@ Result<std::optional<Power>> parse_idle_power(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), watts);
   const bool whole = error == std::errc() && end == text.data() + text.size();
   if (!whole || !std::isfinite(watts) || watts < 0 || watts > 10'000) {
-    return refuse(text, "is not a power in watts (0 to 10000; 0 or learned: found out while running)");
+    return malformed(text, "is not a power in watts (0 to 10000; 0 or learned: found out while running)");
   }
   const Power power = Power::watts(watts);
   if (power == Power()) return std::optional<Power>();
@@ -135,28 +131,28 @@ Result<std::optional<Power>> parse_idle_power(std::string_view text) {
 
 Result<std::string> parse_port(std::string_view text) {
   const std::optional<uint32_t> port = number_up_to(text, 65535);
-  if (!port || *port == 0) return refuse(text, "is not a port (1 to 65535)");
+  if (!port || *port == 0) return malformed(text, "is not a port (1 to 65535)");
   return ":" + std::to_string(*port);
 }
 
 Result<std::string> parse_gpu_device(std::string_view text) {
   const bool uuid = (text.starts_with("GPU-") || text.starts_with("MIG-")) && text.size() > 4 &&
                     std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) || c == '-'; });
-  if (!uuid && !number_up_to(text, 9999)) return refuse(text, "is neither a GPU's index (0) nor its UUID (GPU-...)");
+  if (!uuid && !number_up_to(text, 9999)) return malformed(text, "is neither a GPU's index (0) nor its UUID (GPU-...)");
   return std::string(text);
 }
 
 Result<std::string> parse_metrics_path(std::string_view text) {
-  if (!text.starts_with('/')) return refuse(text, "does not start with /");
+  if (!text.starts_with('/')) return malformed(text, "does not start with /");
   for (const unsigned char c : text) {
     if (c <= ' ' || c >= 0x7f || c == '?' || c == '#' || c == '%' || c == '"') {
-      return refuse(text, "is not a plain path (write /metrics)");
+      return malformed(text, "is not a plain path (write /metrics)");
     }
   }
   constexpr std::array<std::string_view, 10> kTaken = {
       "/",       "/page.css", "/page.js", "/gpu/metrics", "/api/v1/snapshot", "/api/v1/history",
       "/health", "/healthz",  "/-/ready", "/readyz"};
-  if (std::find(kTaken.begin(), kTaken.end(), text) != kTaken.end()) return refuse(text, "is another page's path");
+  if (std::find(kTaken.begin(), kTaken.end(), text) != kTaken.end()) return malformed(text, "is another page's path");
   return std::string(text);
 }
 
@@ -164,7 +160,7 @@ Result<std::string> parse_metric_prefix(std::string_view text) {
   const auto allowed = [](unsigned char c) { return c == '_' || c == ':' || (c < 0x80 && std::isalnum(c) != 0); };
   const bool starts_well = !text.empty() && !(text.front() >= '0' && text.front() <= '9');
   if (!starts_well || !std::all_of(text.begin(), text.end(), allowed)) {
-    return refuse(text, "cannot begin a metric's name (letters, digits, _ and :, no digit first)");
+    return malformed(text, "cannot begin a metric's name (letters, digits, _ and :, no digit first)");
   }
   return std::string(text);
 }
@@ -175,7 +171,7 @@ Result<mode_t> parse_file_mode(std::string_view text) {
   const auto [stop, failed] = std::from_chars(text.data(), end, mode, 8);
   const bool octal = failed == std::errc() && stop == end && text.size() >= 3 && text.size() <= 4;
   if (!octal || (mode & 0600) != 0600 || (mode & ~0666U) != 0) {
-    return refuse(text, "is not a file's rights in octal between 0600 and 0666");
+    return malformed(text, "is not a file's rights in octal between 0600 and 0666");
   }
   return static_cast<mode_t>(mode);
 }
@@ -195,7 +191,7 @@ Result<std::chrono::nanoseconds> parse_duty(std::string_view text) {
     burst = *given;
   }
   if (burst >= std::chrono::seconds(1) && burst <= kMinute) return burst;
-  return refuse(text, "is not a share of every minute (write 10% or 6s; 1s or more)");
+  return malformed(text, "is not a share of every minute (write 10% or 6s; 1s or more)");
 }
 
 std::vector<std::string> split_list(std::string_view text, char separator) {

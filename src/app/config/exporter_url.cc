@@ -16,10 +16,6 @@ constexpr std::string_view kExporterForm =
 constexpr std::string_view kPrometheusForm =
     "is not a Prometheus server's address (write http://HOST:9090, https://HOST/PREFIX or unix:/PATH)";
 
-Error refuse(std::string_view text, std::string_view form) {
-  return {Code::kMalformed, in_quotes(shown_url(text)) + " " + std::string(form)};
-}
-
 // The path of the JSON below the one that was given.
 void point_at_snapshot(std::string& target) {
   while (target.ends_with('/')) target.pop_back();
@@ -30,7 +26,8 @@ Result<ExporterUrl> parse_unix(std::string_view text, std::string_view form) {
   ExporterUrl url;
   url.text = text;
   url.unix_path = text.substr(text.find(':') + 1);
-  if (!url.unix_path.starts_with('/') || url.unix_path.find('\0') != std::string::npos) return refuse(text, form);
+  if (!url.unix_path.starts_with('/') || url.unix_path.find('\0') != std::string::npos)
+    return malformed(shown_url(text), form);
   return url;
 }
 
@@ -38,11 +35,12 @@ Result<ExporterUrl> parse_unix(std::string_view text, std::string_view form) {
 Result<ExporterUrl> parse_server(std::string_view text, std::string_view form) {
   ExporterUrl url;
   if (text.starts_with("unix:")) return parse_unix(text, form);
-  if (text.find("//") == text.npos) return refuse(text, form);
+  if (text.find("//") == text.npos) return malformed(shown_url(text), form);
   GL_TRY(parts, split_user(text));
   auto http = parse_http_url(parts.plain);
-  if (!http.ok()) return refuse(parts.plain, form);
-  if (http->target.find('?') != std::string::npos) return refuse(parts.plain, "with a query " + std::string(form));
+  if (!http.ok()) return malformed(shown_url(parts.plain), form);
+  if (http->target.find('?') != std::string::npos)
+    return malformed(shown_url(parts.plain), "with a query " + std::string(form));
   url.http = *std::move(http);
   url.user_password = std::move(parts.user_password);
   url.text = std::move(parts.plain);

@@ -8,10 +8,10 @@
 #include <set>
 #include <tuple>
 
+#include "base/units.h"
+
 namespace gpuledger::app {
 namespace {
-
-constexpr double kJoulesPerKwh = 3.6e6;
 
 // The snapshot has microjoules in decimal digits; sums must stay exact. A server may claim any number of steps: a sum
 // ends at half of what fits, so that the total of two fits too.

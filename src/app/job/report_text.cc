@@ -5,6 +5,7 @@
 #include "app/top/feed.h"
 #include "app/top/text.h"
 #include "base/quote.h"
+#include "base/units.h"
 #include "base/version.h"
 #include "expose/json_text.h"
 
@@ -14,7 +15,6 @@ namespace {
 constexpr size_t kNameColumns = 16;
 constexpr size_t kLongestName = 64;
 constexpr int kSchemaVersion = 1;  // of the JSON; raised as docs/snapshot.md says of the snapshot's
-constexpr double kJoulesPerKwh = 3.6e6;
 
 std::string clean(const std::string& name) {
   return clean_text(name, kLongestName);

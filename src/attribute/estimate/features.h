@@ -15,4 +15,8 @@ using FeatureMatrix = Eigen::Matrix<double, kFeatures, kFeatures>;
 using Joint = Eigen::Matrix<double, kFeatures + 1, 1>;
 using JointMatrix = Eigen::Matrix<double, kFeatures + 1, kFeatures + 1>;
 
+inline double square(double x) {
+  return x * x;
+}
+
 }  // namespace gpuledger::attribute

@@ -8,14 +8,6 @@
 
 // The part of the solver for standard errors and for messages to signatures.
 namespace gpuledger::attribute {
-namespace {
-
-double square(double x) {
-  return x * x;
-}
-
-}  // namespace
-
 WindowSolver::Spread& WindowSolver::Spread::operator+=(const Spread& other) {
   own += other.own;
   by_times += other.by_times;

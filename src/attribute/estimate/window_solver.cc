@@ -15,10 +15,6 @@ constexpr int kRoundsOfMps = 4;
 constexpr double kLeastTimeError = 0.003;  // of a window: any process may work
 constexpr double kTimeAlone = 1;           // error of the prior if a process is alone: the busy time decides
 
-double square(double x) {
-  return x * x;
-}
-
 }  // namespace
 
 void WindowSolver::solve(Window& window, bool teach) {

@@ -48,7 +48,7 @@ void add_info(const DeviceSeries& device, Samples& samples) {
   samples.add_as(labels.take(), uint64_t{1});
 }
 
-constexpr Row<DeviceSeries> kRows[] = {
+constexpr Row<DeviceSeries> kDeviceRows[] = {
     {"gpu_ledger_device_info", kGauge,
      "model pci_bus_id driver mig_mode energy_source serial vbios_version accounting_mode",
      "A GPU, always 1. mig_mode is enabled, disabled or unsupported; it is absent if DCGM is the only source and "
@@ -266,7 +266,7 @@ constexpr Row<DeviceSeries> kExactTimeRows[] = {
 }  // namespace
 
 std::span<const Row<DeviceSeries>> device_rows() {
-  return kRows;
+  return kDeviceRows;
 }
 
 std::span<const Row<AllocationSeries>> allocation_rows() {

@@ -87,7 +87,7 @@ void add_throttles(const DeviceSeries& device, Samples& samples) {
 }
 
 // Values that show whether a GPU is healthy. Alerts and dashboards use them.
-constexpr Row<DeviceSeries> kRows[] = {
+constexpr Row<DeviceSeries> kHealthRows[] = {
     {"gpu_ledger_temperature_celsius", kGauge, "sensor",
      "Temperature in degrees Celsius of the GPU (sensor gpu) and of its memory (memory). Absent if the GPU does not "
      "report it.",
@@ -165,7 +165,7 @@ constexpr Row<DeviceSeries> kDetailRows[] = {
 }  // namespace
 
 std::span<const Row<DeviceSeries>> health_rows() {
-  return kRows;
+  return kHealthRows;
 }
 
 std::vector<Family> device_detail_families() {

@@ -17,7 +17,7 @@ std::optional<double> utilization_of(const ProcessSeries& series) {
   return percent_of(process.idle.evaluated ? std::optional(process.idle.highest_sm) : process.sm);
 }
 
-constexpr Row<ProcessSeries> kProcessRows[] = {
+constexpr Row<ProcessSeries> kIdleProcessRows[] = {
     {"gpu_idle_process_compute_utilization_percent", kGauge, "",
      "Highest SM utilization of the process in percent since the last idle evaluation, 0 to 100. Absent if the GPU "
      "reports no utilization per process.",
@@ -39,7 +39,7 @@ constexpr Row<ProcessSeries> kProcessRows[] = {
      }},
 };
 
-constexpr Row<DeviceSeries> kDeviceRows[] = {
+constexpr Row<DeviceSeries> kIdleDeviceRows[] = {
     {"gpu_idle_device_utilization_percent", kGauge, "",
      "Percent of time in which any kernel ran on the GPU, 0 to 100. Absent if the GPU does not report it, for example "
      "with MIG.",
@@ -56,7 +56,7 @@ constexpr Row<DeviceSeries> kDeviceRows[] = {
      [](const DeviceSeries& device) { return device.reading().temperature_celsius; }},
 };
 
-constexpr Row<DeviceSeries> kGpuRows[] = {
+constexpr Row<DeviceSeries> kIdleGpuRows[] = {
     {"gpu_idle_memory_total_bytes", kGauge, "",
      "GPU memory in bytes that all idle processes of the GPU hold. Absent until it is known for one process whether it "
      "is idle, and if the GPU reports no utilization per process.",
@@ -66,14 +66,14 @@ constexpr Row<DeviceSeries> kGpuRows[] = {
 }  // namespace
 
 std::span<const Row<ProcessSeries>> idle_process_rows() {
-  return kProcessRows;
+  return kIdleProcessRows;
 }
 
 std::vector<Family> idle_families() {
   CatalogBuilder catalog("idle");
   catalog.add(idle_process_rows(), "gpu pid process pod namespace container", &View::holders);
-  catalog.add(rows_of(kDeviceRows), "gpu model uuid", &View::devices, &DeviceSeries::idle_labels);
-  catalog.add(rows_of(kGpuRows), "gpu", &View::devices, &DeviceSeries::idle_gpu_labels);
+  catalog.add(rows_of(kIdleDeviceRows), "gpu model uuid", &View::devices, &DeviceSeries::idle_labels);
+  catalog.add(rows_of(kIdleGpuRows), "gpu", &View::devices, &DeviceSeries::idle_gpu_labels);
   return catalog.take();
 }
 

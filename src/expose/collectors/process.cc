@@ -7,7 +7,7 @@
 namespace gpuledger::expose {
 namespace {
 
-constexpr Row<ProcessSeries> kRows[] = {
+constexpr Row<ProcessSeries> kOlderProcessRows[] = {
     {"_energy_joules_total", kCounter, "energy_estimated",
      "Energy of the process on the GPU in joules: booked while it was alone (energy_estimated false) and while it "
      "shared the GPU (true). The sum of both is the process's energy.",
@@ -46,7 +46,7 @@ constexpr Row<ProcessSeries> kRows[] = {
 }  // namespace
 
 std::span<const Row<ProcessSeries>> process_rows() {
-  return kRows;
+  return kOlderProcessRows;
 }
 
 std::vector<Family> process_families() {

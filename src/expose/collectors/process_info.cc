@@ -45,7 +45,7 @@ void add_info(const ProcessSeries& series, Samples& samples) {
   samples.add(uint64_t{1}, labels.take());
 }
 
-constexpr Row<ProcessSeries> kRows[] = {
+constexpr Row<ProcessSeries> kProcessInfoRows[] = {
     {"gpu_ledger_process_info", kGauge, "uid user_name type owner",
      "A process that uses or used a GPU, always 1. uid is its real uid; user_name is the uid's name in the host's "
      "passwd (absent if not there); type is compute, graphics or both, by the driver's lists; owner is {}.",
@@ -67,7 +67,7 @@ constexpr Row<ProcessSeries> kRows[] = {
 }  // namespace
 
 std::span<const Row<ProcessSeries>> process_info_rows() {
-  return kRows;
+  return kProcessInfoRows;
 }
 
 std::vector<Family> process_info_families() {

@@ -7,7 +7,7 @@
 namespace gpuledger::expose {
 namespace {
 
-constexpr Row<DeviceSeries> kGpuRows[] = {
+constexpr Row<DeviceSeries> kListGpuRows[] = {
     {"gpu_process_count", kGauge, "", "Processes on the GPU. Absent while the GPU is lost.",
      [](const DeviceSeries& device) { return device.up() ? std::optional(device.listed) : std::nullopt; }},
 };
@@ -27,7 +27,7 @@ std::string_view status_of(const ProcessAccount& process) {
   return process.idle.works || (process.sm && process.sm->value > 0) ? "active" : "unknown";
 }
 
-constexpr Row<ProcessSeries> kProcessRows[] = {
+constexpr Row<ProcessSeries> kListProcessRows[] = {
     {"gpu_process_info", kGauge, "container status gpu_memory",
      "A process on a GPU, always 1. The pid label has GPU and pid (gpu1_12345); status is active, idle or unknown; "
      "gpu_memory is in MiB.",
@@ -58,12 +58,12 @@ constexpr Row<ProcessSeries> kProcessRows[] = {
 }  // namespace
 
 std::span<const Row<ProcessSeries>> processlist_rows() {
-  return kProcessRows;
+  return kListProcessRows;
 }
 
 std::vector<Family> processlist_families() {
   CatalogBuilder catalog("processlist");
-  catalog.add(rows_of(kGpuRows), "gpu", &View::devices, &DeviceSeries::gpu_labels);
+  catalog.add(rows_of(kListGpuRows), "gpu", &View::devices, &DeviceSeries::gpu_labels);
   catalog.add_of_node(kNodeRows);
   catalog.add(processlist_rows(), "gpu pid command pod namespace gi_id ci_id", &View::listed);
   return catalog.take();

@@ -79,7 +79,7 @@ constexpr Row<View> kLeftOut = {
       }
     }};
 
-constexpr Row<View> kRows[] = {
+constexpr Row<View> kSelfRows[] = {
     {"gpu_ledger_build_info", kGauge, "version revision", "The running program, always 1.",
      [](const View& view, Samples& samples) {
        samples.add_as(view.labels().add("version", view.options.version).add("revision", view.options.revision).take(),
@@ -188,7 +188,7 @@ std::vector<Family> driver_call_families() {
 
 std::vector<Family> self_families() {
   CatalogBuilder catalog("self");
-  catalog.add_of_node(kRows);
+  catalog.add_of_node(kSelfRows);
   return catalog.take();
 }
 

@@ -10,8 +10,6 @@
 namespace gpuledger::identity {
 namespace {
 
-namespace wire = proto::cri;
-
 constexpr size_t kLargestAnswer = 16 << 20;  // what kubelets allow
 }  // namespace
 
@@ -65,8 +63,8 @@ task::PollThread::Next CriPods::look(const std::stop_token& stop) {
 GrpcOutcome CriPods::read_pods(std::vector<Pod>& pods, const std::stop_token& stop) {
   client_->refresh();
   CriList list(options_.labels);
-  wire::Sandbox sandbox;
-  wire::Container container;
+  proto::cri::Sandbox sandbox;
+  proto::cri::Container container;
   const std::string service = "/runtime.v1.RuntimeService/";
   auto outcome = client_->list(
       service + "ListPodSandbox", sandbox, [&] { list.add(sandbox); }, options_.deadline, stop);

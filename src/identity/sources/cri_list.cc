@@ -9,9 +9,6 @@
 namespace gpuledger::identity {
 namespace {
 
-namespace wire = proto::cri;
-
-constexpr size_t kLongestAnnotation = 64 << 10;
 constexpr int kReady = 0;
 
 using Strings = google::protobuf::Map<std::string, std::string>;
@@ -24,7 +21,7 @@ std::string first_of(const std::string& preferred, const Strings& labels, const 
   return bounded_name(preferred.empty() ? text_at(labels, key) : preferred);
 }
 
-Pod pod_of(const wire::Sandbox& sandbox, const PodLabelList& wanted) {
+Pod pod_of(const proto::cri::Sandbox& sandbox, const PodLabelList& wanted) {
   Pod pod;
   pod.name_space = first_of(sandbox.metadata().namespace_(), sandbox.labels(), "io.kubernetes.pod.namespace");
   pod.name = first_of(sandbox.metadata().name(), sandbox.labels(), "io.kubernetes.pod.name");
@@ -41,7 +38,7 @@ Pod pod_of(const wire::Sandbox& sandbox, const PodLabelList& wanted) {
 
 }  // namespace
 
-void CriList::add(const wire::Sandbox& sandbox) {
+void CriList::add(const proto::cri::Sandbox& sandbox) {
   // A sandbox that is not ready belongs to an ended pod. The store keeps its name for a while; a new pod of the same
   // name comes first.
   if (sandbox.state() != kReady) return;
@@ -59,7 +56,7 @@ void CriList::add(const wire::Sandbox& sandbox) {
   if (by_sandbox_.size() < kMostContainers) by_sandbox_[sandbox.id()] = known->second;
 }
 
-void CriList::add(const wire::Container& container) {
+void CriList::add(const proto::cri::Container& container) {
   // Ended containers too: the last samples still need names.
   const auto known = by_sandbox_.find(container.pod_sandbox_id());
   if (known == by_sandbox_.end() || container.id().empty() || containers_ >= kMostContainers) return;

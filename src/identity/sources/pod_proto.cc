@@ -8,17 +8,13 @@
 namespace gpuledger::identity {
 namespace {
 
-namespace wire = proto::pod;
-
-constexpr size_t kLongestAnnotation = 64 << 10;
-
 using Strings = google::protobuf::Map<std::string, std::string>;
 std::string text_at(const Strings& map, const char* key) {
   const auto it = map.find(key);
   return it == map.end() ? std::string() : it->second;
 }
 
-using Statuses = google::protobuf::RepeatedPtrField<wire::ContainerStatus>;
+using Statuses = google::protobuf::RepeatedPtrField<proto::pod::ContainerStatus>;
 void add_containers(const Statuses& statuses, Pod& pod) {
   for (const auto& status : statuses) {
     // The container before the restart may still be ending.
@@ -29,7 +25,7 @@ void add_containers(const Statuses& statuses, Pod& pod) {
   }
 }
 
-using Containers = google::protobuf::RepeatedPtrField<wire::Container>;
+using Containers = google::protobuf::RepeatedPtrField<proto::pod::Container>;
 void add_requests(const Containers& containers, Pod& pod) {
   for (const auto& container : containers) {
     for (const auto& [resource, count] : container.resources().limits()) {
@@ -41,7 +37,7 @@ void add_requests(const Containers& containers, Pod& pod) {
 }  // namespace
 
 std::optional<Pod> parse_pod_proto(std::string_view bytes, const PodLabelList& labels) {
-  wire::Pod message;
+  proto::pod::Pod message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return std::nullopt;
   const auto& metadata = message.metadata();
   Pod pod;

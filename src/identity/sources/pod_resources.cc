@@ -11,8 +11,6 @@
 namespace gpuledger::identity {
 namespace {
 
-namespace wire = proto::pod_resources;
-
 constexpr size_t kMostGrants = 20'000;
 // All clients of a node share the kubelet's rate limit: a refusal now and then is no failure.
 constexpr int kLimitedBeforeDown = 4;
@@ -51,8 +49,9 @@ task::PollThread::Next PodResources::look(const std::stop_token& stop) {
 }
 
 GrpcOutcome PodResources::read_grants(std::vector<DeviceGrant>& grants, const std::stop_token& stop) {
-  wire::PodGrants pod;
-  const auto add = [&](const wire::ContainerGrants& container, const std::string& resource, const std::string& id) {
+  proto::pod_resources::PodGrants pod;
+  const auto add = [&](const proto::pod_resources::ContainerGrants& container, const std::string& resource,
+                       const std::string& id) {
     if (grants.size() >= kMostGrants) return;
     grants.push_back({bounded_name(pod.namespace_()), bounded_name(pod.name()), bounded_name(container.name()),
                       bounded_name(resource), bounded_name(id)});
@@ -85,7 +84,7 @@ GrpcOutcome PodResources::read_grants(std::vector<DeviceGrant>& grants, const st
 void PodResources::read_allocatable(const std::stop_token& stop) {
   if (only_v1alpha1_ || no_allocatable_) return;
   std::vector<std::string> found;
-  wire::Devices devices;
+  proto::pod_resources::Devices devices;
   const auto each = [&] {
     if (!is_gpu(devices.resource_name())) return;
     for (const auto& id : devices.device_ids()) {

@@ -20,10 +20,6 @@ constexpr int64_t kFurthestBackUs = 10'000'000;  // if a read comes late
 // Of Connection::kHistoryLength each: the lists of a second with 1,600 processes.
 constexpr int kMostPages = 64;
 
-int64_t micros(Nanoseconds time) {
-  return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
-}
-
 // When a list counts as stale.
 int64_t stale_after_us(Nanoseconds interval) {
   return kLateUs + micros(ProcessLists::period(interval));

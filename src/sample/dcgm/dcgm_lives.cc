@@ -9,7 +9,7 @@ namespace gpuledger::dcgm {
 
 namespace {
 
-constexpr double kKeepSeconds = 300;
+constexpr double kKeepLivesSeconds = 300;
 constexpr size_t kMostTold = 8192;           // the driver keeps 4000
 constexpr int64_t kAgreeWithinUs = 1000000;  // both answers come from one record
 
@@ -20,7 +20,7 @@ LifeReader::LifeReader(Nanoseconds since_1970) : since_(since_1970) {}
 Return LifeReader::watch(Connection& engine, Nanoseconds every) {
   const long long period = std::chrono::duration_cast<std::chrono::microseconds>(every).count();
   const Return result =
-      engine.call("dcgmWatchPidFields", engine.functions().dcgmWatchPidFields, kAllGpus, period, kKeepSeconds, 0);
+      engine.call("dcgmWatchPidFields", engine.functions().dcgmWatchPidFields, kAllGpus, period, kKeepLivesSeconds, 0);
   watched_ = result == kOk;
   return result;
 }

@@ -13,14 +13,10 @@ namespace {
 
 constexpr Nanoseconds kLookForGpus = std::chrono::seconds(10);
 constexpr Nanoseconds kDescribeEvery = std::chrono::seconds(10);
-constexpr double kKeepSeconds = 60;
+constexpr double kKeepValuesSeconds = 60;
 constexpr Nanoseconds kMostAge = std::chrono::seconds(2);
 constexpr double kKeepLists = 15;
 constexpr FieldId kEvents[] = {kFieldXid};
-
-int64_t micros(Nanoseconds time) {
-  return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
-}
 
 std::vector<FieldId> copy(std::span<const FieldId> fields) {
   return {fields.begin(), fields.end()};
@@ -95,7 +91,7 @@ void Reader::find_instances() {
 // watch: in one group, an unsupported profiling field would stop the energy.
 void Reader::watch_devices() {
   watching_ = true;
-  const auto watch = [&](std::span<const FieldId> fields, Nanoseconds every, double keep_seconds = kKeepSeconds) {
+  const auto watch = [&](std::span<const FieldId> fields, Nanoseconds every, double keep_seconds = kKeepValuesSeconds) {
     const auto group = engine_.create_fields(fields);
     if (!group.ok()) return;
     const Return result = engine_.watch(kAllGpus, *group, every, keep_seconds);
@@ -133,7 +129,7 @@ void Reader::watch_activity(const std::set<GpuUuid>& wanted) {
   for (const auto fields : {profiling_fields(), fewer_profiling_fields()}) {
     const auto field_group = engine_.create_fields(fields);
     if (!field_group.ok()) return;
-    result = engine_.watch(*group, *field_group, options_.interval, kKeepSeconds);
+    result = engine_.watch(*group, *field_group, options_.interval, kKeepValuesSeconds);
     if (result == kOk) {
       profiling_.fields = copy(fields);
       profiling_.group = *group;

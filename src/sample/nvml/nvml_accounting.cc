@@ -7,17 +7,17 @@ namespace gpuledger::nvml {
 
 namespace {
 
-constexpr int kMostTries = 4;
-constexpr unsigned kFirstCapacity = 256;
+constexpr int kMostAccountTries = 4;
+constexpr unsigned kFirstAccountCapacity = 256;
 constexpr unsigned kMostPids = 1u << 14;  // the driver keeps 4000
 
 }  // namespace
 
 // Empty: failed now.
 std::optional<std::vector<unsigned>> AccountingReader::read_pids(Session& session, Device device) {
-  unsigned capacity = kFirstCapacity;
+  unsigned capacity = kFirstAccountCapacity;
   Return result = kInsufficientSize;
-  for (int attempt = 0; attempt < kMostTries && result == kInsufficientSize; ++attempt) {
+  for (int attempt = 0; attempt < kMostAccountTries && result == kInsufficientSize; ++attempt) {
     std::vector<unsigned> pids(capacity);
     unsigned count = capacity;
     result = session.call(session.fn.nvmlDeviceGetAccountingPids, device, &count, pids.data());

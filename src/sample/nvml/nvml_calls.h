@@ -11,6 +11,8 @@
 
 namespace gpuledger::nvml {
 
+inline constexpr unsigned kMostPid = 1u << 22;  // the kernel's limit
+
 // All driver calls go through here: counts their time and notes when the driver is lost. For one thread: every GPU's
 // thread has one, and the source merges their counts. Lives as long as the source, across reopens of the library.
 class Calls {

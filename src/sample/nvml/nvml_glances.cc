@@ -22,10 +22,6 @@ auto first_from(Processes& processes, const std::pair<Pid, std::optional<MigId>>
                           [](const ProcessSample& process, const auto& other) { return place_of(process) < other; });
 }
 
-int64_t microseconds(Nanoseconds time) {
-  return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
-}
-
 // The mean of the readings: what one reading over the whole step would give.
 Activity mean_of(const std::vector<ActivityReading>& readings) {
   const auto mean = [&](auto field) -> std::optional<Ratio> {
@@ -123,7 +119,7 @@ void Glances::read_power(Session& session, Device device, DeviceSample& out) {
     return;
   }
   power_seen_ = samples.back().timeStamp;
-  const int64_t offset = microseconds(session.call.now().steady) - static_cast<int64_t>(power_seen_);
+  const int64_t offset = micros(session.call.now().steady) - static_cast<int64_t>(power_seen_);
   power_offset_ = std::min(power_offset_.value_or(offset), offset);
   for (const Sample& sample : samples) {
     const auto at = std::chrono::microseconds(static_cast<int64_t>(sample.timeStamp) + *power_offset_);

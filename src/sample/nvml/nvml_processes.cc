@@ -9,10 +9,9 @@ namespace gpuledger::nvml {
 
 namespace {
 
-constexpr int kMostTries = 4;
-constexpr unsigned kFirstCapacity = 64;
-constexpr unsigned kMostEntries = 1u << 16;
-constexpr unsigned kMostPid = 1u << 22;         // the kernel's limit
+constexpr int kMostProcessTries = 4;
+constexpr unsigned kFirstProcessCapacity = 64;
+constexpr unsigned kMostProcesses = 1u << 16;
 constexpr unsigned kMostInstanceNumber = 1024;  // far above any MIG GPU's
 constexpr unsigned long long kMostMemory = 1ull << 50;
 
@@ -66,15 +65,15 @@ Return fill(Session& session, const ListCall& list, Device device, unsigned* cou
 }
 
 Result<std::vector<ListedProcess>> read_list(Session& session, const ListCall& list, Device device, bool mig) {
-  unsigned capacity = kFirstCapacity;
+  unsigned capacity = kFirstProcessCapacity;
   Return result = kInsufficientSize;
   // Processes may start between two tries, so the requested size may be outdated: take more.
-  for (int attempt = 0; attempt < kMostTries && result == kInsufficientSize; ++attempt) {
+  for (int attempt = 0; attempt < kMostProcessTries && result == kInsufficientSize; ++attempt) {
     std::vector<std::byte> buffer(capacity * kWidestEntry, kPoison);
     unsigned count = capacity;
     result = fill(session, list, device, &count, buffer.data());
     if (result == kSuccess) return parse_process_entries(buffer, std::min(count, capacity), mig);
-    capacity = std::min(kMostEntries, std::max(count + count / 4 + 16, capacity * 2));
+    capacity = std::min(kMostProcesses, std::max(count + count / 4 + 16, capacity * 2));
   }
   return Error{code_of(result), describe(list.v3.name, result)};
 }

@@ -10,9 +10,8 @@ namespace gpuledger::nvml {
 
 namespace {
 
-constexpr int kMostTries = 4;
-constexpr unsigned kMostEntries = 1u << 16;
-constexpr unsigned kMostPid = 1u << 22;
+constexpr int kMostSampleTries = 4;
+constexpr unsigned kMostSamples = 1u << 16;
 constexpr int64_t kSecond = 1'000'000;  // us
 // The driver keeps at most 14 s. If it names no process for longer, the timestamp may be wrong.
 constexpr Nanoseconds kRecheckIdle = std::chrono::seconds(30);
@@ -20,12 +19,8 @@ constexpr Nanoseconds kHistory = std::chrono::seconds(15);
 constexpr int64_t kAhead = 3 * kSecond;    // samples further ahead are invalid
 constexpr int64_t kClockWasSet = kSecond;  // no clock drifts so far between two comparisons
 
-int64_t microseconds(Nanoseconds time) {
-  return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
-}
-
 unsigned grown(unsigned capacity, unsigned wanted) {
-  return std::min(kMostEntries, std::max(capacity * 2, wanted));
+  return std::min(kMostSamples, std::max(capacity * 2, wanted));
 }
 
 }  // namespace
@@ -34,7 +29,7 @@ UtilizationReader::Reply UtilizationReader::fetch_newer(Session& session, Device
   Reply reply{kInsufficientSize, {}};
   std::vector<ProcessUtilizationInfo> buffer;
   ProcessesUtilizationInfo request{};
-  for (int attempt = 0; attempt < kMostTries && reply.result == kInsufficientSize; ++attempt) {
+  for (int attempt = 0; attempt < kMostSampleTries && reply.result == kInsufficientSize; ++attempt) {
     buffer.assign(capacity_, {});
     request = {kProcessesUtilizationInfoVersion1, capacity_, static_cast<unsigned long long>(since), buffer.data()};
     reply.result = session.call(session.fn.nvmlDeviceGetProcessesUtilizationInfo, device, &request);
@@ -53,7 +48,7 @@ UtilizationReader::Reply UtilizationReader::fetch_older(Session& session, Device
   Reply reply{kInsufficientSize, {}};
   std::vector<ProcessUtilizationSample> buffer;
   unsigned count = 0;
-  for (int attempt = 0; attempt < kMostTries && reply.result == kInsufficientSize; ++attempt) {
+  for (int attempt = 0; attempt < kMostSampleTries && reply.result == kInsufficientSize; ++attempt) {
     buffer.assign(capacity_, {});
     count = capacity_;
     reply.result = session.call(session.fn.nvmlDeviceGetProcessUtilization, device, buffer.data(), &count,
@@ -107,11 +102,11 @@ std::vector<UtilizationReader::Entry> UtilizationReader::clean(Session& session,
 }
 
 int64_t UtilizationReader::driver_now(Timestamp now) const {
-  return microseconds(now.steady) + offset_.value_or(0);
+  return micros(now.steady) + offset_.value_or(0);
 }
 
 int64_t UtilizationReader::clock_step(Timestamp now) const {
-  const int64_t step = offset_ ? microseconds((now.wall - now.steady) - (learned_.wall - learned_.steady)) : 0;
+  const int64_t step = offset_ ? micros((now.wall - now.steady) - (learned_.wall - learned_.steady)) : 0;
   return std::abs(step) > kClockWasSet ? step : 0;
 }
 
@@ -125,9 +120,9 @@ int64_t UtilizationReader::latest_possible(Timestamp now) const {
 // The newest sample is up to a period old, so the largest difference is the best; it may shrink slowly, because the two
 // clocks may run at different speeds.
 void UtilizationReader::learn_offset(Timestamp now, int64_t newest) {
-  int64_t offset = newest - microseconds(now.steady);
+  int64_t offset = newest - micros(now.steady);
   if (offset_ && clock_step(now) == 0)
-    offset = std::max(offset, *offset_ - microseconds(now.steady - learned_.steady) / 1000);
+    offset = std::max(offset, *offset_ - micros(now.steady - learned_.steady) / 1000);
   offset_ = offset;
   learned_ = now;
 }
@@ -182,7 +177,7 @@ UtilizationReader::Reply UtilizationReader::fetch_first(Session& session, Device
   int64_t newest = 0, newest_of_all = 0;
   for (const Entry& e : clean(session, history.entries, 0, std::numeric_limits<int64_t>::max())) {
     newest_of_all = std::max(newest_of_all, e.timestamp);
-    if (e.timestamp <= microseconds(now.wall) + kAhead) newest = std::max(newest, e.timestamp);
+    if (e.timestamp <= micros(now.wall) + kAhead) newest = std::max(newest, e.timestamp);
   }
   if (newest == 0) newest = newest_of_all;
   if (newest == 0) return history;
@@ -190,7 +185,7 @@ UtilizationReader::Reply UtilizationReader::fetch_first(Session& session, Device
   idle_until_.reset();
   torn_since_.reset();
   learn_offset(now, newest);
-  last_seen_ = std::max<int64_t>(0, newest - microseconds(interval));
+  last_seen_ = std::max<int64_t>(0, newest - micros(interval));
   return fetch(session, device, last_seen_);
 }
 
