@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# gpu_ledger_batches(TARGET [SIZE 12] [ALONE a.cc ...]): the files of each folder are compiled together, as many at a time as
+# gpu_ledger_batches(TARGET [SIZE 16] [ALONE a.cc ...]): the files of each folder are compiled together, as many at a time as
 # SIZE says. Most of the time of compiling one file goes into the headers that all of them share. Names in anonymous
 # namespaces must then differ within a folder.
 # ALONE: those that clash with others by macros, or take so long that a second core should have them.
 function(gpu_ledger_batches target)
   cmake_parse_arguments(B "" "SIZE" "ALONE" ${ARGN})
   if(NOT B_SIZE)
-    set(B_SIZE 12)
+    set(B_SIZE 16)
   endif()
   get_target_property(sources ${target} SOURCES)
   get_target_property(room ${target} SOURCE_DIR)

@@ -11,8 +11,8 @@ namespace gpuledger::identity {
 namespace {
 
 using Json = nlohmann::json;
-constexpr size_t kLongestMessage = 200;
-constexpr size_t kLongestVersion = 128;
+constexpr size_t kLongestWatchMessage = 200;
+constexpr size_t kLongestWatchVersion = 128;
 
 const Json& at(const Json& object, const char* key) {
   static const Json nothing;
@@ -28,9 +28,9 @@ ApiStatus status_of(const Json& object) {
   ApiStatus status;
   const Json& code = at(object, "code");
   if (code.is_number_unsigned() && code.get<uint64_t>() < 1000) status.code = code.get<unsigned>();
-  status.reason = text(at(object, "reason")).substr(0, kLongestMessage);
+  status.reason = text(at(object, "reason")).substr(0, kLongestWatchMessage);
   const std::string message = text(at(object, "message"));
-  if (!message.empty()) status.message = in_quotes(message.substr(0, kLongestMessage));
+  if (!message.empty()) status.message = in_quotes(message.substr(0, kLongestWatchMessage));
   // Servers before 1.19 give no cause, just a message.
   status.too_new = message.find("Too large resource version") != std::string::npos;
   const Json& causes = at(at(object, "details"), "causes");
@@ -59,7 +59,7 @@ WatchEvent parse_watch_event(std::string_view json, const PodLabelList& labels) 
     return event;
   }
   event.version = text(at(at(object, "metadata"), "resourceVersion"));
-  if (event.version.size() > kLongestVersion) event.version.clear();
+  if (event.version.size() > kLongestWatchVersion) event.version.clear();
   if (type == "BOOKMARK") event.kind = Kind::kBookmark;
   if (type != "ADDED" && type != "MODIFIED" && type != "DELETED") return event;
   event.pod = parse_pod(object, labels);
