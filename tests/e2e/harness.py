@@ -67,6 +67,34 @@ def wait_until(condition, seconds, what):
         time.sleep(0.05)
 
 
+class Control:
+    """Switches faults of the simulated node by command: sim/README.md. A program sees it by `environment`."""
+
+    def __init__(self, folder):
+        self.path = pathlib.Path(folder) / "control"
+        self.environment = {"GPU_LEDGER_SIM_CONTROL": str(self.path)}
+
+    def say(self, *commands):
+        """These hold from now on, and no others: say() ends all faults."""
+        fresh = self.path.with_suffix(".new")
+        fresh.write_text("".join(f"{{{command}}}\n" for command in commands), encoding="utf-8")
+        os.replace(fresh, self.path)
+
+    def count(self, entry):
+        """How often the node noted this: "hangs nvmlInit_v2", "called nvmlInit_v2"."""
+        with contextlib.suppress(FileNotFoundError):
+            return pathlib.Path(f"{self.path}.seen").read_text(encoding="utf-8").splitlines().count(entry)
+        return 0
+
+    def wait(self, entry, more=1):
+        """Until the node notes it so many more times."""
+        before = self.count(entry)
+        wait_until(lambda: self.count(entry) >= before + more, 60, f"the node to note: {entry}")
+
+    def wait_for_hang(self, call):
+        wait_until(lambda: self.count(f"hangs {call}"), 60, f"{call} to hang")
+
+
 class Answer:
     def __init__(self, status, headers, body):
         self.status, self.headers, self.body = status, headers, body
@@ -182,6 +210,15 @@ class Ledger(Program):
         if answer.status != 200:
             raise AssertionError(f"/metrics answered {answer.status}: {answer.text}")
         return Metrics(answer.text)
+
+    def cycles(self):
+        return self.metrics().value("gpu_ledger_sample_duration_seconds_count")
+
+    def after_cycles(self, more=1):
+        """The metrics after so many more cycles, all of which began after this call."""
+        end = self.cycles() + 1 + more  # one may be running
+        wait_until(lambda: self.cycles() >= end, 60 + 5 * more, f"{more} more cycles")
+        return self.metrics()
 
 
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"(?:,|$)')
