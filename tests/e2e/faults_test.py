@@ -159,10 +159,10 @@ class FaultsTest(harness.Case):
         watched = "nvmlDeviceGetComputeRunningProcesses_v3"
         tell = f"do: tell, call: {watched}"
         self.control.say(tell)
-        with self.start("gpus: [{model: H200}]\nallocations:\n" + pods, "--sample-interval=10s",
-                        "--process-scan-interval=10s") as ledger:
+        with self.start("gpus: [{model: H200}]\nallocations:\n" + pods, "--sample-interval=4s",
+                        "--process-scan-interval=4s") as ledger:
             first = ledger.metrics()
-            for number in range(40):
+            for number in range(20):
                 # It lives until it was glanced at. The third look begins after the second was made use of.
                 self.control.say(tell, f"do: process_start, process: {{pid: {5000 + number}, name: job, gpus: 0, "
                                  f"memory: 1GiB, load: gemm, owner: {{pod: short-{number % 4}, namespace: ml}}}}")

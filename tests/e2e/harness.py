@@ -80,11 +80,18 @@ class Control:
         fresh.write_text("".join(f"{{{command}}}\n" for command in commands), encoding="utf-8")
         os.replace(fresh, self.path)
 
+    def noted(self):
+        with contextlib.suppress(FileNotFoundError):
+            return pathlib.Path(f"{self.path}.seen").read_text(encoding="utf-8").splitlines()
+        return []
+
+    def began(self, command):
+        """Whether the node has seen this command."""
+        return any(re.fullmatch(rf"begin [0-9]+ {re.escape(f'{{{command}}}')}", line) for line in self.noted())
+
     def count(self, entry):
         """How often the node noted this: "hangs nvmlInit_v2", "called nvmlInit_v2"."""
-        with contextlib.suppress(FileNotFoundError):
-            return pathlib.Path(f"{self.path}.seen").read_text(encoding="utf-8").splitlines().count(entry)
-        return 0
+        return self.noted().count(entry)
 
     def wait(self, entry, more=1):
         """Until the node notes it so many more times."""
