@@ -92,14 +92,14 @@ class Api:
         # Without this a pod without grace would be gone from the API before its processes are gone from the node.
         options = {"gracePeriodSeconds": 1} if kind == "Pod" else {}
         self.call("DELETE", self.path(kind, namespace, name), options, accepted=(200, 202, 404))
-        wait_for(lambda: self.get(kind, name, namespace) is None, seconds, f"the end of {kind} {namespace}/{name}")
+        wait_for(lambda: self.get(kind, name, namespace) is None, f"the end of {kind} {namespace}/{name}")
 
     def running_pod(self, namespace, name, seconds=30):
         def runs():
             pod = self.get("Pod", name, namespace)
             return pod if pod and is_running(pod) else None
 
-        return wait_for(runs, seconds, f"{namespace}/{name} to run")
+        return wait_for(runs, f"{namespace}/{name} to run")
 
     def running_pods(self, labels, count, namespace, seconds=30):
         """Exactly count pods with these labels, once the containers of all of them run."""
@@ -109,7 +109,7 @@ class Api:
             runs = [pod for pod in pods if is_running(pod) and "deletionTimestamp" not in pod["metadata"]]
             return pods if len(pods) == len(runs) == count else None
 
-        return wait_for(all_run, seconds, f"{count} running pods with {labels}")
+        return wait_for(all_run, f"{count} running pods with {labels}")
 
 
 def is_running(pod):

@@ -51,7 +51,7 @@ class ClusterTest(unittest.TestCase):
             return condition(last[0])
 
         try:
-            return parts.wait_for(look, seconds, f"{what} with {name}")
+            return parts.wait_for(look, f"{what} with {name}")
         except parts.Failure as error:
             shown = [f"{labels} {value}" for labels, value in last[0].find(ACTIVE)] if last else []
             shown += [f"{labels} {value}" for labels, value in last[0].find("gpu_ledger_source_up")] if last else []
@@ -130,9 +130,9 @@ class ClusterTest(unittest.TestCase):
                     return found[0][1] if found else 0
 
                 # Known once two evaluations of idleness are over.
-                parts.wait_for(lambda: idle("owner") > 0, 20, "idle seconds of a pod that was given a GPU and runs nothing")
+                parts.wait_for(lambda: idle("owner") > 0, "idle seconds of a pod that was given a GPU and runs nothing")
                 before = idle("owner")
-                parts.wait_for(lambda: idle("owner") > before + 1, 10, "idle seconds that grow")
+                parts.wait_for(lambda: idle("owner") > before + 1, "idle seconds that grow")
                 for truth in scene.working:
                     self.assertLess(idle(truth.pod), 2, f"{truth.pod} works")
 
@@ -146,7 +146,7 @@ class ClusterTest(unittest.TestCase):
             return scene.metrics("denied").total("my_gpu_process_energy_joules_total", pid=str(truth.pid))
 
         before = energy()
-        parts.wait_for(lambda: energy() > before + 100, 15, "energy that grows")
+        parts.wait_for(lambda: energy() > before + 100, "energy that grows")
         (labels, _), = scene.metrics("denied").find(ACTIVE, pid=str(truth.pid))
         self.assertIn(labels["pod_uid"], truth.pod_uids)
         (pod,) = scene.api.running_pods("app=ledger-denied", 1, "gpu-ledger")
@@ -164,7 +164,7 @@ class ClusterTest(unittest.TestCase):
         for name in names:
             self.assert_named(name, [first])
         for name in names:
-            parts.wait_for(lambda: scene.metrics(name).total(POD_ENERGY, pod="job", pod_uid=first.pod_uids[0]) > 0, 30,
+            parts.wait_for(lambda: scene.metrics(name).total(POD_ENERGY, pod="job", pod_uid=first.pod_uids[0]) > 0,
                            f"energy of the first pod by {name}")
         self.end_pod("team-a", "job")
         ended = time.monotonic()
@@ -185,7 +185,7 @@ class ClusterTest(unittest.TestCase):
                 spent = energy(first)
                 self.assertGreater(spent, 0)
                 second_spent = energy(second)
-                parts.wait_for(lambda: energy(second) > second_spent + 100, 40, "energy of the second pod")
+                parts.wait_for(lambda: energy(second) > second_spent + 100, "energy of the second pod")
                 self.assertAlmostEqual(energy(first), spent, delta=0.001, msg="the first pod is gone and pays nothing")
                 after = scene.metrics(name).counters()
                 for key, value in before[name].counters().items():
@@ -202,7 +202,7 @@ class ClusterTest(unittest.TestCase):
             self.eventually(name, lambda metrics: metrics.find("gpu_ledger_allocation_info", pod="short"),
                             "an allocation", 30)
         os.kill(truth.pid, signal.SIGKILL)
-        parts.wait_for(lambda: scene.api.get("Pod", "short", "team-a")["status"]["phase"] == "Failed", 30, "its end")
+        parts.wait_for(lambda: scene.api.get("Pod", "short", "team-a")["status"]["phase"] == "Failed", "its end")
         for name in names:
             self.eventually(name, lambda metrics: not metrics.find("gpu_ledger_allocation_info", pod="short"),
                             "no allocation of a pod that ended", 30)
@@ -218,7 +218,7 @@ class ClusterTest(unittest.TestCase):
         scene.stage.start_kubelet()
         for name, source in watching.items():
             self.assert_source(name, source, 1, 90)
-        parts.wait_for(scene.stage.node_is_ready, 40, "the node with its devices")
+        parts.wait_for(scene.stage.node_is_ready, "the node with its devices")
         scene.api.create(manifests.pod("team-b", "later", [manifests.sleeper("main", {"nvidia.com/gpu.shared": 1})]))
         later = scene.work_in(scene.api.running_pod("team-b", "later"), "main")
         scene.reload(*NAMED)

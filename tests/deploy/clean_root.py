@@ -44,7 +44,7 @@ class CleanRoot:
                 test.assertTrue(ledger.alive(), ledger.log())
                 return address.exists() and get(address, "/readyz")[0] == 200
 
-            harness.wait_until(ready, 30, "a first snapshot")
+            harness.wait_until(ready, "a first snapshot")
             status, text = get(address, "/metrics")
             test.assertEqual(status, 200)
             metrics = harness.Metrics(text)

@@ -146,7 +146,7 @@ class Textfile(unittest.TestCase):
                     except OSError:
                         return False
 
-                harness.wait_until(served, 20, "gpu-ledger's series from node_exporter")
+                harness.wait_until(served, "gpu-ledger's series from node_exporter")
                 self.assertIn("node_textfile_scrape_error 0", harness.get(port).text)
                 self.assertEqual(ledger.stop()[0], 0)
                 time.sleep(0.2)

@@ -77,7 +77,7 @@ class FleetTest(harness.Case):
         ]
         with Watched(self.folder, jobs=jobs, rules=quick_rules(self.folder, RULES, MINUTE, WINDOW)) as prometheus:
             count = lambda: prometheus.query("count(node:gpu_ledger_power_watts:rate5m)")
-            harness.wait_until(lambda: count() and count()[0]["value"][1] == str(NODES), 60, "rules for every node")
+            harness.wait_until(lambda: count() and count()[0]["value"][1] == str(NODES), "rules for every node")
             time.sleep((WINDOW + 2 * MINUTE) * harness.SLOW)  # until every window is full
             begin, before = time.time(), self.read(nodes)
             rules = self.watch_rules(prometheus, SECONDS)
@@ -100,7 +100,7 @@ class FleetTest(harness.Case):
             nodes.append(ledger)
         for ledger in nodes:
             try:
-                harness.wait_until(ledger.is_ready, 60, "a first snapshot")
+                harness.wait_until(ledger.is_ready, "a first snapshot")
             except AssertionError as error:
                 raise AssertionError(f"{error}; it said:\n{ledger.log()}") from None
         return nodes
@@ -179,7 +179,7 @@ class FleetTest(harness.Case):
     def check_lost_node(self, prometheus, nodes):
         nodes[-1].stop()
         gpus = lambda: prometheus.number("cluster:gpu_ledger_gpus:sum")
-        harness.wait_until(lambda: gpus() == 4 * (NODES - 1), 30, "a fleet without the node that ended")
+        harness.wait_until(lambda: gpus() == 4 * (NODES - 1), "a fleet without the node that ended")
         self.assertEqual(len(prometheus.query("up == 0")), 1)
 
     def watch_rules(self, prometheus, seconds):

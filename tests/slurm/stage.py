@@ -208,7 +208,7 @@ class Stage:
         key.chmod(0o400)
         os.chown(key, pwd.getpwnam("munge").pw_uid, -1)
         self.start("munged", "--foreground", "--num-threads=2", user="munge")
-        wait_for(lambda: call("munge", "-n"), 10, "munge")
+        wait_for(lambda: call("munge", "-n"), "munge")
 
     def start_database(self):
         data = self.folder / "mysql"
@@ -222,18 +222,18 @@ class Stage:
                    "--innodb-buffer-pool-size=32M", "--innodb-flush-log-at-trx-commit=0")
         sql = "CREATE DATABASE IF NOT EXISTS slurm_acct_db; CREATE USER IF NOT EXISTS slurm@localhost IDENTIFIED BY 'x'; " \
               "GRANT ALL ON slurm_acct_db.* TO slurm@localhost;"
-        wait_for(lambda: call("mariadb", "--no-defaults", f"--socket={SOCKET}", "-e", sql) == "", 20, "MariaDB")
+        wait_for(lambda: call("mariadb", "--no-defaults", f"--socket={SOCKET}", "-e", sql) == "", "MariaDB")
 
     def start_daemons(self):
         self.write_settings()
         self.start_munge()
         self.start_database()
         self.start("slurmdbd", "-D", user="slurm")
-        wait_for(lambda: call("sacctmgr", "-n", "list", "cluster", seconds=5) == "", 30, "slurmdbd")
+        wait_for(lambda: call("sacctmgr", "-n", "list", "cluster", seconds=5) == "", "slurmdbd")
         call("sacctmgr", "-i", "add", "cluster", "loop")
         for user, account in (("ana", "physics"), ("ben", "chemistry")):
             call("sacctmgr", "-i", "add", "account", account)
             call("sacctmgr", "-i", "add", "user", user, f"account={account}")
         self.start("slurmctld", "-D", user="slurm")
         self.start("slurmd", "-D", "-N", NODE)
-        wait_for(lambda: call("sinfo", "-h", "-o", "%T") == "idle", 30, "an idle node")
+        wait_for(lambda: call("sinfo", "-h", "-o", "%T") == "idle", "an idle node")
