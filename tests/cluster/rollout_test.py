@@ -144,7 +144,7 @@ def metrics(port=PORT):
 
 
 def text_of(port, path="/metrics"):
-    connection = http.client.HTTPConnection(NODE_ADDRESS, port, timeout=10)
+    connection = http.client.HTTPConnection(NODE_ADDRESS, port, timeout=harness.NET)
     try:
         connection.request("GET", path)
         reply = connection.getresponse()
@@ -292,7 +292,7 @@ class Release(unittest.TestCase):
         begin = time.monotonic()
         home = stage.folder / "helm"
         done = deploy_parts.run(
-            HELM, *arguments, "--kubeconfig", stage.pki / "admin.kubeconfig", "--namespace", NAMESPACE, seconds=120,
+            HELM, *arguments, "--kubeconfig", stage.pki / "admin.kubeconfig", "--namespace", NAMESPACE, seconds=2 * harness.NET,
             env={**os.environ, "HELM_CACHE_HOME": str(home), "HELM_CONFIG_HOME": str(home), "HELM_DATA_HOME": str(home)})
         self.assertEqual(done.returncode, 0, f"{done.stdout}{done.stderr}\n{said()}")
         say(f"helm {arguments[0]} took {time.monotonic() - begin:.1f} s")
@@ -304,7 +304,7 @@ class Release(unittest.TestCase):
         return pod
 
     def test_1_install(self):
-        out = self.helm("install", RELEASE, CHART, "--values", self.values, "--wait", "--timeout=60s")
+        out = self.helm("install", RELEASE, CHART, "--values", self.values, "--wait", "--timeout=120s")
         self.assertIn("rollout status", out, "NOTES.txt")
         works(container="trainer")
         seen = metrics()
@@ -317,7 +317,7 @@ class Release(unittest.TestCase):
         self.assertLess(memory, 100 * 2**20, "well below the limit of 128 MiB")
 
     def test_1_the_releases_own_test(self):
-        self.assertRegex(self.helm("test", RELEASE, "--timeout=60s"), r"Phase: +Succeeded")
+        self.assertRegex(self.helm("test", RELEASE, "--timeout=120s"), r"Phase: +Succeeded")
         # --logs would ask the API server for a node by a name that nobody here can look up.
         for line in ("ok    driver: ", "ok    processes: ", "ok    cgroups: ", "ok    pod-resources: ", "ok    pods-api: "):
             self.assertIn(line, said())
@@ -333,7 +333,7 @@ class Release(unittest.TestCase):
     def test_3_an_upgrade_keeps_the_books(self):
         before, old = metrics(), self.pod()["metadata"]["uid"]
         self.write(podLabels={"second": "yes"}, accounting={"enabled": True})
-        self.helm("upgrade", RELEASE, CHART, "--values", self.values, "--wait", "--timeout=60s")
+        self.helm("upgrade", RELEASE, CHART, "--values", self.values, "--wait", "--timeout=120s")
         parts.wait_for(lambda: self.pod()["metadata"]["uid"] != old and metrics(), "the new pod")
         (first,) = self.pod()["status"]["initContainerStatuses"]
         self.assertEqual((first["name"], first["state"]["terminated"]["exitCode"]), ("accounting", 0))
@@ -351,9 +351,9 @@ class Release(unittest.TestCase):
                          "stringData": {"tls.crt": certificate.read_text(), "tls.key": key.read_text()}}, NAMESPACE)
         self.write(webConfig={"tlsSecret": "certificate"}, securityContext={"privileged": True}, accounting={"enabled": True})
         # --wait: the kubelet's probes pass.
-        out = self.helm("upgrade", RELEASE, CHART, "--values", self.values, "--wait", "--timeout=60s")
+        out = self.helm("upgrade", RELEASE, CHART, "--values", self.values, "--wait", "--timeout=120s")
         self.assertIn("https://localhost", out, "NOTES.txt")
-        connection = http.client.HTTPSConnection(NODE_ADDRESS, PORT, timeout=10,
+        connection = http.client.HTTPSConnection(NODE_ADDRESS, PORT, timeout=harness.NET,
                                                  context=ssl.create_default_context(cafile=str(certificate)))
         connection.request("GET", "/readyz")
         self.assertEqual(connection.getresponse().status, 200)
@@ -367,13 +367,13 @@ class Release(unittest.TestCase):
         # Whoever is not root cannot reach the kubelet's sockets, but the API server names its pods.
         self.write(hostPID=False, hostProc=True, metadata={"source": "apiserver"}, kubelet={"podResources": False},
                    securityContext={"runAsUser": 65532}, state={"type": "emptyDir"})
-        self.helm("upgrade", RELEASE, CHART, "--values", self.values, "--wait", "--timeout=60s")
+        self.helm("upgrade", RELEASE, CHART, "--values", self.values, "--wait", "--timeout=120s")
         parts.wait_for(lambda: metrics().find("gpu_ledger_source_up", source="apiserver"), "the new pod")
         works(container="trainer")
 
     def test_5_a_schedule_writes_the_textfile(self):
         self.write(collection={"schedule": "0 0 1 1 *", "nodes": [NODE], "sampleInterval": "1s"})
-        self.helm("upgrade", RELEASE, CHART, "--values", self.values, "--wait", "--timeout=60s")
+        self.helm("upgrade", RELEASE, CHART, "--values", self.values, "--wait", "--timeout=120s")
         parts.wait_for(lambda: not pods_of(f"app.kubernetes.io/instance={RELEASE}"), "the DaemonSet's pod to go")
         (cron,) = stage.api.call("GET", f"/apis/batch/v1/namespaces/{NAMESPACE}/cronjobs")["items"]
         textfile = pathlib.Path("/var/lib/node_exporter/textfile_collector/gpu-ledger.prom")
@@ -386,7 +386,7 @@ class Release(unittest.TestCase):
         self.assertGreater(totals[1], totals[0], "the books of the first pass go on in the second")
 
     def test_6_uninstall(self):
-        self.helm("uninstall", RELEASE, "--wait", "--timeout=60s")
+        self.helm("uninstall", RELEASE, "--wait", "--timeout=120s")
         parts.wait_for(lambda: not [one for one in pods_of(f"app.kubernetes.io/instance={RELEASE}")
                                     if one["status"]["phase"] == "Running"], "no pods")
         roles = stage.api.list("ClusterRole", labels=f"app.kubernetes.io/instance={RELEASE}")

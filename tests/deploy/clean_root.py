@@ -57,9 +57,9 @@ class CleanRoot:
 
 
 def get(address, path):
-    connection = http.client.HTTPConnection("localhost", timeout=10)
+    connection = http.client.HTTPConnection("localhost", timeout=harness.NET)
     connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.sock.settimeout(10)
+    connection.sock.settimeout(harness.NET)
     try:
         connection.sock.connect(str(address))
         connection.request("GET", path)

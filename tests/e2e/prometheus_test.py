@@ -104,6 +104,11 @@ class Prometheus(harness.Program):
         except AssertionError as error:
             raise AssertionError(f"{error}; no data for:\n" + "\n".join(left)) from None
 
+    def wait_for_sample(self, selector, when):
+        """Until the newest sample of each of these series is as new as that."""
+        query = f"min(timestamp({selector})) >= {when}"
+        harness.wait_until(lambda: self.query(query), query)
+
     def targets(self):
         return json.loads(harness.get(self.port, "/api/v1/targets").text)["data"]["activeTargets"]
 

@@ -49,8 +49,8 @@ def state_of(job):
     return call("sacct", "-n", "-X", "-P", "-j", job, "-o", "State")
 
 
-def report(job, *flags, seconds=20):
-    return subprocess.run([harness.BINARY, "job", job, *flags], capture_output=True, text=True, timeout=seconds,
+def report(job, *flags):
+    return subprocess.run([harness.BINARY, "job", job, *flags], capture_output=True, text=True, timeout=harness.NET,
                           env=harness.clean_environment(), check=False)
 
 
@@ -89,7 +89,7 @@ class SlurmTest(harness.Case):
             self.check_held(ledger, a, b)
             self.check_report(a, b)
             # They leave the GPUs (at `end`; the simulated driver does not look at real processes), then the jobs end.
-            left = json.loads(report(a, "--format=json", "--wait=30s", seconds=40).stdout)
+            left = json.loads(report(a, "--format=json", "--wait=30s").stdout)
             self.assertFalse(left["running"], "it has waited")
             for job in (a, b):
                 pathlib.Path(f"/srv/jobs/stop.{job}").touch()
