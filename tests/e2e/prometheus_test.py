@@ -120,7 +120,7 @@ class PrometheusTest(harness.Case):
             raise AssertionError("prometheus and promtool are missing; tools/setup.sh --test installs them")
 
     def test_prometheus_scrapes_both_formats_and_answers(self):
-        with harness.Ledger("--idle-interval=1s", "--pod-labels=team") as ledger:
+        with harness.Ledger("--idle-interval=1s", "--pod-labels=team", environment=harness.of_age(20)) as ledger:
             relay = TextRelay(ledger.port)
             self.addCleanup(relay.server_close)
             self.addCleanup(relay.shutdown)
