@@ -24,7 +24,7 @@ class FailuresTest(harness.Case):
         super().setUp()
         self.control = harness.Control(self.folder)
         self.seen = []  # all scrapes
-        self.ledger = harness.Ledger(*harness.FAST, scenario=self.write("scenario.yaml", SCENARIO), patience=60,
+        self.ledger = harness.Ledger(*harness.FAST, scenario=self.write("scenario.yaml", SCENARIO),
                                      environment=self.control.environment)
         self.addCleanup(self.ledger.__exit__)
 
@@ -40,7 +40,7 @@ class FailuresTest(harness.Case):
     def watch_until(self, condition, what):
         """The scrapes meanwhile; the last is the one that the condition holds for."""
         begin = len(self.seen)
-        harness.wait_until(lambda: condition(self.look()), 60, what)
+        harness.wait_until(lambda: condition(self.look()), what)
         return self.seen[begin:]
 
     def watch_cycles(self, number):
@@ -49,7 +49,7 @@ class FailuresTest(harness.Case):
         return self.watch_until(lambda metrics: count(metrics) >= end, f"{number} cycles")
 
     def end(self):
-        code, _ = self.ledger.stop(seconds=60)
+        code, _ = self.ledger.stop()
         self.assertEqual(code, 0, self.ledger.log())
 
     def up(self, metrics, gpu):
@@ -91,7 +91,7 @@ class FailuresTest(harness.Case):
     def test_a_counter_that_starts_again_is_no_negative_joule(self):
         first = self.watch_cycles(5)[0]
         self.control.say("do: counter_reset, gpu: 1")
-        harness.wait_until(lambda: self.control.began("do: counter_reset, gpu: 1"), 60, "the counter to start again")
+        harness.wait_until(lambda: self.control.began("do: counter_reset, gpu: 1"), "the counter to start again")
         last = self.watch_cycles(10)[-1]
         grown, seconds = (last.value(name, **labels) - first.value(name, **labels)
                           for name, labels in ((DEVICE, GPU_1), ("gpu_ledger_snapshot_timestamp_seconds", {})))

@@ -30,7 +30,7 @@ class FaultsTest(harness.Case):
         self.control = harness.Control(self.folder)
 
     def start(self, scenario, *arguments, ready=True):
-        return harness.Ledger(*arguments, scenario=self.write("scenario.yaml", scenario), ready=ready, patience=60,
+        return harness.Ledger(*arguments, scenario=self.write("scenario.yaml", scenario), ready=ready,
                               environment=self.control.environment)
 
     def source_up(self, ledger):
@@ -43,7 +43,7 @@ class FaultsTest(harness.Case):
                 return ledger.get("/readyz").text
             except OSError:
                 return ""
-        harness.wait_until(lambda: "does not answer" in said(), 60, "that it says so")
+        harness.wait_until(lambda: "does not answer" in said(), "that it says so")
 
     def test_a_driver_that_hangs_at_the_start_is_waited_for_while_it_serves(self):
         self.control.say("do: hang, call: nvmlInit_v2")
@@ -55,10 +55,10 @@ class FaultsTest(harness.Case):
             self.assertIn("does not answer", next(s["reason"] for s in sources if s["source"] == "nvml"))
             self.assertIn("does not answer", ledger.log())
             self.control.say()
-            harness.wait_until(ledger.is_ready, 60, "the driver")
-            harness.wait_until(lambda: ledger.metrics().total(ENERGY, pid="4101") > 100, 60, "joules")
+            harness.wait_until(ledger.is_ready, "the driver")
+            harness.wait_until(lambda: ledger.metrics().total(ENERGY, pid="4101") > 100, "joules")
             self.assert_balanced(ledger.metrics())
-            code, _ = ledger.stop(seconds=60)
+            code, _ = ledger.stop()
             self.assertEqual(code, 0, ledger.log())
 
     def test_sigterm_while_the_driver_hangs(self):
@@ -67,7 +67,7 @@ class FaultsTest(harness.Case):
             self.control.say("do: hang, call: nvmlInit_v2")
             with self.subTest(serves=serves), self.start(ONE, *harness.FAST, ready=False) as ledger:
                 self.control.wait("hangs nvmlInit_v2") if not serves else self.wait_until_it_says_so(ledger)
-                code, _ = ledger.stop(seconds=60)
+                code, _ = ledger.stop()
                 self.assertEqual(code, 0, ledger.log())
 
     def test_sigterm_while_one_gpu_hangs(self):
@@ -78,13 +78,13 @@ class FaultsTest(harness.Case):
             with self.subTest(pause=pause), self.start(two, *harness.FAST) as ledger:
                 up = lambda gpu: ledger.metrics().value("gpu_ledger_device_up", gpu=gpu)
                 self.control.say("do: hang, call: nvmlDeviceGetPowerUsage, gpu: 1")
-                harness.wait_until(lambda: up("1") == 0, 60, "that it hangs")
+                harness.wait_until(lambda: up("1") == 0, "that it hangs")
                 self.assertEqual(up("0"), 1)
                 ledger.send(signal.SIGTERM)
                 if pause is not None:
-                    time.sleep(pause)
+                    harness.moment(pause)
                     self.control.say()
-                code, _ = ledger.stop(seconds=60)
+                code, _ = ledger.stop()
                 self.assertEqual(code, 0, ledger.log())
                 self.assertIn("stopping", ledger.log().splitlines()[-1], "nothing is said of a crash")
 
@@ -92,15 +92,15 @@ class FaultsTest(harness.Case):
         with self.start(ONE, *harness.FAST) as ledger:
             before = ledger.metrics()
             self.control.say("do: hang, call: nvmlDeviceGetCount_v2")
-            harness.wait_until(lambda: self.source_up(ledger) == 0, 60, "that it hangs")
+            harness.wait_until(lambda: self.source_up(ledger) == 0, "that it hangs")
             down = ledger.metrics()
             self.assertEqual(down.value("gpu_ledger_device_up", gpu="0"), 0)
             self.assert_never_fell(before, down)
             self.assertEqual(self.source_up(ledger), 0, "nothing ended it")
             self.control.say()
-            harness.wait_until(lambda: self.source_up(ledger) == 1, 60, "that it answers")
+            harness.wait_until(lambda: self.source_up(ledger) == 1, "that it answers")
             # It lived through it, and nobody else was there.
-            harness.wait_until(lambda: ledger.metrics().total(ENERGY, pid="4101", energy_estimated="true") > 1000, 60,
+            harness.wait_until(lambda: ledger.metrics().total(ENERGY, pid="4101", energy_estimated="true") > 1000,
                                "the joules of that time")
             after = ledger.metrics()
             self.assert_never_fell(down, after)
@@ -111,7 +111,7 @@ class FaultsTest(harness.Case):
         self.control.say("do: slow, call: nvmlDeviceGetCount_v2, ms: 700")
         with self.start(ONE, "--sample-interval=1s", "--process-scan-interval=3s") as ledger:
             first = ledger.metrics()
-            last = ledger.after_cycles(9)
+            last = ledger.pass_cycles(9)
             self.assert_balanced(last)
             self.assertEqual(last.value(REASON, gpu="0", reason="anomaly"), 0)
             grown = last.value(DEVICE, gpu="0") - first.value(DEVICE, gpu="0")
@@ -121,11 +121,13 @@ class FaultsTest(harness.Case):
     def test_a_stopped_program_charges_those_who_lived_through_it(self):
         node = ONE + "  - {pid: 4102, name: serve, gpus: 0, memory: 9GiB, load: decode, owner: {docker: chat}}\n"
         with self.start(node, *harness.FAST) as ledger:
-            before = ledger.after_cycles(9)
+            before = ledger.pass_cycles(9)
             ledger.send(signal.SIGSTOP)
-            time.sleep(11)  # longer than the driver keeps its samples; more does not matter
+            stopped = time.monotonic()
+            # Longer than the driver keeps its samples. The program's clock is the machine's.
+            harness.wait_until(lambda: time.monotonic() > stopped + 11, "time to pass")
             ledger.send(signal.SIGCONT)
-            after = ledger.after_cycles(5)
+            after = ledger.pass_cycles(5)
             self.assert_balanced(after)
             self.assert_never_fell(before, after)
             self.assertEqual(after.value(REASON, gpu="0", reason="exporter_down"), 0)
@@ -140,13 +142,13 @@ class FaultsTest(harness.Case):
             before = ledger.metrics()
             self.assertEqual(driver(before), "550.54.15")
             self.control.say('do: driver_reload, driver: "580.65.06"')
-            harness.wait_until(lambda: self.source_up(ledger) == 0, 60, "the driver to go")
+            harness.wait_until(lambda: self.source_up(ledger) == 0, "the driver to go")
             self.control.say()
-            harness.wait_until(lambda: driver(ledger.metrics()) == "580.65.06", 60, "the other driver")
-            harness.wait_until(lambda: self.source_up(ledger) == 1, 60, "it to work")
+            harness.wait_until(lambda: driver(ledger.metrics()) == "580.65.06", "the other driver")
+            harness.wait_until(lambda: self.source_up(ledger) == 1, "it to work")
             back = ledger.metrics()
-            harness.wait_until(lambda: ledger.metrics().total(ENERGY, pid="4101") > back.total(ENERGY, pid="4101") + 100,
-                               60, "joules from it")
+            joules = lambda metrics: metrics.total(ENERGY, pid="4101")
+            harness.wait_until(lambda: joules(ledger.metrics()) > joules(back) + 100, "joules from it")
             after = ledger.metrics()
             for earlier, later in ((before, back), (back, after)):
                 self.assert_never_fell(earlier, later)
@@ -169,7 +171,7 @@ class FaultsTest(harness.Case):
                 self.control.wait(f"called {watched}", 3)
                 self.control.say(tell)
                 self.control.wait(f"called {watched}")
-            last = ledger.after_cycles()
+            last = ledger.pass_cycles(1)
             self.assert_balanced(last)
             grown = lambda name, **labels: last.total(name, **labels) - first.total(name, **labels)
             named, unknown = grown(POD), grown(UNKNOWN)
@@ -201,9 +203,9 @@ class FaultsTest(harness.Case):
                 except (OSError, AssertionError):
                     return harness.Metrics("")
             up = lambda: metrics().total("gpu_ledger_source_up", source="state-file")
-            harness.wait_until(lambda: up() == 1, 60, "the program")
+            harness.wait_until(lambda: up() == 1, "the program")
             inside = pathlib.Path(f"/proc/{ledger.child.pid}/root{place}")
-            harness.wait_until(lambda: (inside / "state").exists(), 60, "a state")
+            harness.wait_until(lambda: (inside / "state").exists(), "a state")
             filler = inside / "filler"
             with open(filler, "wb", buffering=0) as full:
                 try:
@@ -211,20 +213,20 @@ class FaultsTest(harness.Case):
                         full.write(b"x" * 4096)
                 except OSError:
                     pass
-            harness.wait_until(lambda: up() == 0, 60, "that it says so")
+            harness.wait_until(lambda: up() == 0, "that it says so")
             before = metrics()
             self.assertIn("No space left", ledger.log())
             # What was there is whole, and no half-written file stays behind.
             self.assertTrue((inside / "state").read_bytes().startswith(b"gpu-ledger-state "))
-            harness.wait_until(lambda: metrics().value(DEVICE, gpu="0") > before.value(DEVICE, gpu="0") + 200, 60,
+            harness.wait_until(lambda: metrics().value(DEVICE, gpu="0") > before.value(DEVICE, gpu="0") + 200,
                                "the books to go on")
             filler.unlink()
-            harness.wait_until(lambda: up() == 1, 60, "the disk to be used again")
+            harness.wait_until(lambda: up() == 1, "the disk to be used again")
             self.assertEqual({path.name for path in inside.iterdir()} - {"state", "state.recent", "state.lock"}, set())
             last = metrics()
             # Every cycle writes its state before it is shown.
             count = "gpu_ledger_sample_duration_seconds_count"
-            harness.wait_until(lambda: metrics().total(count) > last.total(count) + 1, 60, "the next cycle")
+            harness.wait_until(lambda: metrics().total(count) > last.total(count) + 1, "the next cycle")
             for name in ("state", "state.recent"):
                 if (inside / name).exists():
                     shutil.copy(inside / name, self.folder / name)
