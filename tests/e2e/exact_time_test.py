@@ -4,6 +4,7 @@
 import json
 import re
 import signal
+import statistics
 import subprocess
 import unittest
 
@@ -101,21 +102,22 @@ class ExactTimeTest(harness.Case):
         scenario = self.write("shared.yaml", SHARED)
 
         def resident():
-            """Milliseconds by pid, from the lines that are whole. A file beside it grows until the recording ends."""
+            """Milliseconds of each bin, by pid, from the lines that are whole. A file beside it grows until the recording ends."""
             file = max((path for path in self.folder.iterdir() if trace.name in path.name), key=lambda p: p.stat().st_size)
             times = {}
             for text in file.read_text(encoding="utf-8").split("\n")[:-1]:
                 line = json.loads(text)
                 for pid, values in line["p"] if line["k"] == "residency" else []:
-                    times[pid] = times.get(pid, 0) + sum(values)
+                    times.setdefault(pid, []).extend(values)
             return times
 
         with harness.Program([harness.BINARY, "record", trace, "--backend=sim", f"--sim-scenario={scenario}",
                               "--exact-time=on"]) as record:
-            harness.wait_until(lambda: resident().get(501, 0) > 1500, "a time on the GPU")
+            harness.wait_until(lambda: sum(resident().get(501, [])) > 1500, "a time on the GPU")
             code, _ = record.stop(signal.SIGINT)
             self.assertEqual(code, 0, record.log())
-        times = resident()
+        times = {pid: statistics.median(values) for pid, values in resident().items()}
+        # Not their sums: on a busy machine the simulated kernel may bring some records too late for their bins.
         self.assertAlmostEqual(times[501] / times[502], 2, delta=0.15)
         for flags in ([], ["--exact-time=off"]):
             subprocess.run([harness.BINARY, "replay", trace, *flags], check=True, capture_output=True)
