@@ -133,8 +133,9 @@ TEST_F(ControlTest, ProcessesStartAndExit) {
   EXPECT_TRUE(lives(80));
   at(10);
   EXPECT_GT(power(gpu()), with_one + 5'000);
-  command("{do: process_start, process: {pid: 80, gpus: 0, memory: 2GiB, load: {kind: fp32, watts: 40, weight: 3}}}\n"
-          "{do: process_exit, pid: 70}\n");
+  command(
+      "{do: process_start, process: {pid: 80, gpus: 0, memory: 2GiB, load: {kind: fp32, watts: 40, weight: 3}}}\n"
+      "{do: process_exit, pid: 70}\n");
   ASSERT_EQ(compute(gpu()).size(), 1u);
   EXPECT_EQ(compute(gpu())[0].pid, 80u);
   EXPECT_FALSE(lives(70));
