@@ -6,6 +6,7 @@ import json
 import ssl
 import urllib.parse
 
+import harness
 from parts import Failure, wait_for
 
 # Kind: path before the namespace, plural.
@@ -29,7 +30,7 @@ class Api:
 
     def request(self, method, path, body=None, content_type="application/json"):
         """(status, JSON or text) of one request on a connection of its own."""
-        connection = http.client.HTTPSConnection(self.host, self.port, timeout=10, context=self.context)
+        connection = http.client.HTTPSConnection(self.host, self.port, timeout=harness.NET, context=self.context)
         try:
             headers = {"Authorization": f"Bearer {self.token}", "Content-Type": content_type}
             connection.request(method, path, body=None if body is None else json.dumps(body), headers=headers)
@@ -87,21 +88,21 @@ class Api:
         query = "?" + urllib.parse.urlencode({"labelSelector": labels}) if labels else ""
         return self.call("GET", self.path(kind, namespace) + query)["items"]
 
-    def delete(self, kind, name, namespace=None, seconds=30):
+    def delete(self, kind, name, namespace=None):
         """Deletes it and waits until it is gone."""
         # Without this a pod without grace would be gone from the API before its processes are gone from the node.
         options = {"gracePeriodSeconds": 1} if kind == "Pod" else {}
         self.call("DELETE", self.path(kind, namespace, name), options, accepted=(200, 202, 404))
-        wait_for(lambda: self.get(kind, name, namespace) is None, seconds, f"the end of {kind} {namespace}/{name}")
+        wait_for(lambda: self.get(kind, name, namespace) is None, f"the end of {kind} {namespace}/{name}")
 
-    def running_pod(self, namespace, name, seconds=30):
+    def running_pod(self, namespace, name):
         def runs():
             pod = self.get("Pod", name, namespace)
             return pod if pod and is_running(pod) else None
 
-        return wait_for(runs, seconds, f"{namespace}/{name} to run")
+        return wait_for(runs, f"{namespace}/{name} to run")
 
-    def running_pods(self, labels, count, namespace, seconds=30):
+    def running_pods(self, labels, count, namespace):
         """Exactly count pods with these labels, once the containers of all of them run."""
 
         def all_run():
@@ -109,7 +110,7 @@ class Api:
             runs = [pod for pod in pods if is_running(pod) and "deletionTimestamp" not in pod["metadata"]]
             return pods if len(pods) == len(runs) == count else None
 
-        return wait_for(all_run, seconds, f"{count} running pods with {labels}")
+        return wait_for(all_run, f"{count} running pods with {labels}")
 
 
 def is_running(pod):

@@ -10,7 +10,8 @@ import re
 import signal
 import subprocess
 import tarfile
-import time
+
+import harness
 
 
 class Failure(Exception):
@@ -21,23 +22,24 @@ class Ended(Exception):
     """A part of the stage is gone: no use in waiting."""
 
 
-def wait_for(condition, seconds, what):
+def wait_for(condition, what):
     """The condition's first truthy value. Connections that are refused meanwhile are no error."""
-    deadline = time.monotonic() + seconds
-    last = None
-    while True:
+    last = []
+
+    def look():
         try:
-            value = condition()
-            if value:
-                return value
+            return condition()
         except (OSError, Failure) as error:
-            last = error
-        if time.monotonic() > deadline:
-            raise Failure(f"waited {seconds} s for {what}" + (f" ({last})" if last else ""))
-        time.sleep(0.1)
+            last[:] = [error]
+            return None
+
+    try:
+        return harness.wait_until(look, what)
+    except AssertionError as error:
+        raise Failure(f"{error}" + (f" ({last[0]})" if last else "")) from None
 
 
-def call(*command, seconds=60, **options):
+def call(*command, seconds=harness.NET, **options):
     """Output of a command that must succeed."""
     done = subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           timeout=seconds, check=False, **options)
@@ -61,11 +63,11 @@ class Child:
             raise Ended(f"{self.name} ended with {self.process.returncode}:\n{self.tail()}")
         return True
 
-    def stop(self, number=signal.SIGTERM, seconds=10):
+    def stop(self, number=signal.SIGTERM):
         if self.process.poll() is None:
             self.process.send_signal(number)
             try:
-                self.process.wait(seconds)
+                self.process.wait(harness.NET)
             except subprocess.TimeoutExpired:
                 self.process.kill()
         self.process.wait()

@@ -53,7 +53,7 @@ def setUpModule():
         for name in (NAMESPACE, "elsewhere", "monitoring", "restricted", "team"):
             stage.api.create(manifests.namespace(name))
         for name in (NAMESPACE, "team"):
-            parts.wait_for(lambda: stage.api.get("ServiceAccount", "default", name), 20, "a default service account")
+            parts.wait_for(lambda: stage.api.get("ServiceAccount", "default", name), "a default service account")
         label("namespaces/restricted", "pod-security.kubernetes.io/enforce", "restricted")
         label(f"nodes/{NODE}", "nvidia.com/gpu.present", "true")
         create_kinds()
@@ -97,7 +97,7 @@ def create_kinds():
             conditions = status.get("conditions") or []  # null in the first moment
             return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
 
-        parts.wait_for(served, 20, f"the kind {name}")
+        parts.wait_for(served, f"the kind {name}")
 
 
 def start_work():
@@ -144,7 +144,7 @@ def metrics(port=PORT):
 
 
 def text_of(port, path="/metrics"):
-    connection = http.client.HTTPConnection(NODE_ADDRESS, port, timeout=10)
+    connection = http.client.HTTPConnection(NODE_ADDRESS, port, timeout=harness.NET)
     try:
         connection.request("GET", path)
         reply = connection.getresponse()
@@ -158,7 +158,7 @@ def text_of(port, path="/metrics"):
 
 def works(port=PORT, **labels):
     """Once the working pod has a name and pays."""
-    parts.wait_for(lambda: metrics(port).total(POD_ENERGY, pod="train", namespace="team", **labels) > 0, 30,
+    parts.wait_for(lambda: metrics(port).total(POD_ENERGY, pod="train", namespace="team", **labels) > 0,
                    f"joules of team/train on port {port}")
 
 
@@ -225,7 +225,7 @@ class Accepted(unittest.TestCase):
         def admitted():  # once the controller has counted what is there
             return stage.api.apply(pod, "monitoring", dry=True)
 
-        parts.wait_for(admitted, 20, "a pod with the quota")
+        parts.wait_for(admitted, "a pod with the quota")
 
     def test_why_a_privileged_container_is_not_told_to_gain_nothing(self):
         (daemonset,) = [one for one in deploy_parts.documents(HERE / "golden/privileged.golden.yaml") if one["kind"] == "DaemonSet"]
@@ -292,7 +292,7 @@ class Release(unittest.TestCase):
         begin = time.monotonic()
         home = stage.folder / "helm"
         done = deploy_parts.run(
-            HELM, *arguments, "--kubeconfig", stage.pki / "admin.kubeconfig", "--namespace", NAMESPACE, seconds=120,
+            HELM, *arguments, "--kubeconfig", stage.pki / "admin.kubeconfig", "--namespace", NAMESPACE, seconds=2 * harness.NET,
             env={**os.environ, "HELM_CACHE_HOME": str(home), "HELM_CONFIG_HOME": str(home), "HELM_DATA_HOME": str(home)})
         self.assertEqual(done.returncode, 0, f"{done.stdout}{done.stderr}\n{said()}")
         say(f"helm {arguments[0]} took {time.monotonic() - begin:.1f} s")
@@ -304,7 +304,7 @@ class Release(unittest.TestCase):
         return pod
 
     def test_1_install(self):
-        out = self.helm("install", RELEASE, CHART, "--values", self.values, "--wait", "--timeout=60s")
+        out = self.helm("install", RELEASE, CHART, "--values", self.values, "--wait", "--timeout=120s")
         self.assertIn("rollout status", out, "NOTES.txt")
         works(container="trainer")
         seen = metrics()
@@ -317,7 +317,7 @@ class Release(unittest.TestCase):
         self.assertLess(memory, 100 * 2**20, "well below the limit of 128 MiB")
 
     def test_1_the_releases_own_test(self):
-        self.assertRegex(self.helm("test", RELEASE, "--timeout=60s"), r"Phase: +Succeeded")
+        self.assertRegex(self.helm("test", RELEASE, "--timeout=120s"), r"Phase: +Succeeded")
         # --logs would ask the API server for a node by a name that nobody here can look up.
         for line in ("ok    driver: ", "ok    processes: ", "ok    cgroups: ", "ok    pod-resources: ", "ok    pods-api: "):
             self.assertIn(line, said())
@@ -333,8 +333,8 @@ class Release(unittest.TestCase):
     def test_3_an_upgrade_keeps_the_books(self):
         before, old = metrics(), self.pod()["metadata"]["uid"]
         self.write(podLabels={"second": "yes"}, accounting={"enabled": True})
-        self.helm("upgrade", RELEASE, CHART, "--values", self.values, "--wait", "--timeout=60s")
-        parts.wait_for(lambda: self.pod()["metadata"]["uid"] != old and metrics(), 30, "the new pod")
+        self.helm("upgrade", RELEASE, CHART, "--values", self.values, "--wait", "--timeout=120s")
+        parts.wait_for(lambda: self.pod()["metadata"]["uid"] != old and metrics(), "the new pod")
         (first,) = self.pod()["status"]["initContainerStatuses"]
         self.assertEqual((first["name"], first["state"]["terminated"]["exitCode"]), ("accounting", 0))
         works()
@@ -351,9 +351,9 @@ class Release(unittest.TestCase):
                          "stringData": {"tls.crt": certificate.read_text(), "tls.key": key.read_text()}}, NAMESPACE)
         self.write(webConfig={"tlsSecret": "certificate"}, securityContext={"privileged": True}, accounting={"enabled": True})
         # --wait: the kubelet's probes pass.
-        out = self.helm("upgrade", RELEASE, CHART, "--values", self.values, "--wait", "--timeout=60s")
+        out = self.helm("upgrade", RELEASE, CHART, "--values", self.values, "--wait", "--timeout=120s")
         self.assertIn("https://localhost", out, "NOTES.txt")
-        connection = http.client.HTTPSConnection(NODE_ADDRESS, PORT, timeout=10,
+        connection = http.client.HTTPSConnection(NODE_ADDRESS, PORT, timeout=harness.NET,
                                                  context=ssl.create_default_context(cafile=str(certificate)))
         connection.request("GET", "/readyz")
         self.assertEqual(connection.getresponse().status, 200)
@@ -367,14 +367,14 @@ class Release(unittest.TestCase):
         # Whoever is not root cannot reach the kubelet's sockets, but the API server names its pods.
         self.write(hostPID=False, hostProc=True, metadata={"source": "apiserver"}, kubelet={"podResources": False},
                    securityContext={"runAsUser": 65532}, state={"type": "emptyDir"})
-        self.helm("upgrade", RELEASE, CHART, "--values", self.values, "--wait", "--timeout=60s")
-        parts.wait_for(lambda: metrics().find("gpu_ledger_source_up", source="apiserver"), 30, "the new pod")
+        self.helm("upgrade", RELEASE, CHART, "--values", self.values, "--wait", "--timeout=120s")
+        parts.wait_for(lambda: metrics().find("gpu_ledger_source_up", source="apiserver"), "the new pod")
         works(container="trainer")
 
     def test_5_a_schedule_writes_the_textfile(self):
         self.write(collection={"schedule": "0 0 1 1 *", "nodes": [NODE], "sampleInterval": "1s"})
-        self.helm("upgrade", RELEASE, CHART, "--values", self.values, "--wait", "--timeout=60s")
-        parts.wait_for(lambda: not pods_of(f"app.kubernetes.io/instance={RELEASE}"), 30, "the DaemonSet's pod to go")
+        self.helm("upgrade", RELEASE, CHART, "--values", self.values, "--wait", "--timeout=120s")
+        parts.wait_for(lambda: not pods_of(f"app.kubernetes.io/instance={RELEASE}"), "the DaemonSet's pod to go")
         (cron,) = stage.api.call("GET", f"/apis/batch/v1/namespaces/{NAMESPACE}/cronjobs")["items"]
         textfile = pathlib.Path("/var/lib/node_exporter/textfile_collector/gpu-ledger.prom")
         totals = []
@@ -386,9 +386,9 @@ class Release(unittest.TestCase):
         self.assertGreater(totals[1], totals[0], "the books of the first pass go on in the second")
 
     def test_6_uninstall(self):
-        self.helm("uninstall", RELEASE, "--wait", "--timeout=60s")
+        self.helm("uninstall", RELEASE, "--wait", "--timeout=120s")
         parts.wait_for(lambda: not [one for one in pods_of(f"app.kubernetes.io/instance={RELEASE}")
-                                    if one["status"]["phase"] == "Running"], 30, "no pods")
+                                    if one["status"]["phase"] == "Running"], "no pods")
         roles = stage.api.list("ClusterRole", labels=f"app.kubernetes.io/instance={RELEASE}")
         self.assertEqual(roles, [])
 
@@ -405,7 +405,7 @@ def run_job(template, name):
             raise AssertionError(f"{name} failed:\n{said()}")
         return status.get("succeeded")
 
-    parts.wait_for(finished, 40, f"the end of {name}")
+    parts.wait_for(finished, f"the end of {name}")
 
 
 class Plain(unittest.TestCase):
@@ -420,7 +420,7 @@ class Plain(unittest.TestCase):
     def remove(self, document, namespace=NAMESPACE):
         path = stage.api.path_of(document, namespace)
         stage.api.call("DELETE", path, {"propagationPolicy": "Foreground"}, accepted=(200, 202, 404))
-        parts.wait_for(lambda: stage.api.request("GET", path)[0] == 404, 40, f"the end of {document['kind']}")
+        parts.wait_for(lambda: stage.api.request("GET", path)[0] == 404, f"the end of {document['kind']}")
 
     def run_workload(self, path, port):
         (workload,) = [one for one in deploy_parts.documents(path) if one["kind"] in ("DaemonSet", "Deployment")]
@@ -428,7 +428,7 @@ class Plain(unittest.TestCase):
         workload["spec"]["template"]["spec"] = simulated(spec, port)
         stage.api.apply(workload, NAMESPACE)
         self.addCleanup(self.remove, workload)
-        parts.wait_for(lambda: text_of(port, "/readyz"), 40, f"{workload['kind']} on port {port}")
+        parts.wait_for(lambda: text_of(port, "/readyz"), f"{workload['kind']} on port {port}")
         works(port, container="trainer")
 
     def test_daemonset(self):
@@ -445,8 +445,8 @@ class Plain(unittest.TestCase):
             pod["spec"]["containers"][1]["securityContext"][key] = pod["spec"]["securityContext"].pop(key)
         stage.api.apply(pod, "team")
         self.addCleanup(self.remove, pod, "team")
-        parts.wait_for(lambda: text_of(9412, "/readyz"), 40, "the sidecar")
-        parts.wait_for(lambda: metrics(9412).total("gpu_ledger_device_energy_joules_total") > 0, 20, "joules")
+        parts.wait_for(lambda: text_of(9412, "/readyz"), "the sidecar")
+        parts.wait_for(lambda: metrics(9412).total("gpu_ledger_device_energy_joules_total") > 0, "joules")
         self.assertEqual(metrics(9412).find("gpu_idle_device_power_watts")[0][0]["pod"], "training")
         self.assertEqual(metrics(9412).find(POD_ENERGY), [], "it cannot see whose processes they are")
 

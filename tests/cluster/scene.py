@@ -64,7 +64,7 @@ class Scene:
     def start_workloads(self):
         for name in ("team-a", "team-b", "gpu-ledger"):
             self.api.create(manifests.namespace(name))
-            wait_for(lambda: self.api.get("ServiceAccount", "default", name), 20, "a default service account")
+            wait_for(lambda: self.api.get("ServiceAccount", "default", name), "a default service account")
         # The GPU's container is not the first of its pod.
         train = [manifests.sleeper("logger"), manifests.sleeper("trainer", {"nvidia.com/gpu": 1})]
         serve = [manifests.sleeper("server", {"nvidia.com/gpu.shared": 1})]
@@ -93,7 +93,7 @@ class Scene:
                 token=setup.rights is not None))
         for name in SETUPS:
             self.api.running_pods(f"app=ledger-{name}", 1, "gpu-ledger")
-            wait_for(lambda: harness.get(self.ports[name], "/readyz").status == 200, 20, f"a snapshot of {name}")
+            wait_for(lambda: harness.get(self.ports[name], "/readyz").status == 200, f"a snapshot of {name}")
 
     # Processes
 
@@ -126,9 +126,9 @@ class Scene:
             (pod,) = self.api.running_pods(f"app=ledger-{name}", 1, "gpu-ledger")
             pid = self.truth(pod, "gpu-ledger").pid
             os.kill(pid, signal.SIGUSR1)
-            wait_for(lambda: self.get(name, "/readyz").status != 200, 10, f"{name} to let go of the driver")
+            wait_for(lambda: self.get(name, "/readyz").status != 200, f"{name} to let go of the driver")
             os.kill(pid, signal.SIGUSR2)
-            wait_for(lambda: self.get(name, "/readyz").status == 200, 10, f"{name} to take the driver back")
+            wait_for(lambda: self.get(name, "/readyz").status == 200, f"{name} to take the driver back")
 
     # Ledgers
 

@@ -66,7 +66,7 @@ class Stage:
             self.start_kubelet()
             self.start_device_plugin()
             if not self.alone:
-                wait_for(self.node_is_ready, 40, "a ready node with its devices")
+                wait_for(self.node_is_ready, "a ready node with its devices")
             return self
         except BaseException:
             self.__exit__()
@@ -138,7 +138,7 @@ state = "/run/containerd"
         network.write_text(json.dumps({"cniVersion": "0.4.0", "name": "stage", "plugins": [
             {"type": "bridge", "bridge": "stage1", "ipam": {"type": "host-local", "subnet": "10.98.0.0/24"}}]}))
         runtime = self.spawn("containerd", "containerd", "--config", config)
-        wait_for(lambda: runtime.check() and self.ctr("version"), 20, "containerd")
+        wait_for(lambda: runtime.check() and self.ctr("version"), "containerd")
         archive = self.folder / "image.tar"
         self.write_node_image(archive)
         self.ctr("images", "import", archive)
@@ -210,7 +210,7 @@ state = "/run/containerd"
             f"--service-account-signing-key-file={key}", "--allow-privileged=true",  # as every distribution has it
             f"--admission-control-config-file={admission}")
         self.api = api.Api(SERVICE_ADDRESS, 443, self.pki / "ca.crt", self.tokens["admin"])
-        wait_for(lambda: server.check() and self.api.call("GET", "/readyz"), 40, "the API server")
+        wait_for(lambda: server.check() and self.api.call("GET", "/readyz"), "the API server")
         self.component("kube-scheduler", f"--kubeconfig={self.pki}/scheduler.kubeconfig", "--leader-elect=false")
         self.component(
             "kube-controller-manager", f"--kubeconfig={self.pki}/controllers.kubeconfig", "--leader-elect=false",
@@ -258,5 +258,5 @@ state = "/run/containerd"
 
     def start_device_plugin(self):
         wait_for(lambda: self.kubelet.check() and pathlib.Path("/var/lib/kubelet/device-plugins/kubelet.sock").exists(),
-                 30, "the kubelet's door for device plugins")
+                 "the kubelet's door for device plugins")
         self.component("device-plugin", *(f"{name}={','.join(ids)}" for name, ids in self.devices.items()))

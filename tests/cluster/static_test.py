@@ -28,7 +28,7 @@ def setUpModule():
         scenario = Scenario(stage.folder / "scenario.yaml")
         for containers in PODS.values():
             for seconds in containers.values():
-                scenario.add(parts.wait_for(lambda: pid_of(seconds), 30, f"sleep {seconds}"), SHARED)
+                scenario.add(parts.wait_for(lambda: pid_of(seconds), f"sleep {seconds}"), SHARED)
         scenario.write()
     except BaseException:
         curtain.close()
@@ -65,7 +65,7 @@ class StaticPodsTest(unittest.TestCase):
                         return found and expected.items() <= found[0][0].items() and "pod_uid" in found[0][0]
 
                     try:
-                        parts.wait_for(is_named, 15, f"{pid} as {expected}")
+                        parts.wait_for(is_named, f"{pid} as {expected}")
                     except parts.Failure as error:
                         self.fail(f"{error}\n{ledger.log()}")
             up = harness.Metrics(harness.get(port).text).value("gpu_ledger_source_up", source=source)

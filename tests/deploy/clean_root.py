@@ -44,7 +44,7 @@ class CleanRoot:
                 test.assertTrue(ledger.alive(), ledger.log())
                 return address.exists() and get(address, "/readyz")[0] == 200
 
-            harness.wait_until(ready, 30, "a first snapshot")
+            harness.wait_until(ready, "a first snapshot")
             status, text = get(address, "/metrics")
             test.assertEqual(status, 200)
             metrics = harness.Metrics(text)
@@ -57,9 +57,9 @@ class CleanRoot:
 
 
 def get(address, path):
-    connection = http.client.HTTPConnection("localhost", timeout=10)
+    connection = http.client.HTTPConnection("localhost", timeout=harness.NET)
     connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.sock.settimeout(10)
+    connection.sock.settimeout(harness.NET)
     try:
         connection.sock.connect(str(address))
         connection.request("GET", path)

@@ -136,7 +136,7 @@ class Image(unittest.TestCase):
                 self.assertEqual(running, "true", self.podman.client("logs", container))
                 return False
 
-        harness.wait_until(ready, 30, "a snapshot")
+        harness.wait_until(ready, "a snapshot")
 
     def test_runs_as_nobody_and_sees_the_host(self):
         # Laid where clusters without NVIDIA's toolkit mount the driver.

@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-import time
 import unittest
 
 import clean_root
@@ -146,11 +145,10 @@ class Textfile(unittest.TestCase):
                     except OSError:
                         return False
 
-                harness.wait_until(served, 20, "gpu-ledger's series from node_exporter")
+                harness.wait_until(served, "gpu-ledger's series from node_exporter")
                 self.assertIn("node_textfile_scrape_error 0", harness.get(port).text)
                 self.assertEqual(ledger.stop()[0], 0)
-                time.sleep(0.2)
-                self.assertNotIn("gpu_ledger_device", harness.get(port).text, "old numbers are not served")
+                harness.wait_until(lambda: "gpu_ledger_device" not in harness.get(port).text, "old numbers to go")
 
 
 if __name__ == "__main__":

@@ -4,22 +4,21 @@
 import contextlib
 import http.client
 import pathlib
+import re
 import resource
 import socket
-import time
 import unittest
 
 import harness
 
 ATTACKERS = 300
-PATIENCE = 90  # a thousand processes of a simulated node are six thousand files in /tmp
 REQUEST = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 def connect(address, receive_buffer=None):
     unix = isinstance(address, str)
     client = socket.socket(socket.AF_UNIX if unix else socket.AF_INET)
-    client.settimeout(5 * harness.SLOW)
+    client.settimeout(harness.NET)
     if receive_buffer:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
     client.connect(address if unix else ("127.0.0.1", address))
@@ -44,7 +43,7 @@ def slow_reader(address):
 
 class UnixConnection(http.client.HTTPConnection):
     def __init__(self, path):
-        super().__init__("localhost", timeout=5 * harness.SLOW)
+        super().__init__("localhost", timeout=harness.NET)
         self.path = path
 
     def connect(self):
@@ -53,7 +52,7 @@ class UnixConnection(http.client.HTTPConnection):
 
 def answers(address, path):
     connection = UnixConnection(address) if isinstance(address, str) else http.client.HTTPConnection(
-        "127.0.0.1", address, timeout=5 * harness.SLOW)
+        "127.0.0.1", address, timeout=harness.NET)
     try:
         connection.request("GET", path)
         reply = connection.getresponse()
@@ -98,47 +97,52 @@ class AttacksTest(harness.Case):
                 # A slow reader needs more to read than the kernel buffers.
                 crowd = many_processes(self.folder, 4, 64) if kind is slow_reader else None
                 with self.subTest(kind=kind.__name__, attacked=attacked), harness.Ledger(
-                        f"--listen-address=unix:{path}", scenario=crowd, patience=PATIENCE) as ledger:
+                        f"--listen-address=unix:{path}", scenario=crowd) as ledger:
                     self.attack(kind, ledger.port if attacked == "tcp" else path)
-                    good = 0
                     for _ in range(15):
                         for address in (ledger.port, path):
-                            good += answers(address, "/metrics") + answers(address, "/healthz")
-                    self.assertEqual(good, 60, f"of 60 answered while {ATTACKERS} {kind.__name__} were held")
+                            for wanted in ("/metrics", "/healthz"):
+                                self.assertTrue(answers(address, wanted), f"{address}{wanted} beside {ATTACKERS} of them")
                     while self.held:
                         self.held.pop().close()
+
+    def stamp(self, ledger):
+        """Of the snapshot that it serves now."""
+        return re.search(r"(?m)^gpu_ledger_snapshot_timestamp_seconds (\S+)$", ledger.get("/metrics").text)[1]
 
     def test_slow_readers_cost_little(self):
         def peak(ledger):
             status = pathlib.Path(f"/proc/{ledger.child.pid}/status").read_text()
             return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
-        with harness.Ledger("--sample-interval=500ms", scenario=many_processes(self.folder, 8, 128),
-                            patience=PATIENCE) as ledger:
+        with harness.Ledger("--sample-interval=500ms", scenario=many_processes(self.folder, 8, 128)) as ledger:
             ledger.get("/metrics")
             ledger.get("/gpu/metrics")
             before = peak(ledger)
-            for _ in range(40):
-                self.attack(slow_reader, ledger.port, 1)
-                time.sleep(0.25)
+            for _ in range(20):
+                self.attack(slow_reader, ledger.port, 2)
+                stamp = self.stamp(ledger)
+                harness.wait_until(lambda: self.stamp(ledger) != stamp, "another text")
             grown = peak(ledger) - before
             self.assertTrue(answers(ledger.port, "/metrics"))
         # 16 MiB of texts under way, the one being made and what the allocator keeps.
         self.assertLess(grown, 50 * harness.SLOW, f"40 slow readers cost {grown:.0f} MiB")
 
     def test_out_of_memory_is_one_line_and_no_abort(self):
-        with harness.Ledger(*harness.FAST, scenario=many_processes(self.folder, 8, 128),
-                            patience=PATIENCE) as ledger:
+        with harness.Ledger(*harness.FAST, scenario=many_processes(self.folder, 8, 128)) as ledger:
             status = pathlib.Path(f"/proc/{ledger.child.pid}/status").read_text()
             data = int(status.split("VmData:")[1].split()[0]) * 1024
             begin = len(ledger.log())  # a busy machine may have made it warn of a slow start
             resource.prlimit(ledger.child.pid, resource.RLIMIT_DATA, (data, data))
-            deadline = time.monotonic() + 20 * harness.SLOW
-            while ledger.alive() and time.monotonic() < deadline:
+
+            def ends():
                 with contextlib.suppress(OSError):
                     self.attack(slow_reader, ledger.port, 1)
                 for path in ("/metrics", "/gpu/metrics", "/api/v1/snapshot"):
                     answers(ledger.port, path)
+                return not ledger.alive()
+
+            harness.wait_until(ends, "its end")
             self.assertEqual(ledger.child.poll(), 1, ledger.log())
             lines = [line for line in ledger.log()[begin:].splitlines() if "level=info" not in line]
             self.assertEqual(len(lines), 1, ledger.log())

@@ -23,7 +23,7 @@ class BadInputTest(harness.Case):
                 flags.append("--listen-address=127.0.0.1:0")
             with self.subTest(arguments=flags):
                 done = subprocess.run([harness.BINARY, *flags], capture_output=True, text=True,
-                                      timeout=20 * harness.SLOW, env=harness.clean_environment(environment))
+                                      timeout=harness.NET, env=harness.clean_environment(environment))
                 lines = [line for line in done.stderr.splitlines() if not (may_log and LOG_LINE.match(line))]
                 self.assertEqual(done.returncode, code, done.stderr)
                 self.assertEqual(len(lines), 1, done.stderr)
@@ -66,7 +66,7 @@ class BadInputTest(harness.Case):
         self.refuse(1, SIM, f"--sim-scenario={fifo}", says=["--sim-scenario", fifo, "not a regular file"])
 
     def test_variables_that_are_no_setting_are_said(self):
-        done = subprocess.run([harness.BINARY, "once", SIM], capture_output=True, text=True, timeout=20 * harness.SLOW,
+        done = subprocess.run([harness.BINARY, "once", SIM], capture_output=True, text=True, timeout=harness.NET,
                               env=harness.clean_environment({"GPU_LEDGER_SAMPEL_INTERVAL": "1s"}))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("GPU_LEDGER_SAMPEL_INTERVAL", done.stderr)
@@ -130,7 +130,7 @@ class BadInputTest(harness.Case):
 
     def test_state_file_without_its_folder(self):
         done = subprocess.run([harness.BINARY, "once", SIM, f"--state-file={self.folder}/none/state"], text=True,
-                              capture_output=True, timeout=20 * harness.SLOW, env=harness.clean_environment())
+                              capture_output=True, timeout=harness.NET, env=harness.clean_environment())
         self.assertIn(f"{self.folder}/none/state: No such file or directory; create the folder", done.stderr)
 
     def test_nothing_is_left_behind(self):
@@ -150,7 +150,7 @@ class BadInputTest(harness.Case):
         def run(*closed):
             mounts = " && ".join(f"mount --bind {at} {at} && mount -o remount,ro,bind {at}" for at in closed)
             return subprocess.run(["unshare", "--mount", "--propagation=private", "sh", "-c", mounts + ' && exec "$0" once "$1"',
-                                   harness.BINARY, SIM], capture_output=True, text=True, timeout=20 * harness.SLOW,
+                                   harness.BINARY, SIM], capture_output=True, text=True, timeout=harness.NET,
                                   env={k: v for k, v in harness.clean_environment().items() if k != "TMPDIR"})
         if subprocess.run(["unshare", "--mount", "--propagation=private", "mount", "-t", "tmpfs", "tmpfs", "/mnt"],
                           capture_output=True, check=False).returncode != 0:

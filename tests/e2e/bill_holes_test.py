@@ -114,7 +114,7 @@ class Holes(harness.Case):
         source = self.write("days.txt", self.storage.text())
         (self.folder / "tsdb").mkdir()
         subprocess.run([PROMTOOL, "tsdb", "create-blocks-from", "openmetrics", "--max-block-duration=744h", source,
-                        self.folder / "tsdb"], check=True, capture_output=True, timeout=60 * harness.SLOW)
+                        self.folder / "tsdb"], check=True, capture_output=True, timeout=harness.NET)
 
     def test_holes(self):
         with Prometheus(self.folder, {}, flags=["--storage.tsdb.retention.time=20y"]) as prometheus:

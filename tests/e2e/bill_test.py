@@ -24,7 +24,7 @@ OWNERS = ("pod", "slurm_job", "container", "host", "unknown_owner")
 
 def run_bill(url, *arguments, environment=None):
     return subprocess.run([harness.BINARY, "bill", f"--prometheus-url={url}", *arguments], capture_output=True,
-                          text=True, timeout=60 * harness.SLOW, env=harness.clean_environment(environment))
+                          text=True, timeout=harness.NET, env=harness.clean_environment(environment))
 
 
 def lines_of(done):
@@ -44,22 +44,30 @@ def both(alone):
     return alone + alone // 3
 
 
+def freeze(ledger, prometheus):
+    """Its metrics as they stay, once Prometheus has them: it releases the GPUs."""
+    ledger.send(signal.SIGUSR1)
+    names = ("gpu_ledger_device_energy_joules_total", "gpu_ledger_pod_energy_joules_total")
+    def still():
+        metrics = ledger.metrics()
+        if any(up for _, up in metrics.find("gpu_ledger_device_up")):
+            return None
+        stored = prometheus.query(f'sum by (__name__) ({{__name__=~"{"|".join(names)}", '
+                                  f'instance="127.0.0.1:{ledger.port}"}})')
+        totals = {row["metric"]["__name__"]: float(row["value"][1]) for row in stored}
+        return metrics if all(abs(totals.get(name, 0) - metrics.total(name)) < 1e-5 for name in names) else None
+    return harness.wait_until(still, "the last counters in Prometheus")
+
+
+def next_second():
+    """The next whole one, once it is over: nothing before it changes any more."""
+    end = int(time.time()) + 1
+    harness.wait_until(lambda: time.time() > end, "the next second")
+    return end
+
+
 class Live(harness.Case):
     """Two simulated nodes, one of which restarts without its state."""
-
-    def freeze(self, ledger, prometheus):
-        """Its counters as they stay and as Prometheus has them: it releases the GPUs."""
-        ledger.send(signal.SIGUSR1)
-        names = ("gpu_ledger_device_energy_joules_total", "gpu_ledger_pod_energy_joules_total")
-        def still():
-            metrics = ledger.metrics()
-            if any(up for _, up in metrics.find("gpu_ledger_device_up")):
-                return None
-            stored = prometheus.query(f'sum by (__name__) ({{__name__=~"{"|".join(names)}", '
-                                      f'instance="127.0.0.1:{ledger.port}"}})')
-            totals = {row["metric"]["__name__"]: float(row["value"][1]) for row in stored}
-            return metrics if all(abs(totals.get(name, 0) - metrics.total(name)) < 1e-5 for name in names) else None
-        return harness.wait_until(still, 20, "the last counters in Prometheus")
 
     def add_up(self, metrics, sums):
         def add(name, value):
@@ -79,15 +87,15 @@ class Live(harness.Case):
                      "static_configs": [{"targets": [f"127.0.0.1:{one.port}", f"127.0.0.1:{port}"]}]}]
             with Prometheus(self.folder, jobs=jobs) as prometheus:
                 with harness.Ledger("--node-name=n2", "--pod-labels=team", port=port) as two:
-                    # Longer than the next run, so that its counters fall; bill_holes_test.py has those that do not.
-                    time.sleep(5)
-                    self.add_up(self.freeze(two, prometheus), sums)
+                    # More than the next run, so that its counters fall; bill_holes_test.py has those that do not.
+                    joules = lambda: two.metrics().total("gpu_ledger_device_energy_joules_total")
+                    harness.wait_until(lambda: joules() > 5000, "the joules of some seconds")
+                    self.add_up(freeze(two, prometheus), sums)
                 with harness.Ledger("--node-name=n2", "--pod-labels=team", port=port) as two:
-                    time.sleep(1)
-                    self.add_up(self.freeze(two, prometheus), sums)
-                    self.add_up(self.freeze(one, prometheus), sums)
-                    end = int(time.time()) + 1  # a whole second, with the last scrape before it
-                    time.sleep(1)
+                    harness.wait_until(lambda: two.metrics().total("gpu_ledger_pod_energy_joules_total") > 0, "joules")
+                    self.add_up(freeze(two, prometheus), sums)
+                    self.add_up(freeze(one, prometheus), sums)
+                    end = next_second()
                     url = f"http://127.0.0.1:{prometheus.port}"
                     span = (f"--from={stamp(begin)}", f"--to={stamp(end)}", "--step=3s")
                     self.check(url, span, sums)
@@ -208,7 +216,7 @@ class Month(harness.Case):
         source = self.write("month.txt", text)
         (self.folder / "tsdb").mkdir()
         subprocess.run([PROMTOOL, "tsdb", "create-blocks-from", "openmetrics", "--max-block-duration=744h", source,
-                        self.folder / "tsdb"], check=True, capture_output=True, timeout=60 * harness.SLOW)
+                        self.folder / "tsdb"], check=True, capture_output=True, timeout=harness.NET)
         with Prometheus(self.folder, {}, flags=["--storage.tsdb.retention.time=20y"]) as prometheus:
             url = f"http://127.0.0.1:{prometheus.port}"
             done = run_bill(url, "--month=2025-10", "--step=6h", "--format=csv")
@@ -238,20 +246,20 @@ class Month(harness.Case):
 
 
 class BadServer(http.server.ThreadingHTTPServer):
-    """Answers every question with the same bytes, after a while."""
+    """Answers every question with the same bytes; without a status it says nothing for as long as somebody waits."""
 
     daemon_threads = True
 
-    def __init__(self, status, body, pause):
-        self.status, self.body, self.pause = status, json.dumps(body).encode(), pause
+    def __init__(self, status, body):
+        self.status, self.body = status, json.dumps(body).encode()
         super().__init__(("127.0.0.1", 0), BadHandler)
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
 
 class BadHandler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        time.sleep(self.server.pause)
-        if self.server.pause:
+        if self.server.status is None:
+            self.rfile.read()
             return
         self.send_response(self.server.status)
         self.send_header("Content-Length", str(len(self.server.body)))
@@ -284,28 +292,28 @@ class Bad(harness.Case):
             (200, {"status": "error", "error": "query processing would load too many samples"}, "too many samples"),
             (422, {"status": "error", "error": "many-to-many"}, "answers 422: many-to-many"),
             (503, {}, "answers 503"),
+            (None, {}, "no answer in time; is a Prometheus server there?"),
         ]
-        cases = [(*case, 0) for case in cases] + [(200, {}, "no answer in time; is a Prometheus server there?", 1)]
 
         def ask(case):
-            status, body, _, pause = case
-            server = BadServer(status, body, pause)
+            status, body, _ = case
+            server = BadServer(status, body)
             try:
                 return run_bill(f"http://127.0.0.1:{server.server_address[1]}", "--last=2h",
-                                f"--query-timeout={'100ms' if pause else '1m'}")
+                                f"--query-timeout={'1m' if status else '100ms'}")
             finally:
                 server.shutdown()
                 server.server_close()
 
         # Side by side: some are asked again and again.
         with concurrent.futures.ThreadPoolExecutor(len(cases)) as pool:
-            for (_, _, said, _), done in zip(cases, pool.map(ask, cases)):
+            for (_, _, said), done in zip(cases, pool.map(ask, cases)):
                 with self.subTest(said=said):
                     self.check(done, said)
 
     def test_progress_is_for_who_watches(self):
         nothing = {"status": "success", "data": {"resultType": "vector", "result": []}}
-        server = BadServer(200, nothing, 0)
+        server = BadServer(200, nothing)
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
         url = f"http://127.0.0.1:{server.server_address[1]}"
@@ -315,7 +323,7 @@ class Bad(harness.Case):
             self.skipTest(f"no terminal to be had: {error}")
         self.addCleanup(os.close, master)
         done = subprocess.run([harness.BINARY, "bill", f"--prometheus-url={url}", "--last=2h"], stdout=subprocess.PIPE,
-                              stderr=slave, timeout=60 * harness.SLOW, env=harness.clean_environment())
+                              stderr=slave, timeout=harness.NET, env=harness.clean_environment())
         os.close(slave)
         self.assertEqual((done.returncode, done.stdout), (1, b""))
         seen = ""
@@ -353,7 +361,7 @@ class Bad(harness.Case):
             with self.subTest(arguments=arguments):
                 self.check(run_bill(url, *arguments), said, 2)
         done = subprocess.run([harness.BINARY, "bill", "--last=1h"], capture_output=True, text=True,
-                              env=harness.clean_environment(), timeout=30 * harness.SLOW)
+                              env=harness.clean_environment(), timeout=harness.NET)
         self.check(done, "--prometheus-url=http://HOST:9090", 2)
 
 

@@ -81,7 +81,7 @@ class Browser:
         if self.session:
             order["sessionId"] = self.session
         os.write(self.to, json.dumps(order).encode() + b"\0")
-        deadline = time.monotonic() + 30 * harness.SLOW
+        deadline = time.monotonic() + harness.NET
         while True:
             answer = self._read(deadline)
             if answer.get("id") != self.number:
@@ -101,8 +101,8 @@ class Browser:
             raise AssertionError(result["exceptionDetails"])
         return result["result"].get("value")
 
-    def wait(self, script, what, seconds=15):
-        return harness.wait_until(lambda: self.run(script), seconds, what)
+    def wait(self, script, what):
+        return harness.wait_until(lambda: self.run(script), what)
 
     def resize(self, width, height=800):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,

@@ -20,7 +20,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 
 
 def gpu_ledger(*arguments, environment=None):
-    return subprocess.run([harness.BINARY, *arguments], capture_output=True, text=True, timeout=30 * harness.SLOW,
+    return subprocess.run([harness.BINARY, *arguments], capture_output=True, text=True, timeout=harness.NET,
                           env=harness.clean_environment(environment))
 
 
@@ -50,7 +50,7 @@ class MannersTest(harness.Case):
         for arguments in (["--help"], ["help"], ["top", "--help"], ["version"], ["--version"], ["completion", "bash"]):
             with self.subTest(arguments=arguments), open("/dev/full", "w", encoding="utf-8") as full:
                 done = subprocess.run([harness.BINARY, *arguments], stdout=full, stderr=subprocess.PIPE, text=True,
-                                      timeout=20 * harness.SLOW, env=harness.clean_environment())
+                                      timeout=harness.NET, env=harness.clean_environment())
                 self.assertEqual((done.returncode, done.stderr), (1, "gpu-ledger: cannot write to standard output\n"))
 
     def test_the_nearest_name(self):
@@ -72,7 +72,7 @@ class MannersTest(harness.Case):
 class CompletionTest(harness.Case):
     def script(self, shell):
         done = subprocess.run([harness.BINARY, "completion", shell], capture_output=True, text=True, check=True,
-                              timeout=20 * harness.SLOW, env=harness.clean_environment())
+                              timeout=harness.NET, env=harness.clean_environment())
         self.assertEqual(done.stderr, "")
         return self.write(f"gpu-ledger.{shell}", done.stdout)
 
@@ -80,7 +80,7 @@ class CompletionTest(harness.Case):
         """What bash offers for the last word."""
         quoted = " ".join(f"'{word}'" for word in words)
         text = SETTLE.format(script=self.script("bash"), words=quoted, at=len(words) - 1)
-        done = subprocess.run(["bash", "--norc", "-c", text], capture_output=True, text=True, timeout=20 * harness.SLOW,
+        done = subprocess.run(["bash", "--norc", "-c", text], capture_output=True, text=True, timeout=harness.NET,
                               cwd=self.folder, env=harness.clean_environment())
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return done.stdout.split()
@@ -120,7 +120,7 @@ class CompletionTest(harness.Case):
                 self.assertIn("gpu-ledger", script.read_text(encoding="utf-8"))
                 if not shutil.which(shell):
                     self.skipTest(f"{shell} is not installed: its completion was not checked")
-                done = subprocess.run([shell, "-n", script], capture_output=True, text=True, timeout=20 * harness.SLOW)
+                done = subprocess.run([shell, "-n", script], capture_output=True, text=True, timeout=harness.NET)
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_zsh_completes(self):
@@ -151,10 +151,10 @@ class CompletionTest(harness.Case):
                 return re.search(pattern, text)
 
             os.write(terminal, begin.encode())
-            harness.wait_until(lambda: seen(r"(?s)BEGuN.*\x1b\[\?2004h"), 20, "a zsh that reads keys")
+            harness.wait_until(lambda: seen(r"(?s)BEGuN.*\x1b\[\?2004h"), "a zsh that reads keys")
             text = ""
             os.write(terminal, f"gpu-ledger {words}\t\x15print END | tr E e\n".encode())  # Tab, and the line is thrown away
-            harness.wait_until(lambda: seen("eND"), 20, "the end of the completion")
+            harness.wait_until(lambda: seen("eND"), "the end of the completion")
             return text.replace("\r", "")
         finally:
             os.close(terminal)
@@ -165,7 +165,7 @@ class CompletionTest(harness.Case):
             self.skipTest("fish is not installed: its completion was not checked")
         text = f"source {self.script('fish')}; complete -C 'gpu-ledger top --backend '"
         done = subprocess.run(["fish", "--no-config", "-c", text], capture_output=True, text=True,
-                              timeout=20 * harness.SLOW, env={**harness.clean_environment(), "HOME": str(self.folder)})
+                              timeout=harness.NET, env={**harness.clean_environment(), "HOME": str(self.folder)})
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(sorted(line.split("\t")[0] for line in done.stdout.splitlines()),
                          ["auto", "dcgm", "nvml", "sim"])

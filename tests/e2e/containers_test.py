@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import time
 import unittest
 
 import harness
@@ -34,10 +33,10 @@ processes:
 """
 
 
-def run(command, environment=None, seconds=60):
+def run(command, environment=None):
     """What it printed; an error with everything it said, if it failed."""
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, stdin=subprocess.DEVNULL,
-                          env=harness.clean_environment(environment), timeout=seconds * harness.SLOW)
+                          env=harness.clean_environment(environment), timeout=harness.NET)
     if done.returncode != 0:
         raise AssertionError(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout.strip()
@@ -91,7 +90,7 @@ class Engine:
             for number in list(self.containers):
                 self.remove(number)
         finally:
-            self.daemon.stop(seconds=30)
+            self.daemon.stop()
             self.daemon.__exit__()
 
 
@@ -104,7 +103,7 @@ class Docker(Engine):
             f"--exec-root={self.folder}/exec", f"--pidfile={self.folder}/pid", "--storage-driver=vfs", "--group=",
             "--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-forward=false"])
         try:
-            harness.wait_until(self.answers, 60, "dockerd")
+            harness.wait_until(self.answers, "dockerd")
             self.client("import", self.folder.parent / "root.tar", IMAGE)
         except BaseException:
             print(self.daemon.log()[-4000:], file=sys.stderr)
@@ -116,7 +115,7 @@ class Docker(Engine):
         if not self.daemon.alive():
             raise AssertionError("dockerd ended")
         return self.socket.exists() and subprocess.run(
-            [DOCKER, f"--host=unix://{self.socket}", "version"], capture_output=True, timeout=30).returncode == 0
+            [DOCKER, f"--host=unix://{self.socket}", "version"], capture_output=True, timeout=harness.NET).returncode == 0
 
     def client(self, *arguments):
         return run([DOCKER, f"--config={self.folder}/config", f"--host=unix://{self.socket}", *arguments])
@@ -146,7 +145,7 @@ runtime = "runc"
         self.client("import", f"--signature-policy={self.folder}/policy.json", self.folder.parent / "root.tar", IMAGE)
         self.daemon = harness.Program(
             [PODMAN, *self.options, "system", "service", "--time=0", f"unix://{self.socket}"], self.environment)
-        harness.wait_until(self.socket.exists, 30, "podman's service")
+        harness.wait_until(self.socket.exists, "podman's service")
         return self
 
     def client(self, *arguments):
@@ -163,7 +162,7 @@ class Ledger(harness.Ledger):
             f"--listen-address=127.0.0.1:{self.port}", "--kubernetes-enabled=false", *harness.FAST, *arguments],
             {"NVML_SIM_SCENARIO": str(scenario)})
         try:
-            harness.wait_until(self.is_ready, 15, "a first snapshot")
+            harness.wait_until(self.is_ready, "a first snapshot")
         except AssertionError as error:
             raise AssertionError(f"{error}; it said:\n{self.log()}") from None
 
@@ -196,7 +195,7 @@ class ContainersTest(harness.Case):
     def check_names(self, ledger, engine, number, pid):
         labels = {"runtime": engine.runtime, "container_id": number, "container": "chat-server"}
         joules = lambda: ledger.metrics().total("gpu_ledger_container_energy_joules_total", **labels)
-        harness.wait_until(lambda: joules() > 0, 20, f"energy of {labels}; the program said:\n{ledger.log()}")
+        harness.wait_until(lambda: joules() > 0, f"energy of {labels}; the program said:\n{ledger.log()}")
         metrics = ledger.metrics()
         found = {entry["container_id"] for entry, _ in metrics.find("gpu_ledger_container_energy_joules_total")}
         self.assertEqual(found, {number}, "the process outside is nobody's container")
@@ -212,7 +211,7 @@ class ContainersTest(harness.Case):
         labels = {"container_id": number, "container": "chat-server"}
         before = ledger.metrics().total("gpu_ledger_container_energy_joules_total", **labels)
         engine.remove(number)
-        time.sleep(2)
+        ledger.pass_cycles(10)
         after = ledger.metrics().total("gpu_ledger_container_energy_joules_total", **labels)
         self.assertGreaterEqual(after, before)
 

@@ -2,8 +2,11 @@
 """Runs the real program on loopback and reads what it serves. Standard library only.
 
 The environment names the parts: GPU_LEDGER_BINARY the program, GPU_LEDGER_SIM the folder with the simulated
-driver, GPU_LEDGER_SOURCE the source tree. CMake sets all three. GPU_LEDGER_SLOW is a factor on deadlines, for
-builds with sanitizers.
+driver, GPU_LEDGER_SOURCE the source tree. CMake sets all three. GPU_LEDGER_SLOW is a factor on the net, for builds with
+sanitizers.
+
+No test is about how long something takes: it waits for the state that must follow, with wait_until() and its like. Who
+waits longer than the net hangs, and fails.
 """
 
 import contextlib
@@ -23,6 +26,7 @@ BINARY = pathlib.Path(os.environ["GPU_LEDGER_BINARY"])
 SIM = pathlib.Path(os.environ["GPU_LEDGER_SIM"])
 SOURCE = pathlib.Path(os.environ["GPU_LEDGER_SOURCE"])
 SLOW = float(os.environ.get("GPU_LEDGER_SLOW", "1"))
+NET = 120 * SLOW  # seconds, of every wait, request and child
 GIVEN_PORTS = set()  # by free_port(): none is given twice
 FAST = ("--sample-interval=200ms", "--process-scan-interval=200ms", "--idle-interval=200ms")
 
@@ -40,6 +44,11 @@ def first_ephemeral_port():
     return 32768
 
 
+def of_age(seconds):
+    """The environment of a simulated node that has run for so long already."""
+    return {"GPU_LEDGER_SIM_EPOCH": f"{time.time() - seconds:.3f}"}
+
+
 def free_port():
     """A port that nobody listens on. It lies below those that the kernel gives to outgoing connections: one of these could
     take the port before the program under test does."""
@@ -55,16 +64,36 @@ def free_port():
     raise AssertionError("no free port")
 
 
-def wait_until(condition, seconds, what):
-    """The condition's first truthy value, or a test failure."""
-    deadline = time.monotonic() + seconds * SLOW
+def wait_until(condition, what, *older, net=NET):
+    """The condition's first truthy value, or a test failure. A wider net is for what is known to take minutes."""
+    if older:  # wait_until(condition, seconds, what)
+        (what,) = older
+    deadline = time.monotonic() + net
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > deadline:
-            raise AssertionError(f"waited {seconds * SLOW:.0f} s for {what}")
+            raise AssertionError(f"waited {net:.0f} s for {what}")
         time.sleep(0.05)
+
+
+def wait_to_pass(check):
+    """For what must become true and is looked at from outside: the first answer of check() that fails no assertion. At the
+    end of the net its last failure counts."""
+    failures = []
+
+    def passes():
+        try:
+            return [check()]
+        except AssertionError as failure:
+            failures.append(failure)
+            return None
+
+    try:
+        return wait_until(passes, "a check to pass")[0]
+    except AssertionError:
+        raise failures[-1] from None
 
 
 class Answer:
@@ -82,7 +111,7 @@ def tls_and_a_password(folder):
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
                     "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
                     "-keyout", folder / "tls.key", "-out", folder / "tls.crt"],
-                   check=True, capture_output=True, timeout=30 * SLOW)
+                   check=True, capture_output=True, timeout=NET)
     web = folder / "web.yml"
     web.write_text("tls_server_config: {cert_file: tls.crt, key_file: tls.key}\n"
                    f"basic_auth_users: {{prometheus: {PASSWORD_HASH}}}\n", encoding="utf-8")
@@ -90,7 +119,7 @@ def tls_and_a_password(folder):
 
 
 def get(port, path="/metrics", headers=None, method="GET"):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10 * SLOW)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=NET)
     try:
         connection.request(method, path, headers=headers or {})
         reply = connection.getresponse()
@@ -114,17 +143,17 @@ class Program:
     def alive(self):
         return self.child.poll() is None
 
-    def stop(self, number=signal.SIGTERM, seconds=5):
+    def stop(self, number=signal.SIGTERM, seconds=None):
         """The exit code and how long it took to end."""
         begin = time.monotonic()
         if self.alive():
             self.child.send_signal(number)
         try:
-            self.child.wait(seconds * SLOW)
+            self.child.wait(NET)
         except subprocess.TimeoutExpired:
             self.child.kill()
             self.child.wait()
-            raise AssertionError(f"did not end within {seconds * SLOW:.0f} s:\n{self.log()}") from None
+            raise AssertionError(f"did not end within {NET:.0f} s:\n{self.log()}") from None
         return self.child.returncode, time.monotonic() - begin
 
     def log(self):
@@ -145,7 +174,7 @@ class Program:
 class Ledger(Program):
     """`gpu-ledger serve` on the simulated node, once its first snapshot is there."""
 
-    def __init__(self, *arguments, scenario=None, environment=None, ready=True, port=None, through=(), patience=15):
+    def __init__(self, *arguments, scenario=None, environment=None, ready=True, port=None, through=(), patience=None):
         self.port = port or free_port()
         command = [*through, BINARY, "serve", "--backend=sim", f"--listen-address=127.0.0.1:{self.port}", *arguments]
         if scenario:
@@ -153,7 +182,7 @@ class Ledger(Program):
         super().__init__(command, environment)
         if ready:
             try:
-                wait_until(self.is_ready, patience, "a first snapshot")
+                wait_until(self.is_ready, "a first snapshot")
             except AssertionError as error:
                 said = f"{error}; it said:\n{self.log()}{self.threads()}"
                 self.__exit__()
@@ -182,6 +211,15 @@ class Ledger(Program):
         if answer.status != 200:
             raise AssertionError(f"/metrics answered {answer.status}: {answer.text}")
         return Metrics(answer.text)
+
+    def cycles(self):
+        """How often it has looked at the GPUs."""
+        return self.metrics().value("gpu_ledger_sample_duration_seconds_count")
+
+    def pass_cycles(self, count):
+        """Until it has looked that often again: whatever it was going to do it has done."""
+        begin = self.cycles()
+        wait_until(lambda: self.cycles() >= begin + count, f"{count} more cycles")
 
 
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"(?:,|$)')

@@ -17,7 +17,7 @@ echo "${0##*/} $*" >>"$CALLS"
 
 
 def job(*arguments):
-    return subprocess.run([harness.BINARY, "job", *map(str, arguments)], capture_output=True, text=True, timeout=30,
+    return subprocess.run([harness.BINARY, "job", *map(str, arguments)], capture_output=True, text=True, timeout=harness.NET,
                           env=harness.clean_environment(), check=False)
 
 
@@ -26,7 +26,7 @@ class JobTest(harness.Case):
         with harness.Ledger(*harness.FAST) as ledger:
             url = f"--url=http://127.0.0.1:{ledger.port}"
             harness.wait_until(lambda: ledger.metrics().total(
-                "gpu_ledger_slurm_job_energy_joules_total", slurm_job_id="70411") > 1, 10, "some joules")
+                "gpu_ledger_slurm_job_energy_joules_total", slurm_job_id="70411") > 1, "some joules")
             shown = job("70411", url)
             self.assertEqual((shown.returncode, shown.stderr), (0, ""))
             for part in ("Slurm job 70411", "(simulated)", "chemistry", "ana (uid 2001)", "runs", "Step"):
@@ -74,7 +74,7 @@ class JobTest(harness.Case):
         self.calls.write_text("")
         environment = {"PATH": f"{bin_folder}:/usr/bin:/bin", "CALLS": str(self.calls), "PROGRAM": str(harness.BINARY),
                        "JOB_DIR": str(self.folder / "jobs"), "JOB_FILE": str(self.folder / "log" / "jobs.jsonl"), **variables}
-        done = subprocess.run([str(SCRIPTS / name)], env=environment, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run([str(SCRIPTS / name)], env=environment, capture_output=True, text=True, timeout=harness.NET, check=False)
         self.assertEqual(done.returncode, 0, "a failing script would drain the node")
         return done
 
@@ -107,7 +107,7 @@ class JobTest(harness.Case):
                "  - {pid: 4200, name: job, gpus: 0, memory: 1GiB, load: gemm, end: 4, owner: {slurm: '12', step: '0'}}\n"
         log = self.folder / "log" / "jobs.jsonl"
         with harness.Ledger(*harness.FAST, scenario=self.write("node.yaml", node)) as ledger:
-            harness.wait_until(lambda: ledger.metrics().total("gpu_ledger_slurm_job_energy_joules_total") > 1, 10, "joules")
+            harness.wait_until(lambda: ledger.metrics().total("gpu_ledger_slurm_job_energy_joules_total") > 1, "joules")
             slurm = {"SLURM_JOB_ID": "12", "SLURM_CLUSTER_NAME": "loop", "SLURMD_NODENAME": "node1", "SLURM_JOB_GPUS": "0",
                      "GPU_LEDGER_URL": f"http://127.0.0.1:{ledger.port}"}
             (self.folder / "jobs").mkdir()

@@ -25,6 +25,7 @@ import unittest
 
 SIM = os.environ["GPU_LEDGER_SIM"]
 PARTS = os.environ.get("GPU_LEDGER_PARTS", "")
+NET = 120  # seconds: what takes longer hangs
 HAVE_PARTS = bool(PARTS) and os.path.isdir(PARTS)
 
 # The loader reads LD_LIBRARY_PATH only when a program starts.
@@ -244,8 +245,8 @@ class NvidiaMlPyTest(unittest.TestCase):
             nv.nvmlDeviceGetFanSpeed(gpu)
 
 
-def screen_of(command, environment, seconds):
-    """What a program writes to a terminal of 160 columns until it is told q."""
+def screen_of(command, environment, wanted):
+    """What a program writes to a terminal of 160 columns until all that is wanted is there; then it is told q."""
     try:
         pid, terminal = pty.fork()
     except OSError as error:  # a root without /dev/pts
@@ -256,7 +257,7 @@ def screen_of(command, environment, seconds):
         finally:
             os._exit(127)
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 160, 0, 0))
-    output, until, asked = b"", time.monotonic() + seconds, False
+    output, deadline, asked = b"", time.monotonic() + NET, False
     status = None
     while status is None:
         readable, _, _ = select.select([terminal], [], [], 0.2)
@@ -265,16 +266,17 @@ def screen_of(command, environment, seconds):
                 output += os.read(terminal, 65536)
             except OSError:  # the other end is closed
                 pass
-        if not asked and time.monotonic() > until:
+        screen = re.sub(rb"\x1b[\[(][0-9;?]*[A-Za-z]", b" ", output).decode("utf-8", "replace")
+        if not asked and all(re.search(words, screen) for words in wanted):
             os.write(terminal, b"q")
             asked = True
-        if time.monotonic() > until + 10:
+        if time.monotonic() > deadline:
             os.kill(pid, signal.SIGKILL)
         ended, code = os.waitpid(pid, os.WNOHANG)
         if ended:
             status = os.waitstatus_to_exitcode(code)
     os.close(terminal)
-    return status, re.sub(rb"\x1b[\[(][0-9;?]*[A-Za-z]", b" ", output).decode("utf-8", "replace")
+    return status, screen
 
 
 class NvtopTest(unittest.TestCase):
@@ -295,24 +297,24 @@ class NvtopTest(unittest.TestCase):
                                 LD_LIBRARY_PATH=":".join(libraries))
 
     def test_sees_gpus_and_processes(self):
-        usage = subprocess.run([self.nvtop, "--help"], env=self.environment, capture_output=True, text=True, timeout=20)
+        usage = subprocess.run([self.nvtop, "--help"], env=self.environment, capture_output=True, text=True, timeout=NET)
         if "--snapshot" in usage.stdout:
             self.check_snapshot()
         else:
             self.check_screen()
 
     def check_snapshot(self):
-        shot = subprocess.run([self.nvtop, "-s"], env=self.environment, capture_output=True, text=True, timeout=30)
+        shot = subprocess.run([self.nvtop, "-s"], env=self.environment, capture_output=True, text=True, timeout=NET)
         self.assertEqual(shot.returncode, 0, shot.stderr)
         names = [gpu["device_name"] for gpu in json.loads(shot.stdout)]
         self.assertEqual(names, ["NVIDIA H200", "NVIDIA A100-SXM4-40GB", "Tesla T4"])
 
     def check_screen(self):
-        status, screen = screen_of([self.nvtop, "-p", "-C", "-d", "5"], self.environment, 4)
+        wanted = ("H200", "A100-SXM4-40GB", "T4", str(os.getpid()), r"700 ?W")
+        status, screen = screen_of([self.nvtop, "-p", "-C", "-d", "5"], self.environment, wanted)
+        for words in wanted:
+            self.assertRegex(screen, words)
         self.assertEqual(status, 0, screen)
-        for wanted in ("H200", "A100-SXM4-40GB", "T4", str(os.getpid())):
-            self.assertIn(wanted, screen)
-        self.assertRegex(screen, r"700 ?W")
 
 
 # What nvitop's screen is made of, as its own API says it: of GPUs and of the MIG devices in them.
@@ -342,7 +344,7 @@ class MonitorsTest(unittest.TestCase):
 
     def run_python(self, *arguments):
         done = subprocess.run([sys.executable, "-B", *arguments], env=self.environment, capture_output=True, text=True,
-                              timeout=60)
+                              timeout=NET)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 

@@ -25,10 +25,9 @@ class PageCase(harness.Case):
         self.browser.resize(1200)
         self.browser.prefer("light")
 
-    def start(self, *arguments, scenario=None, patience=15):
+    def start(self, *arguments, scenario=None):
         """A node of this test's own."""
-        ledger = harness.Ledger("--sample-interval=200ms", "--idle-interval=2s", *arguments, scenario=scenario,
-                                patience=patience)
+        ledger = harness.Ledger("--sample-interval=200ms", "--idle-interval=2s", *arguments, scenario=scenario)
         self.addCleanup(ledger.__exit__)
         return ledger
 

@@ -120,7 +120,7 @@ class PageViewTest(PageCase):
 
         for button, ending in (("#csv", ".csv"), ("#json", ".json")):
             self.click(button)
-            path = harness.wait_until(lambda ending=ending: saved(ending), 10, "the file")
+            path = harness.wait_until(lambda ending=ending: saved(ending), "the file")
             self.assertRegex(path.name, rf"^gpu-ledger-gpu-node-7-\d{{8}}T\d{{6}}\{ending}$")
         rows = list(csv.DictReader(io.StringIO(saved(".csv").read_text())))
         self.assertEqual([row["pid"] for row in rows], self.column("pid"))
@@ -170,7 +170,7 @@ class PageViewTest(PageCase):
     def test_keyboard(self):
         self.show_watts()
         page = self.browser
-        page.wait("[...cards.values()].every((card) => card.chart.data.entries.length > 1)", "more than one step", 30)
+        page.wait("[...cards.values()].every((card) => card.chart.data.entries.length > 1)", "more than one step")
         page.run("document.querySelector('#search').focus()")
         met = []
         for _ in range(7):
@@ -225,10 +225,10 @@ class PageViewTest(PageCase):
 
     def test_a_crowd_on_a_phone(self):
         self.browser.resize(390, 844)
-        ledger = self.start(scenario=self.write("crowd.yaml", crowd()), patience=60)
+        ledger = self.start(scenario=self.write("crowd.yaml", crowd()))
         self.show_watts(ledger)
         page = self.browser
-        page.wait("document.querySelector('#waste').innerText.includes('idle for')", "idle holders", 30)
+        page.wait("document.querySelector('#waste').innerText.includes('idle for')", "idle holders")
         size = "[document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
         width, height = page.run(size)
         self.assertLessEqual(width, 390)

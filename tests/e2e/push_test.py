@@ -35,14 +35,14 @@ class Receiver(harness.Program):
             PROMETHEUS, f"--config.file={config}", f"--storage.tsdb.path={folder}/tsdb",
             f"--web.listen-address=127.0.0.1:{port}", "--web.enable-remote-write-receiver", "--log.level=info",
             *([f"--web.config.file={web}"] if web else [])])
-        harness.wait_until(self.answers, 20, "Prometheus")
+        harness.wait_until(self.answers, "Prometheus")
 
     def get(self, path):
         scheme = "https" if self.web else "http"
-        arguments = ["curl", "-sS", "--fail", "--max-time", "10", f"{scheme}://127.0.0.1:{self.port}{path}"]
+        arguments = ["curl", "-sS", "--fail", "--max-time", str(harness.NET), f"{scheme}://127.0.0.1:{self.port}{path}"]
         if self.web:
             arguments += ["--cacert", self.folder / "tls.crt", "--user", f"prometheus:{harness.PASSWORD}"]
-        return subprocess.run(arguments, capture_output=True, text=True, timeout=20 * harness.SLOW)
+        return subprocess.run(arguments, capture_output=True, text=True, timeout=2 * harness.NET)
 
     def answers(self):
         return self.get("/-/ready").returncode == 0
@@ -96,7 +96,7 @@ class PushTest(harness.Case):
                     times = [float(one["value"][1]) for one in stored if one["metric"]["__name__"] == TIME]
                     return (scraped, stored) if times == [at] else None
 
-                scraped, stored = harness.wait_until(both, 15, "a snapshot that both have")
+                scraped, stored = harness.wait_until(both, "a snapshot that both have")
                 received = {tuple(sorted(one["metric"].items())): float(one["value"][1]) for one in stored}
                 wanted = {}
                 for (name, pairs), value in scraped.series.items():
@@ -115,42 +115,41 @@ class PushTest(harness.Case):
         arguments = (state, f"--push-queue-dir={self.queue}")
         with Receiver(self.folder, self.port) as receiver:
             with self.push(*arguments) as ledger:
-                harness.wait_until(lambda: receiver.query(DEVICE), 15, "samples")
+                harness.wait_until(lambda: receiver.query(DEVICE), "samples")
                 receiver.stop()
-                gone = time.time()
                 waiting = lambda program: program.metrics().value("gpu_ledger_push_queue_samples")
-                harness.wait_until(lambda: len(self.blocks()) >= 4, 20, "a queue")
-                self.assertGreater(waiting(ledger), 500)
-                self.assertEqual(ledger.metrics().value("gpu_ledger_source_up", source="push"), 0)
+                before = self.blocks()
+                harness.wait_until(lambda: len(self.blocks() - before) >= 4, "a queue")
+                harness.wait_until(lambda: waiting(ledger) > 500, "the count of what is in it")
+                harness.wait_until(lambda: not ledger.metrics().value("gpu_ledger_source_up", source="push"), "a failure")
                 queued = self.blocks()
                 ledger.stop(signal.SIGKILL)
-            time.sleep(1)
             self.assertLessEqual(queued, self.blocks())
             with self.push(*arguments) as ledger:
-                harness.wait_until(lambda: len(self.blocks() - queued) >= 3, 15, "more in the queue")
+                harness.wait_until(lambda: len(self.blocks() - queued) >= 3, "more in the queue")
                 queued |= self.blocks()
                 with Receiver(self.folder, self.port) as receiver:
-                    harness.wait_until(lambda: not waiting(ledger), 60, "an empty queue")
-                    self.assertEqual(ledger.metrics().value("gpu_ledger_source_up", source="push"), 1)
+                    harness.wait_until(lambda: not waiting(ledger), "an empty queue")
+                    harness.wait_until(lambda: ledger.metrics().value("gpu_ledger_source_up", source="push"), "its mending")
                     dropped = ledger.metrics().find("gpu_ledger_push_samples_dropped_total")
                     self.assertEqual({value for _, value in dropped}, {0})
                     self.assertEqual(len(dropped), 3)
                     last = ledger.metrics().value(TIME)
-                    harness.wait_until(lambda: self.samples(receiver, TIME)[-1][0] > last * 1000, 15, "a new sample")
-                    self.check_outage(receiver, queued, gone)
+                    harness.wait_until(lambda: self.samples(receiver, TIME)[-1][0] > last * 1000, "a new sample")
+                    self.check_outage(receiver, queued)
                     self.assertEqual(ledger.stop()[0], 0)
 
     def blocks(self):
         return {path.name for path in self.queue.glob("*.push")}
 
-    def check_outage(self, receiver, queued, gone):
+    def check_outage(self, receiver, queued):
         for gpu in "01":
             stored = self.samples(receiver, DEVICE, gpu=gpu)
             times = {at for at, _ in stored}
             self.assertEqual(len(times), len(stored))
             # Every snapshot of the outage, by both programs.
             during = {int(name.split("-")[2]) for name in queued}
-            self.assertGreaterEqual(len([at for at in during if at > gone * 1000]), 6)
+            self.assertGreaterEqual(len(during), 7)
             self.assertLessEqual(during, times)
             # The meter never fell, so that what increase() adds is its difference: no joule lost, none twice.
             values = [value for _, value in stored]
@@ -168,10 +167,9 @@ class PushTest(harness.Case):
 
     def test_a_silent_receiver_does_not_delay_the_end(self):
         with socket.create_server(("127.0.0.1", self.port)), self.push() as ledger:
-            harness.wait_until(lambda: ledger.metrics().value("gpu_ledger_push_queue_samples"), 15, "a queue")
-            begin = time.monotonic()
+            harness.wait_until(lambda: ledger.metrics().value("gpu_ledger_push_queue_samples"), "a queue")
             self.assertEqual(ledger.stop()[0], 0)
-            self.assertLess(time.monotonic() - begin, 2 * harness.SLOW)
+            self.assertNotIn("no answer in time", ledger.log(), "it has waited for the answer to its end")
 
     def test_wrong_settings(self):
         url = "--push-url=http://127.0.0.1:1/api/v1/write"
@@ -190,7 +188,7 @@ class PushTest(harness.Case):
             with self.subTest(arguments=arguments):
                 done = subprocess.run([harness.BINARY, "serve", "--backend=sim", "--listen-address=127.0.0.1:0",
                                        "--log-level=error", *arguments], capture_output=True, text=True,
-                                      timeout=20 * harness.SLOW, env=harness.clean_environment())
+                                      timeout=harness.NET, env=harness.clean_environment())
                 self.assertEqual(done.returncode, code, done.stderr)
                 (line,) = done.stderr.splitlines()
                 for word in says:
@@ -202,7 +200,7 @@ class PushTest(harness.Case):
             done = subprocess.run([harness.BINARY, "doctor", "--backend=sim", "--listen-address=127.0.0.1:0",
                                    f"--sim-scenario={self.scenario}", *arguments,
                                    f"--push-url={scheme}://127.0.0.1:{self.port}{path}"], capture_output=True, text=True,
-                                  timeout=30 * harness.SLOW, env=harness.clean_environment())
+                                  timeout=harness.NET, env=harness.clean_environment())
             self.assertNotIn("HUSH", done.stdout + done.stderr)
             return [line for line in done.stdout.splitlines() if " push" in line]
 
@@ -219,7 +217,7 @@ class PushTest(harness.Case):
     def test_a_queue_has_one_program(self):
         with self.push(f"--push-queue-dir={self.queue}"):
             with self.push(f"--push-queue-dir={self.queue}", ready=False) as second:
-                self.assertEqual(second.child.wait(20 * harness.SLOW), 1)
+                self.assertEqual(second.child.wait(harness.NET), 1)
                 self.assertIn("held by another program", second.log())
 
 

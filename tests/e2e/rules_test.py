@@ -108,9 +108,15 @@ def promtool(*arguments, folder=FOLDER):
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=120 * harness.SLOW,
+        timeout=harness.NET,
     )
     return done.returncode, done.stdout + done.stderr
+
+
+def only(found):
+    if len(found) != 1:
+        raise AssertionError(f"{len(found)} series, expected one: {found}")
+    return found[0]
 
 
 class RulesTest(harness.Case):
@@ -203,7 +209,7 @@ class LabelsTest(harness.Case):
     """Whose labels a series has, when the target has some of the same names."""
 
     def test_honor_labels(self):
-        with harness.Ledger(*harness.FAST) as ledger:
+        with harness.Ledger(*harness.FAST, environment=harness.of_age(20)) as ledger:  # all of its pods are there
             target = {"targets": [f"127.0.0.1:{ledger.port}"], "labels": EXPORTER}
             jobs = [
                 {"job_name": "plain", "static_configs": [target]},
@@ -212,32 +218,33 @@ class LabelsTest(harness.Case):
             places = {"static": "127.0.0.1", "operator": "node-7", "kubernetes": "node-7"}
             jobs += self.static_jobs(ledger.port) + self.operator_jobs(ledger.port) + self.kubernetes_jobs(ledger.port)
             with Prometheus(self.folder, jobs=jobs) as prometheus:
-                harness.wait_until(lambda: len(prometheus.query("gpu_ledger_build_info")) == 5, 20, "five scrapes")
+                harness.wait_until(lambda: len(prometheus.query("gpu_ledger_build_info")) == 5, "five scrapes")
                 harness.wait_until(
                     lambda: len(prometheus.query('my_gpu_process_active{process_name="spin-wait"}')) == 5,
-                    20,
-                    "the notebook, which comes after some seconds",
+
+                    "the notebook",
                 )
-                self.check_pitfalls(prometheus)
+                # A scrape that a busy machine delays takes a job's series away until the next.
+                harness.wait_to_pass(lambda: self.check_pitfalls(prometheus))
                 for job, node in places.items():
-                    self.check_right(prometheus, job)
-                    self.check_gpu_metrics(prometheus, job, node)
+                    harness.wait_to_pass(lambda job=job: self.check_right(prometheus, job))
+                    harness.wait_to_pass(lambda job=job, node=node: self.check_gpu_metrics(prometheus, job, node))
 
     def check_pitfalls(self, prometheus):
         """What docs/cookbook.md warns of."""
         notebook = 'my_gpu_process_active{process_name="spin-wait",job="%s"}'
-        (plain,) = prometheus.query(notebook % "plain")
+        plain = only(prometheus.query(notebook % "plain"))
         self.assertEqual(plain["metric"]["exported_pod"], "notebook-7f9c-x2x4q")
         self.assertEqual(plain["metric"]["pod"], EXPORTER["pod"])
-        (honored,) = prometheus.query(notebook % "honored")
+        honored = only(prometheus.query(notebook % "honored"))
         self.assertEqual(honored["metric"]["pod"], "notebook-7f9c-x2x4q")
         self.assertNotIn("exported_pod", honored["metric"])
         # Not the exporter's, but so it looks.
-        (slurm,) = prometheus.query('my_gpu_process_active{process_name="gmx_mpi",job="honored"}')
+        slurm = only(prometheus.query('my_gpu_process_active{process_name="gmx_mpi",job="honored"}'))
         self.assertEqual(slurm["metric"]["pod"], EXPORTER["pod"])
 
     def check_right(self, prometheus, job):
-        (pod,) = prometheus.query('my_gpu_process_active{process_name="spin-wait",job="%s"}' % job)
+        pod = only(prometheus.query('my_gpu_process_active{process_name="spin-wait",job="%s"}' % job))
         self.assertEqual((pod["metric"]["namespace"], pod["metric"]["pod"]), ("research", "notebook-7f9c-x2x4q"))
         for query in ('my_gpu_process_active{process_name="gmx_mpi",job="%s"}', 'gpu_ledger_device_info{job="%s"}'):
             found = prometheus.query(query % job)
@@ -252,7 +259,6 @@ class LabelsTest(harness.Case):
 
     def check_gpu_metrics(self, prometheus, job, node):
         """The second job of an example, and the join that it tells of."""
-        harness.wait_until(lambda: prometheus.query(f'up{{job="{job}-gpu"}} == 1'), 20, f"a scrape of /gpu/metrics by {job}")
         (join,) = set(re.findall(r"(dcgm_.* on \(instance, uuid\) .*device_info)$",
                                  (FOLDER / EXAMPLES[job]).read_text(encoding="utf-8"), re.MULTILINE))
         self.assertIn(join, (FOLDER / "README.md").read_text(encoding="utf-8"))

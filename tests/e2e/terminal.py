@@ -67,12 +67,12 @@ class Screen:
             with contextlib.suppress(OSError):
                 self.text += self.decoder.decode(os.read(self.master, 1 << 16))
 
-    def wait(self, condition, what, seconds=15):
+    def wait(self, condition, what):
         def check():
             self.pump()
             return condition()
         try:
-            return harness.wait_until(check, seconds, what)
+            return harness.wait_until(check, what)
         except AssertionError as error:
             raise AssertionError(f"{error}; the screen:\n" + "\n".join(self.frame()) + f"\n{self.text[-500:]!r}") from None
 
@@ -98,9 +98,8 @@ class Screen:
         os.write(self.master, keys.encode())
 
     def end(self):
+        """Its exit code. What it wrote last may come later than its end: wait for it."""
         self.wait(lambda: self.child.poll() is not None, "the end")
-        for _ in range(5):
-            self.pump(0.02)
         return self.child.returncode
 
     def __enter__(self):

@@ -83,7 +83,7 @@ class Server(Api):
             PROMETHEUS, f"--config.file={self.folder}/prometheus.json", f"--storage.tsdb.path={self.folder}/tsdb",
             f"--web.listen-address=127.0.0.1:{self.port}", "--storage.tsdb.min-block-duration=2h",
             "--storage.tsdb.max-block-duration=2h"])
-        harness.wait_until(self.answers, 30, "Prometheus")
+        harness.wait_until(self.answers, "Prometheus")
 
     def stop(self):
         self.program.__exit__()
@@ -105,7 +105,7 @@ class Thanos(Api):
         self.run(binary, "rule", f"--data-dir={folder}/ruler", *[f"--rule-file={path}" for path in rules],
                  f"--query=http://127.0.0.1:{self.port}", '--label=replica="0"', "--alert.label-drop=replica",
                  f"--http-address=127.0.0.1:{self.ruler.port}", f"--grpc-address={ruler_store}")
-        harness.wait_until(lambda: self.answers() and self.ruler.answers(), 60, "Thanos")
+        harness.wait_until(lambda: self.answers() and self.ruler.answers(), "Thanos")
 
     def run(self, *command):
         self.programs.append(harness.Program(command))

@@ -14,9 +14,9 @@ import socket
 import subprocess
 import tarfile
 import tempfile
-import time
 import unittest
 
+import harness
 import yaml
 from deploy_parts import CHART, SOURCE, call, fetch, main, run
 from oci_layout import Layout
@@ -273,11 +273,10 @@ class Registry(Folder):
         self.addCleanup(server.wait)
         self.addCleanup(server.terminate)
         (self.folder / "registry").mkdir()
-        for _ in range(100):
-            if run(self.crane, "catalog", self.address, "--insecure").returncode == 0:
-                return
-            time.sleep(0.1)
-        raise AssertionError((self.folder / "log").read_text())
+        try:
+            harness.wait_until(lambda: run(self.crane, "catalog", self.address, "--insecure").returncode == 0, "the registry")
+        except AssertionError as error:
+            raise AssertionError(f"{error}; it said:\n" + (self.folder / "log").read_text()) from None
 
     def unpacked(self, name):
         unpack(DIST / f"{BASE}-{name}.tar", self.folder / name)

@@ -49,8 +49,8 @@ def state_of(job):
     return call("sacct", "-n", "-X", "-P", "-j", job, "-o", "State")
 
 
-def report(job, *flags, seconds=20):
-    return subprocess.run([harness.BINARY, "job", job, *flags], capture_output=True, text=True, timeout=seconds,
+def report(job, *flags):
+    return subprocess.run([harness.BINARY, "job", job, *flags], capture_output=True, text=True, timeout=harness.NET,
                           env=harness.clean_environment(), check=False)
 
 
@@ -70,7 +70,7 @@ class SlurmTest(harness.Case):
         a = submit("ana", JOB, "--gres=gpu:1", "--ntasks=1", "--job-name=a")
         b = submit("ben", JOB, "--gres=gpu:1", "--ntasks=1", "--job-name=b")
         pids = lambda: all(pid_of(job, step) for job in (a, b) for step in ("batch", "0"))
-        wait_for(pids, 30, "both jobs to run")
+        wait_for(pids, "both jobs to run")
         return a, b
 
     def follow_two_jobs(self):
@@ -81,22 +81,22 @@ class SlurmTest(harness.Case):
             a_step=pid_of(a, "0"), b_batch=pid_of(b, "batch"), b_step=pid_of(b, "0")))
         with harness.Ledger(*harness.FAST, "--proc-root=/proc/", "--slurm-job-dir=/run/gpu-ledger-jobs/",
                             port=PORT, scenario=scenario) as ledger:
-            wait_for(lambda: len(ledger.metrics().find("gpu_ledger_slurm_job_info", slurm_job_id=b)) == 2, 20,
+            wait_for(lambda: len(ledger.metrics().find("gpu_ledger_slurm_job_info", slurm_job_id=b)) == 2,
                      "both steps on the second GPU")
-            wait_for(lambda: ledger.metrics().total("gpu_ledger_slurm_job_energy_joules_total", slurm_job_id=b) > 300, 20,
+            wait_for(lambda: ledger.metrics().total("gpu_ledger_slurm_job_energy_joules_total", slurm_job_id=b) > 300,
                      "some joules")
             self.check_series(ledger.metrics(), a, b)
             self.check_held(ledger, a, b)
             self.check_report(a, b)
             # They leave the GPUs (at `end`; the simulated driver does not look at real processes), then the jobs end.
-            left = json.loads(report(a, "--format=json", "--wait=30s", seconds=40).stdout)
+            left = json.loads(report(a, "--format=json", "--wait=30s").stdout)
             self.assertFalse(left["running"], "it has waited")
             for job in (a, b):
                 pathlib.Path(f"/srv/jobs/stop.{job}").touch()
-            wait_for(lambda: state_of(a) == state_of(b) == "COMPLETED", 20, "both jobs to end")
-            wait_for(lambda: FILE.exists() and len(FILE.read_text().splitlines()) == 2, 30, "what the epilogs write")
+            wait_for(lambda: state_of(a) == state_of(b) == "COMPLETED", "both jobs to end")
+            wait_for(lambda: FILE.exists() and len(FILE.read_text().splitlines()) == 2, "what the epilogs write")
             self.check_epilog(ledger, a, b)
-            wait_for(lambda: not self.held(ledger), 20, "the GPUs to be free")
+            wait_for(lambda: not self.held(ledger), "the GPUs to be free")
             # A job without a process on a GPU: nothing to tell, and the node stays.
             c = submit("ana", SHORT_JOB, "--gres=gpu:1")
             self.check_node_stays(c)
@@ -163,14 +163,14 @@ class SlurmTest(harness.Case):
             # The epilog writes it after the line in the file.
             fields = "User,Account,AdminComment,ConsumedEnergyRaw"
             ask = lambda job=job: call("sacct", "-n", "-X", "-P", "-j", job, "-o", fields)
-            wait_for(lambda ask=ask: "gpu_energy_joules=" in ask(), 20, f"the AdminComment of job {job}")
+            wait_for(lambda ask=ask: "gpu_energy_joules=" in ask(), f"the AdminComment of job {job}")
             comment = ask()
             self.assertTrue(comment.startswith(f"{user}|{account}|gpu_energy_joules={joules:.3f}"), comment)
             print(f"sacct of job {job}: {comment}", file=sys.stderr)
 
     def check_node_stays(self, job):
-        wait_for(lambda: state_of(job) == "COMPLETED", 20, f"job {job} to end")
-        wait_for(lambda: call("sinfo", "-h", "-o", "%T") == "idle", 30, "an idle node: a failing epilog would drain it")
+        wait_for(lambda: state_of(job) == "COMPLETED", f"job {job} to end")
+        wait_for(lambda: call("sinfo", "-h", "-o", "%T") == "idle", "an idle node: a failing epilog would drain it")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ import pwd
 import signal
 import socket
 import subprocess
-import time
+
+import harness
 
 NODE = "node1"
 USERS = {"ana": 2001, "ben": 2002}  # not in the machine's passwd: a site has a directory service
@@ -71,7 +72,7 @@ class Failure(Exception):
     pass
 
 
-def call(*command, user=None, seconds=30, text=None):
+def call(*command, user=None, seconds=harness.NET, text=None):
     """What it printed; an error with everything it said, if it failed."""
     words = [str(word) for word in command]
     if user is not None:
@@ -85,19 +86,21 @@ def call(*command, user=None, seconds=30, text=None):
     return done.stdout.strip()
 
 
-def wait_for(condition, seconds, what):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
+def wait_for(condition, what):
+    """The condition's first truthy value. Commands that fail meanwhile are no error."""
+    last = []
+
+    def look():
         try:
-            value = condition()
+            return condition()
         except Failure as failure:
-            value, last = None, failure
-        else:
-            last = None
-        if value:
-            return value
-        time.sleep(0.2)
-    raise Failure(f"waited {seconds} s for {what}; {last or ''}")
+            last[:] = [failure]
+            return None
+
+    try:
+        return harness.wait_until(look, what)
+    except AssertionError as error:
+        raise Failure(f"{error}; {last[0] if last else ''}") from None
 
 
 class Stage:
@@ -208,7 +211,7 @@ class Stage:
         key.chmod(0o400)
         os.chown(key, pwd.getpwnam("munge").pw_uid, -1)
         self.start("munged", "--foreground", "--num-threads=2", user="munge")
-        wait_for(lambda: call("munge", "-n"), 10, "munge")
+        wait_for(lambda: call("munge", "-n"), "munge")
 
     def start_database(self):
         data = self.folder / "mysql"
@@ -217,23 +220,23 @@ class Stage:
         for folder in (data, "/run/mysqld"):
             os.chown(folder, pwd.getpwnam("mysql").pw_uid, -1)
         call("mariadb-install-db", "--no-defaults", f"--datadir={data}", "--user=mysql", "--skip-test-db",
-             "--auth-root-authentication-method=socket", seconds=60)
+             "--auth-root-authentication-method=socket")
         self.start("mariadbd", "--no-defaults", "--skip-networking", f"--socket={SOCKET}", f"--datadir={data}", "--user=mysql",
                    "--innodb-buffer-pool-size=32M", "--innodb-flush-log-at-trx-commit=0")
         sql = "CREATE DATABASE IF NOT EXISTS slurm_acct_db; CREATE USER IF NOT EXISTS slurm@localhost IDENTIFIED BY 'x'; " \
               "GRANT ALL ON slurm_acct_db.* TO slurm@localhost;"
-        wait_for(lambda: call("mariadb", "--no-defaults", f"--socket={SOCKET}", "-e", sql) == "", 20, "MariaDB")
+        wait_for(lambda: call("mariadb", "--no-defaults", f"--socket={SOCKET}", "-e", sql) == "", "MariaDB")
 
     def start_daemons(self):
         self.write_settings()
         self.start_munge()
         self.start_database()
         self.start("slurmdbd", "-D", user="slurm")
-        wait_for(lambda: call("sacctmgr", "-n", "list", "cluster", seconds=5) == "", 30, "slurmdbd")
+        wait_for(lambda: call("sacctmgr", "-n", "list", "cluster", seconds=5) == "", "slurmdbd")
         call("sacctmgr", "-i", "add", "cluster", "loop")
         for user, account in (("ana", "physics"), ("ben", "chemistry")):
             call("sacctmgr", "-i", "add", "account", account)
             call("sacctmgr", "-i", "add", "user", user, f"account={account}")
         self.start("slurmctld", "-D", user="slurm")
         self.start("slurmd", "-D", "-N", NODE)
-        wait_for(lambda: call("sinfo", "-h", "-o", "%T") == "idle", 30, "an idle node")
+        wait_for(lambda: call("sinfo", "-h", "-o", "%T") == "idle", "an idle node")

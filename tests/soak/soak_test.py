@@ -34,6 +34,11 @@ DEVICE, REST = "gpu_ledger_device_energy_joules_total", "gpu_ledger_device_unatt
 OF_THE_PROGRAM = ("gpu_ledger_sample_duration", "gpu_ledger_driver_call", "gpu_ledger_source_errors", "process_")
 
 
+def pause(seconds):
+    """Nothing is waited for: faults and kills come at random times."""
+    time.sleep(seconds)
+
+
 class Watcher(harness.Ledger):
     def folder(self):
         """Of its simulated node."""
@@ -82,15 +87,16 @@ class SoakTest(harness.Case):
 
     def start_mortal(self):
         """Without a driver it ends at once, and whoever minds it starts it again: so does this."""
-        for _ in range(20):
+        def try_once():
             try:
                 return self.start_once()
             except AssertionError as error:
                 if "driver not loaded" not in str(error):
                     raise
                 self.refused += 1
-                time.sleep(1)  # systemd waits ten
-        raise AssertionError("no driver for 20 s, but none of its reloads takes so long")
+                return None
+
+        return harness.wait_until(try_once, "a driver: none of its reloads takes so long")
 
     def start_once(self):
         return Watcher(*SPEED, f"--state-file={self.folder / 'state'}", f"--textfile={self.folder / 'gpu.prom'}",
@@ -105,9 +111,9 @@ class SoakTest(harness.Case):
             while time.monotonic() - begin < self.seconds:
                 mortal = self.one_life(mortal, steady, begin)
             seconds = time.monotonic() - begin
-            time.sleep(3)  # the last scrapes
-            prometheus.until = time.time() - 1
-            self.check_alive(steady, prometheus)
+            prometheus.until = time.time()
+            prometheus.wait_for_sample("process_start_time_seconds", prometheus.until)
+            harness.wait_to_pass(lambda: self.check_alive(steady, prometheus))
             self.check_counters(prometheus, seconds)
             self.check_books(prometheus, seconds)
             self.check_flat(prometheus, steady, seconds)
@@ -120,16 +126,16 @@ class SoakTest(harness.Case):
         """Until it is killed, mostly without warning; the one that follows it."""
         end = min(time.monotonic() + self.chance.uniform(8, 40), begin + self.seconds)
         while time.monotonic() < end:
-            time.sleep(min(self.chance.uniform(1, 5), max(0.1, end - time.monotonic())))
+            pause(min(self.chance.uniform(1, 5), max(0.1, end - time.monotonic())))
             self.assertTrue(steady.alive(), steady.log())
             self.assertTrue(mortal.alive(), mortal.log())
             self.disturb(self.chance.choice([mortal, steady]))
         how = self.chance.choices([signal.SIGKILL, signal.SIGTERM], [4, 1])[0]
-        code, _ = mortal.stop(how, seconds=10)
+        code, _ = mortal.stop(how)
         self.assertEqual(code, -signal.SIGKILL if how == signal.SIGKILL else 0, mortal.log())
         self.kills += 1
         mortal.__exit__()
-        time.sleep(self.chance.choice([0, 0, 1, 3, 6]))
+        pause(self.chance.choice([0, 0, 1, 3, 6]))
         return self.start_mortal()
 
     def disturb(self, ledger):
@@ -141,7 +147,7 @@ class SoakTest(harness.Case):
                 away, here = folder / "kubelet" / f"{name}.away", folder / "kubelet" / name
                 if here.exists():
                     here.rename(away)
-            time.sleep(self.chance.uniform(0.5, 3))
+            pause(self.chance.uniform(0.5, 3))
             for away in folder.glob("kubelet/*.away"):
                 if not away.with_suffix("").exists():
                     away.rename(away.with_suffix(""))
@@ -149,7 +155,7 @@ class SoakTest(harness.Case):
             ledger.send(signal.SIGHUP)
         elif what == 2:
             ledger.send(signal.SIGUSR1)
-            time.sleep(self.chance.uniform(0.2, 2))
+            pause(self.chance.uniform(0.2, 2))
             ledger.send(signal.SIGUSR2)
 
     def check_alive(self, steady, prometheus):
