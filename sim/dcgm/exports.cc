@@ -36,11 +36,12 @@ Engine& enter(const char* call) {
   }
   if (slow_ms > 0) std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(slow_ms));
   // With a limit, as the real library has for its engine.
-  for (int i = 0; i < 6000; ++i) {
+  constexpr int kTriesInAMinute = 6000;
+  for (int i = 0;; ++i) {
     {
       const std::lock_guard lock(engine.mutex);
       engine.read_control_file();
-      if (!engine.on("hang")) break;
+      if (i >= kTriesInAMinute * engine.settings["hang"]) break;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
