@@ -76,11 +76,11 @@ struct EngineThread::Shared {
   std::optional<Nanoseconds> busy_since GL_GUARDED_BY(mutex);  // steady, as all times here
   bool hang_counted GL_GUARDED_BY(mutex) = false;
   uint64_t hangs GL_GUARDED_BY(mutex) = 0;
-  Nanoseconds next_attempt GL_GUARDED_BY(mutex){0};
+  Nanoseconds next_attempt GL_GUARDED_BY(mutex) = Nanoseconds(0);
   Nanoseconds retry GL_GUARDED_BY(mutex) = kFirstRetry;
   Findings findings GL_GUARDED_BY(mutex);
   bool taken GL_GUARDED_BY(mutex) = false;  // its view
-  Nanoseconds viewed_at GL_GUARDED_BY(mutex){0};
+  Nanoseconds viewed_at GL_GUARDED_BY(mutex) = Nanoseconds(0);
 
   Nanoseconds now() const { return clock.now().steady; }
   bool has_work() const GL_REQUIRES(mutex) { return !released && asked && now() >= next_attempt; }
