@@ -46,6 +46,7 @@ Value bytes(const T& content) {
 }
 
 extern std::atomic<Micros> clock_was_set_by;
+extern std::atomic<Micros> clock_stands_at;  // 0: it goes on
 Micros wall_now();
 
 struct MigEntity {

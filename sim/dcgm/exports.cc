@@ -36,11 +36,12 @@ Engine& enter(const char* call) {
   }
   if (slow_ms > 0) std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(slow_ms));
   // With a limit, as the real library has for its engine.
-  for (int i = 0; i < 6000; ++i) {
+  constexpr int kTriesInAMinute = 6000;
+  for (int i = 0;; ++i) {
     {
       const std::lock_guard lock(engine.mutex);
       engine.read_control_file();
-      if (!engine.on("hang")) break;
+      if (i >= kTriesInAMinute * engine.settings["hang"]) break;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
@@ -175,6 +176,7 @@ Return dcgmConnect_v2(const char* address, ConnectParams* parameters, Handle* ha
   std::unique_lock lock(engine.mutex);
   engine.seen["persist"] = parameters->persistAfterDisconnect;
   engine.seen["unix"] = parameters->addressIsUnixSocket;
+  engine.seen["timeout_ms"] = parameters->timeoutMs;
   if (engine.on("dead")) {
     lock.unlock();
     const unsigned patience = parameters->timeoutMs == 0 ? kDefaultTimeoutMs : parameters->timeoutMs;
@@ -397,6 +399,9 @@ __attribute__((visibility("default"))) void dcgm_sim_set(const char* name, doubl
   const std::lock_guard lock(engine.mutex);
   engine.settings[name] = value;
   if (std::string_view(name) == "clock_set_by_s") clock_was_set_by = static_cast<Micros>(value * 1e6);
+  if (std::string_view(name) != "clock_stands_at_s") return;
+  clock_stands_at = static_cast<Micros>(value * 1e6 + 0.5);
+  if (engine.connection != 0 && !engine.on("dead") && !engine.on("hang")) engine.update();
 }
 
 __attribute__((visibility("default"))) double dcgm_sim_seen(const char* name) {
@@ -411,6 +416,7 @@ __attribute__((visibility("default"))) void dcgm_sim_reset() {
   const std::lock_guard lock(engine.mutex);
   engine.settings.clear();
   clock_was_set_by = 0;
+  clock_stands_at = 0;
   engine.seen.clear();
   engine.forget_client();
   engine.connection = 0;

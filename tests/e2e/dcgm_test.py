@@ -3,7 +3,6 @@
 
 import pathlib
 import subprocess
-import time
 import unittest
 
 import harness
@@ -40,7 +39,7 @@ class Ledger(harness.Ledger):
             f"--nvml-library={driver}", f"--dcgm-library={harness.SIM / 'dcgm/libdcgm.so.4'}",
             f"--proc-root={root / 'proc'}", "--kubernetes-enabled=false", *pace, *arguments], environment)
         if ready:
-            harness.wait_until(self.is_ready, 15, "a first snapshot")
+            harness.wait_until(self.is_ready, "a first snapshot")
 
     def tell(self, **settings):
         """Changes the engine's ways, all at once."""
@@ -53,12 +52,11 @@ class DcgmTest(harness.Case):
     def engine(self, metrics):
         return metrics.value("gpu_ledger_source_up", source="dcgm")
 
-    def watch(self, ledger, seconds):
+    def watch(self, ledger, cycles):
         """Every scrape must be good, no counter may fall. The last one."""
-        deadline = time.monotonic() + seconds
         seen = ledger.metrics()
-        while time.monotonic() < deadline:
-            time.sleep(0.2)
+        for _ in range(cycles):
+            ledger.pass_cycles(1)
             metrics = ledger.metrics()
             self.assert_balanced(metrics)
             self.assert_never_fell(seen, metrics)
@@ -67,8 +65,8 @@ class DcgmTest(harness.Case):
 
     def test_beside_nvml(self):
         with Ledger(self.folder, "--collector.driver-calls") as ledger:
-            metrics = self.watch(ledger, 4)
-            self.assertEqual(self.engine(metrics), 1)
+            harness.wait_until(lambda: self.engine(ledger.metrics()) == 1, "the engine")
+            metrics = self.watch(ledger, 10)
             self.assertEqual(metrics.value("gpu_ledger_source_up", source="nvml"), 1)
             # What the engine says of the device over a process's life, a thousand megajoules, is nobody's.
             booked = metrics.find("my_gpu_process_energy_joules_total")
@@ -77,36 +75,39 @@ class DcgmTest(harness.Case):
                 self.assertLess(joules, metrics.value(DEVICE, gpu=labels["gpu"]))
             self.assertTrue(metrics.find("gpu_ledger_driver_call_duration_seconds_count",
                                          call="dcgmEntitiesGetLatestValues"))
-            code, took = ledger.stop()
+            code, _ = ledger.stop()
             self.assertEqual(code, 0, ledger.log())
-            self.assertLess(took, 2 * harness.SLOW)
 
     def test_the_engine_dies_and_comes_back(self):
         with Ledger(self.folder) as ledger:
-            harness.wait_until(lambda: self.engine(ledger.metrics()) == 1, 5, "the engine")
+            harness.wait_until(lambda: self.engine(ledger.metrics()) == 1, "the engine")
             ledger.tell(dead=1)
-            harness.wait_until(lambda: self.engine(ledger.metrics()) == 0, 5, "its death")
+            harness.wait_until(lambda: self.engine(ledger.metrics()) == 0, "its death")
             before = ledger.metrics().value(DEVICE, gpu="0")
-            after = self.watch(ledger, 2)
+            after = self.watch(ledger, 5)
             self.assertGreater(after.value(DEVICE, gpu="0"), before, "sampling goes on by NVML")
             self.assertGreater(after.total("gpu_ledger_source_errors_total", source="dcgm"), 0)
             ledger.tell(dead=0)
-            harness.wait_until(lambda: self.engine(ledger.metrics()) == 1, 15, "its return")
+            harness.wait_until(lambda: self.engine(ledger.metrics()) == 1, "its return")
 
     def test_an_engine_that_hangs_holds_up_nothing(self):
         with Ledger(self.folder) as ledger:
-            harness.wait_until(lambda: self.engine(ledger.metrics()) == 1, 5, "the engine")
-            ledger.tell(hang=1)
-            harness.wait_until(lambda: self.engine(ledger.metrics()) == 0, 10, "that it hangs")
+            harness.wait_until(lambda: self.engine(ledger.metrics()) == 1, "the engine")
+            ledger.tell(hang=60)  # minutes: longer than any wait here
+            harness.wait_until(lambda: self.engine(ledger.metrics()) == 0, "that it hangs")
             before = ledger.metrics().value(DEVICE, gpu="0")
-            self.assertGreater(self.watch(ledger, 1.5).value(DEVICE, gpu="0"), before)
-            code, took = ledger.stop()
+            self.assertGreater(self.watch(ledger, 5).value(DEVICE, gpu="0"), before)
+            code, _ = ledger.stop()
             self.assertEqual(code, 0, ledger.log())
-            self.assertLess(took, 2 * harness.SLOW)
 
     def test_alone(self):
         with Ledger(self.folder, nvml=False) as ledger:
-            metrics = self.watch(ledger, 5)
+            both = {"4101", "4102"}
+            here = lambda: {labels["pid"] for labels, _ in ledger.metrics().find("my_gpu_process_active", gpu="0")}
+            harness.wait_until(lambda: here() == both, "both")
+            charged = lambda: ledger.metrics().total("my_gpu_process_energy_joules_total", gpu="1", pid="4103")
+            harness.wait_until(lambda: charged() > 0, "joules of the one that is often alone")
+            metrics = self.watch(ledger, 10)
             self.assertIn("by DCGM alone", ledger.log())
             self.assertEqual(self.engine(metrics), 1)
             self.assertFalse(metrics.find("gpu_ledger_source_up", source="nvml"))
@@ -116,30 +117,21 @@ class DcgmTest(harness.Case):
             # Two at once on GPU 0, and nobody to say which of them works.
             unseen = metrics.value("gpu_ledger_device_unattributed_joules_total", gpu="0", reason="unseen")
             self.assertGreater(unseen, 0)
-            self.assertEqual({labels["pid"] for labels, _ in metrics.find("my_gpu_process_active", gpu="0")},
-                             {"4101", "4102"})
-            self.assertGreater(metrics.total("my_gpu_process_energy_joules_total", gpu="1", pid="4103"), 0)
             ledger.tell(dead=1)
-            harness.wait_until(lambda: ledger.metrics().value("gpu_ledger_device_up", gpu="0") == 0, 5, "the GPUs down")
+            harness.wait_until(lambda: ledger.metrics().value("gpu_ledger_device_up", gpu="0") == 0, "the GPUs down")
             ledger.tell(dead=0)
-            harness.wait_until(lambda: ledger.metrics().value("gpu_ledger_device_up", gpu="0") == 1, 15, "them back")
-            self.watch(ledger, 1)
+            harness.wait_until(lambda: ledger.metrics().value("gpu_ledger_device_up", gpu="0") == 1, "them back")
+            self.watch(ledger, 5)
 
-    def test_alone_those_who_take_turns_pay_by_time(self):
-        jobs = "".join(f"  - {{pid: {4101 + i}, name: job, gpus: [0], memory: 4GiB, load: gemm, "
-                       f"start: {2 + 2.37 * i:.2f}, end: {4.27 + 2.37 * i:.2f}}}\n" for i in range(6))
-        node = "gpus: [{model: A100-80GB}]\nprocesses:\n" + jobs
-        with Ledger(self.folder, nvml=False, node=node, pace=()) as ledger:
-            metrics = self.watch(ledger, 18)
-            energy = "my_gpu_process_energy_joules_total"
-            self.assertEqual({labels["pid"] for labels, _ in metrics.find(energy)}, {str(4101 + i) for i in range(6)})
-            unseen = metrics.value("gpu_ledger_device_unattributed_joules_total", gpu="0", reason="unseen")
-            total = metrics.value(DEVICE, gpu="0")
-            print(f"unseen: {unseen:.0f} of {total:.0f} J")
-            self.assertLess(unseen, 0.04 * total)
-            # They all did the same.
-            joules = [metrics.total(energy, pid=str(4101 + i)) for i in range(6)]
-            self.assertLess(max(joules) - min(joules), 0.2 * max(joules), joules)
+    def test_alone_those_who_take_turns_pay(self):
+        """By time; how exactly is in the unit tests, where time is exact."""
+        node = "gpus: [{model: A100-80GB}]\nprocesses:\n" + "".join(
+            f"  - {{pid: {pid}, name: job, gpus: [0], memory: 4GiB, load: gemm, start: {start}, "
+            "repeat: {every: 3, lives: 1.4}}\n" for pid, start in ((4101, 1), (4102, 2.5)))
+        with Ledger(self.folder, nvml=False, node=node) as ledger:
+            charged = lambda: {labels["pid"] for labels, joules in
+                               ledger.metrics().find("my_gpu_process_energy_joules_total") if joules > 0}
+            harness.wait_until(lambda: charged() == {"4101", "4102"}, "both to pay")
 
     def test_alone_nobody_is_charged_for_two(self):
         node = """
@@ -149,14 +141,15 @@ processes:
   - {pid: 4102, name: serve, gpus: [0], memory: 20GiB, load: decode}
 """
         with Ledger(self.folder, nvml=False, node=node) as ledger:
-            metrics = self.watch(ledger, 4)
+            harness.wait_until(lambda: len(ledger.metrics().find("my_gpu_process_active", gpu="0")) == 2, "both")
+            metrics = self.watch(ledger, 15)
             self.assertEqual(metrics.total("my_gpu_process_energy_joules_total", gpu="0"), 0)
-            self.assertEqual(len(metrics.find("my_gpu_process_active", gpu="0")), 2)
+            self.assertGreater(metrics.value(DEVICE, gpu="0"), 0)
 
     def test_the_log_says_why_an_engine_cannot_be_reached(self):
         (self.folder / "control").write_text("dead 1\n", encoding="utf-8")
         with Ledger(self.folder) as ledger:
-            harness.wait_until(lambda: "127.0.0.1:5555" in ledger.log(), 10, "the reason in the log")
+            harness.wait_until(lambda: "127.0.0.1:5555" in ledger.log(), "the reason in the log")
             self.assertIn("is nv-hostengine running?", ledger.log())
 
     def doctor(self, *arguments, nvml="libnvidia-ml.so.1", **control):
@@ -168,7 +161,7 @@ processes:
             harness.BINARY, "doctor", "--backend=dcgm", f"--listen-address=127.0.0.1:{harness.free_port()}",
             f"--nvml-library={harness.SIM / nvml}", "--kubernetes-enabled=false", "--docker-socket=",
             "--podman-socket=", *(arguments or [f"--dcgm-library={harness.SIM / 'dcgm/libdcgm.so.4'}"])],
-            env=harness.clean_environment(environment), capture_output=True, text=True, timeout=60 * harness.SLOW)
+            env=harness.clean_environment(environment), capture_output=True, text=True, timeout=harness.NET)
         lines = dict(line[6:].split(": ", 1) for line in done.stdout.splitlines())
         levels = {line[6:].split(": ", 1)[0]: line[:4].strip() for line in done.stdout.splitlines()}
         self.assertIn("dcgm", lines, done.stdout)
@@ -193,14 +186,14 @@ processes:
     def test_nobody_there(self):
         (self.folder / "control").write_text("dead 1\n", encoding="utf-8")
         with Ledger(self.folder, nvml=False, ready=False) as ledger:
-            harness.wait_until(lambda: not ledger.alive(), 15, "its end")
+            harness.wait_until(lambda: not ledger.alive(), "its end")
             self.assertEqual(ledger.child.returncode, 1)
             self.assertIn("no GPU, neither by DCGM", ledger.log())
 
     def test_a_library_of_another_version(self):
         (self.folder / "control").write_text("library_major 5\n", encoding="utf-8")
         with Ledger(self.folder, ready=False) as ledger:
-            harness.wait_until(lambda: not ledger.alive(), 15, "its end")
+            harness.wait_until(lambda: not ledger.alive(), "its end")
             self.assertEqual(ledger.child.returncode, 1)
             said = [line for line in ledger.log().splitlines() if "DCGM 5" in line]
             self.assertEqual(len(said), 1, ledger.log())

@@ -4,7 +4,6 @@
 import os
 import shutil
 import subprocess
-import time
 import unittest
 
 import harness
@@ -37,21 +36,28 @@ WHO = ("namespace", "pod", "job", "container_id", "container", "unit", "user")
 
 
 class IdentityTest(harness.Case):
+    @staticmethod
+    def who_paid(metrics):
+        """{GPU: [(kind of owner, labels)]}"""
+        paid = {}
+        for name in NAMES:
+            for labels, joules in metrics.find(name):
+                who = {key: labels[key] for key in WHO if labels.get(key)}
+                if joules > 0:
+                    paid.setdefault(int(labels["gpu"]), []).append((name.split("_")[2], who))
+        return paid
+
     def test_the_outermost_that_a_tenant_could_not_have_made_pays(self):
         text = NODE % (", ".join(["{model: A100-40GB}"] * 7), WEB, POD_UID, "c" * 64)
         for gpu, path in FORGED.items():
             text += f"  - {{pid: {6000 + gpu}, name: tenant, gpus: {gpu}, memory: 1GiB, load: gemm, "
             text += f'owner: {{cgroup: "{path}"}}}}\n'
         with harness.Ledger(*harness.FAST, scenario=self.write("node.yaml", text)) as ledger:
-            time.sleep(2)
+            harness.wait_until(lambda: FORGED.keys() <= self.who_paid(ledger.metrics()).keys(), "all of them to pay")
+            ledger.pass_cycles(3)
             metrics = ledger.metrics()
             self.assert_balanced(metrics)
-            paid = {}
-            for name in NAMES:
-                for labels, joules in metrics.find(name):
-                    who = {key: labels[key] for key in WHO if labels.get(key)}
-                    if joules > 0:
-                        paid.setdefault(int(labels["gpu"]), []).append((name.split("_")[2], who))
+            paid = self.who_paid(metrics)
             mine = {"unit": "mine.service"}
             container = {"container_id": MINE}
             expected = {
@@ -73,7 +79,7 @@ class IdentityTest(harness.Case):
         children = []
         self.addCleanup(lambda: [(child.kill(), child.wait()) for child in children])
         for _ in range(300):
-            children.append(subprocess.Popen(["sleep", "120"]))
+            children.append(subprocess.Popen(["sleep", "3600"]))
         text = "gpus: [{model: H200}]\nprocesses:\n"
         for child in children:
             text += f"  - {{pid: {child.pid}, real: true, name: sleep, gpus: 0, memory: 64MiB, load: idle}}\n"
@@ -82,7 +88,7 @@ class IdentityTest(harness.Case):
                             f"--textfile={self.folder / 'gpu.prom'}", scenario=self.write("crowd.yaml", text),
                             through=("prlimit", "--nofile=256:256")) as ledger:
             for _ in range(10):
-                time.sleep(0.5)
+                ledger.pass_cycles(1)
                 metrics = ledger.metrics()
                 self.assertEqual(len(metrics.find("my_gpu_process_active", process_name="sleep")), len(children))
                 self.assertEqual(ends(metrics), 0, "the living are taken for dead")
@@ -93,7 +99,7 @@ class IdentityTest(harness.Case):
             for child in (children[0], children[-1]):
                 child.kill()
                 child.wait()
-            harness.wait_until(lambda: ends(ledger.metrics()) == 2, 5, "both ends to be noticed")
+            harness.wait_until(lambda: ends(ledger.metrics()) == 2, "both ends to be noticed")
 
     def test_the_soft_limit_of_open_files_is_raised(self):
         if not shutil.which("prlimit"):

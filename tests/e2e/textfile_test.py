@@ -28,7 +28,7 @@ class NodeExporter(harness.Program):
         super().__init__([
             NODE_EXPORTER, f"--web.listen-address=127.0.0.1:{self.port}", "--collector.disable-defaults",
             "--collector.textfile", f"--collector.textfile.directory={folder}"])
-        harness.wait_until(self.answers, 10, "node_exporter")
+        harness.wait_until(self.answers, "node_exporter")
 
     def answers(self):
         try:
@@ -57,7 +57,7 @@ class TextfileTest(harness.Case):
             f"  - {{pid: {pid}, gpus: 0, memory: 1GiB, owner: none, load: {{kind: idle, {engine}: 60, duty: steady}}}}\n"
             for pid, engine in ((1001, "encoder"), (1002, "decoder"), (1003, "busy"), (1004, "memory"))))
         done = subprocess.run([harness.BINARY, "once", "--backend=sim", f"--sim-scenario={scenario}"], text=True,
-                              capture_output=True, timeout=20 * harness.SLOW, env=harness.clean_environment(
+                              capture_output=True, timeout=harness.NET, env=harness.clean_environment(
                                   {"GPU_LEDGER_SIM_EPOCH": str(self.epoch)}))
         self.assertEqual(done.returncode, 0, done.stderr)
         status = {labels["pid"]: labels["status"] for labels, _ in harness.Metrics(done.stdout).find("gpu_process_info")}
@@ -66,10 +66,10 @@ class TextfileTest(harness.Case):
 
     def test_serve_writes_after_every_scan_and_removes_at_the_end(self):
         with harness.Ledger(f"--textfile={self.file}", *harness.FAST) as ledger, NodeExporter(self.folder) as node:
-            harness.wait_until(self.file.exists, 5, "the textfile")
+            harness.wait_until(self.file.exists, "the textfile")
             self.assert_alone()
             inode = self.file.stat().st_ino
-            harness.wait_until(lambda: self.file.stat().st_ino != inode, 5, "the next file to be renamed over it")
+            harness.wait_until(lambda: self.file.stat().st_ino != inode, "the next file to be renamed over it")
             for _ in range(20):
                 seen = node.metrics()
                 self.assertEqual(seen.value("node_textfile_scrape_error"), 0)
@@ -83,7 +83,7 @@ class TextfileTest(harness.Case):
         old_mask = os.umask(0o077)
         try:
             subprocess.run([harness.BINARY, "once", "--backend=sim", f"--textfile={self.file}"], check=True,
-                           env=harness.clean_environment(), timeout=20 * harness.SLOW, capture_output=True)
+                           env=harness.clean_environment(), timeout=harness.NET, capture_output=True)
         finally:
             os.umask(old_mask)
         self.assert_alone()
@@ -98,13 +98,13 @@ class TextfileTest(harness.Case):
         for given, expects in ((None, True), ("all", True), ("GPU-0,GPU-1", False)):
             environment = harness.clean_environment({"NVIDIA_VISIBLE_DEVICES": given} if given else None)
             done = subprocess.run([harness.BINARY, "once", "--backend=sim"], env=environment, capture_output=True, text=True,
-                                  check=True, timeout=30 * harness.SLOW)
+                                  check=True, timeout=harness.NET)
             self.assertEqual("\ngpu_ledger_gpus_expected " in done.stdout, expects, given)
             self.assertIn("\ngpu_ledger_gpus_visible ", done.stdout)
 
     def test_once_prints_without_a_textfile(self):
         done = subprocess.run([harness.BINARY, "once", "--backend=sim"], env=harness.clean_environment(),
-                              timeout=20 * harness.SLOW, capture_output=True, text=True)
+                              timeout=harness.NET, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         printed = harness.Metrics(done.stdout)
         self.assert_balanced(printed)
@@ -125,7 +125,7 @@ class TextfileTest(harness.Case):
                 done = subprocess.run(
                     [harness.BINARY, *command, "--backend=sim", "--sample-interval=200ms",
                      f"--textfile={self.folder / name}"], env=harness.clean_environment(),
-                    timeout=20 * harness.SLOW, capture_output=True, text=True, check=False)
+                    timeout=harness.NET, capture_output=True, text=True, check=False)
                 self.assertEqual(done.returncode, 1, name)
                 self.assertIn(f"cannot write {self.folder / name}: ", done.stderr)
                 self.assertEqual((self.folder / name).lstat().st_ino, kind.st_ino, "replaced or removed")
@@ -137,7 +137,7 @@ class TextfileTest(harness.Case):
         older.write_text('# HELP gpu_process_count Number of them\n# TYPE gpu_process_count gauge\n'
                          'gpu_process_count{gpu="0"} 77\nolder_only 1\n', encoding="utf-8")
         subprocess.run([harness.BINARY, "once", "--backend=sim", f"--textfile={self.folder}/gpu-ledger.prom"], check=True,
-                       env=harness.clean_environment(), timeout=20 * harness.SLOW, capture_output=True)
+                       env=harness.clean_environment(), timeout=harness.NET, capture_output=True)
         with NodeExporter(self.folder) as node:
             node.metrics()
             seen = node.metrics()
@@ -156,7 +156,7 @@ class TextfileTest(harness.Case):
     def once(self, *arguments):
         done = subprocess.run([harness.BINARY, "once", "--backend=sim", "--sample-interval=500ms", *map(str, arguments)],
                               env=harness.clean_environment({"GPU_LEDGER_SIM_EPOCH": str(self.epoch)}),
-                              timeout=30 * harness.SLOW, capture_output=True, text=True, check=False)
+                              timeout=harness.NET, capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         return harness.Metrics(done.stdout)
 
@@ -187,19 +187,19 @@ class TextfileTest(harness.Case):
     def test_its_rights_are_a_setting(self):
         subprocess.run([harness.BINARY, "once", "--backend=sim", f"--textfile={self.file}", "--textfile-mode=0640",
                         "--sample-interval=200ms"], check=True, env=harness.clean_environment(),
-                       timeout=20 * harness.SLOW, capture_output=True)
+                       timeout=harness.NET, capture_output=True)
         self.assertEqual(stat.S_IMODE(self.file.stat().st_mode), 0o640)
 
     def test_what_a_killed_program_left_goes_at_the_next_start(self):
         (self.folder / ".gpu.prom.a1B2c3").write_text("half", encoding="utf-8")
         with harness.Ledger(f"--textfile={self.file}", *harness.FAST) as ledger:
-            harness.wait_until(self.file.exists, 5, "the textfile")
+            harness.wait_until(self.file.exists, "the textfile")
             self.assert_alone()
             ledger.stop()
 
     def test_a_killed_program_leaves_no_half_file(self):
         with harness.Ledger(f"--textfile={self.file}", *harness.FAST) as ledger:
-            harness.wait_until(self.file.exists, 5, "the textfile")
+            harness.wait_until(self.file.exists, "the textfile")
             ledger.stop(signal.SIGKILL)
         whole = harness.Metrics(self.file.read_text(encoding="utf-8"))
         self.assert_balanced(whole)

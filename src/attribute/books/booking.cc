@@ -111,6 +111,13 @@ std::optional<std::vector<double>> DeviceBook::shares_by_turns(const EnergyMeter
     const auto& turn = turns.emplace_back(std::clamp(from, now - step.time, now), std::clamp(to, now - step.time, now));
     shares.push_back(std::chrono::duration<double>(turn.second - turn.first) / step.time);
   }
+  // When one replaced another is known only as exactly as the lists are read. But two of whom neither came, or neither
+  // left, did not replace each other, however short the step is.
+  const auto came = [](const auto& stay) { return stay.first > Nanoseconds(0); };
+  const auto left = [](const auto& stay) { return stay.second < Nanoseconds::max(); };
+  const auto all_but_one = static_cast<std::ptrdiff_t>(present.stays.size()) - 1;
+  if (std::count_if(present.stays.begin(), present.stays.end(), came) < all_but_one) return std::nullopt;
+  if (std::count_if(present.stays.begin(), present.stays.end(), left) < all_but_one) return std::nullopt;
   std::sort(turns.begin(), turns.end());
   for (size_t i = 1; i < turns.size(); ++i) {
     if (turns[i - 1].second > turns[i].first + kListPeriod) return std::nullopt;

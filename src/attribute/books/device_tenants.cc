@@ -63,6 +63,8 @@ DeviceBook::Present DeviceBook::gather(const DeviceSample& sample, const Identit
     if (std::exchange(account->second.seen_in, step.step) == step.step) continue;
     if (!alive || unread) step.gone.insert(account->second.id);
     add_tenant(account, process, sample, step);
+    // /proc had it once and has it no more: it ended in this step, and the next one is not its own.
+    if (!alive && account->second.identity.key.start_ticks != 0) account->second.momentary = true;
   }
   add_those_who_left(step);
 

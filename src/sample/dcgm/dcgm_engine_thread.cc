@@ -12,8 +12,6 @@ namespace gpuledger::dcgm {
 
 namespace {
 
-using SteadyClock = std::chrono::steady_clock;
-
 constexpr Nanoseconds kFirstRetry = std::chrono::seconds(1);
 // The longest wait for an engine that is back. A failed try costs a sleeping thread two seconds.
 constexpr Nanoseconds kLastRetry = std::chrono::seconds(4);
@@ -75,16 +73,17 @@ struct EngineThread::Shared {
   bool asked GL_GUARDED_BY(mutex) = true;  // the first read needs no request
   bool done GL_GUARDED_BY(mutex) = false;  // the first read has succeeded or failed
   std::set<GpuUuid> without_activity GL_GUARDED_BY(mutex);
-  std::optional<SteadyClock::time_point> busy_since GL_GUARDED_BY(mutex);
+  std::optional<Nanoseconds> busy_since GL_GUARDED_BY(mutex);  // steady, as all times here
   bool hang_counted GL_GUARDED_BY(mutex) = false;
   uint64_t hangs GL_GUARDED_BY(mutex) = 0;
-  SteadyClock::time_point next_attempt GL_GUARDED_BY(mutex);
+  Nanoseconds next_attempt GL_GUARDED_BY(mutex) = Nanoseconds(0);
   Nanoseconds retry GL_GUARDED_BY(mutex) = kFirstRetry;
   Findings findings GL_GUARDED_BY(mutex);
   bool taken GL_GUARDED_BY(mutex) = false;  // its view
-  SteadyClock::time_point viewed_at GL_GUARDED_BY(mutex);
+  Nanoseconds viewed_at GL_GUARDED_BY(mutex) = Nanoseconds(0);
 
-  bool has_work() const GL_REQUIRES(mutex) { return !released && asked && SteadyClock::now() >= next_attempt; }
+  Nanoseconds now() const { return clock.now().steady; }
+  bool has_work() const GL_REQUIRES(mutex) { return !released && asked && now() >= next_attempt; }
   void wait_for_work(MutexLock& lock) GL_REQUIRES(mutex);
   Result<View> look(const ReaderOptions& wanted, const std::set<GpuUuid>& without);
   void disconnect();
@@ -101,8 +100,8 @@ void EngineThread::Shared::ask_to_end() {
 void EngineThread::Shared::wait_for_work(MutexLock& lock) {
   while (!stop && !has_work() && !(released && connection)) {
     if (!released && asked) {
-      const auto due = next_attempt;  // a copy: the wait reads it without the lock
-      changed.wait_until(lock, due);
+      // A request in between looks at the clock again.
+      changed.wait_for(lock, std::max(next_attempt - now(), Nanoseconds(0)));
     } else {
       changed.wait(lock);
     }
@@ -141,14 +140,14 @@ void EngineThread::Shared::keep(Result<View> view) {
     findings.view = std::make_shared<const View>(std::move(*view));
     findings.health.up = true;
     findings.health.reason.clear();
-    viewed_at = SteadyClock::now();
+    viewed_at = now();
     retry = kFirstRetry;
     return;
   }
   findings.view.reset();
   findings.health.up = false;
   findings.health.reason = view.error().message;
-  next_attempt = SteadyClock::now() + retry;
+  next_attempt = now() + retry;
   retry = std::min(retry * 2, kLastRetry);
 }
 
@@ -172,7 +171,7 @@ void EngineThread::run(Shared& shared) {
     const std::set<GpuUuid> without = shared.without_activity;
     const ReaderOptions options = shared.options;
     const bool renew = std::exchange(shared.renew, false);
-    shared.busy_since = SteadyClock::now();
+    shared.busy_since = shared.now();
     shared.hang_counted = false;
     lock.unlock();
     std::optional<Result<View>> view;
@@ -209,7 +208,7 @@ void EngineThread::wait_for_first(Nanoseconds patience) {
 
 Findings EngineThread::take() {
   const MutexLock lock(shared_->mutex);
-  const auto now = SteadyClock::now();
+  const Nanoseconds now = shared_->now();
   const Nanoseconds limit = std::max(kAnswerLimit, 3 * shared_->options.interval);
   Findings& held = shared_->findings;
   if (shared_->busy_since && now - *shared_->busy_since > limit) {
@@ -245,7 +244,7 @@ void EngineThread::resume() {
   const MutexLock lock(shared_->mutex);
   shared_->released = false;
   shared_->asked = true;
-  shared_->next_attempt = {};
+  shared_->next_attempt = Nanoseconds(0);
   shared_->retry = kFirstRetry;
   shared_->changed.notify_all();
 }

@@ -123,6 +123,27 @@ TEST_P(Gap, ANameThatComesLateCostsTheProcessNothing) {
   EXPECT_EQ(ledger.owners[0].booked.shared, Energy::millijoules(9'000'000));
 }
 
+// The driver's last samples still name a process that ended in the gap. It pays neither for the gap nor for the time
+// after it, when nobody was there.
+TEST_P(Gap, WhoEndedInItPaysForNothingAfterIt) {
+  for (const bool stranger : {false, true}) {  // known to have ended, or in the map without a start time
+    engine_ = Engine(rules());
+    engine_.restore({}, "boot");
+    step(engine_, BatchBuilder(0).gpu(0, 0).process(1, 1));
+    begin();
+    BatchBuilder news(5);
+    news.gpu(0, 300'000).gone_process(1, 0.8);
+    if (stranger) news.identity(1).key.pid = 1;
+    Ledger ledger = step(engine_, news);
+    EXPECT_EQ(reason(ledger, Reason::kExporterDown), Energy::millijoules(300'000));
+    EXPECT_FALSE(process(ledger, 1).active);
+    ledger = step(engine_, BatchBuilder(6).gpu(0, 350'000));
+    EXPECT_EQ(reason(ledger, Reason::kIdle), Energy::millijoules(50'000));
+    ASSERT_EQ(ledger.processes.size(), 1u);
+    EXPECT_EQ(process(ledger, 1).booked.total(), Energy());
+  }
+}
+
 // A stopped program, a frozen machine: the books of a stall are those of a restart of the same length.
 TEST(Engine, AStallIsBookedAsARestartIs) {
   const auto before = [](Engine& engine) {
@@ -206,15 +227,16 @@ TEST(Engine, LateNewsOfAShortJobGoesToItsOwner) {
   EXPECT_EQ(later.owners[1].owner.kind, OwnerKind::kUnknown);
 }
 
+BatchBuilder blind(double at, int64_t counter) {
+  BatchBuilder batch(at);
+  batch.gpu(0, counter);
+  batch.device().utilization = UtilizationState::kUnsupported;
+  return batch;
+}
+
 // By DCGM alone nobody says who works, but the lists say who was there when.
 TEST(Engine, WhoTookTurnsPaysByTime) {
   Engine engine(rules());
-  const auto blind = [](double at, int64_t counter) {
-    BatchBuilder batch(at);
-    batch.gpu(0, counter);
-    batch.device().utilization = UtilizationState::kUnsupported;
-    return batch;
-  };
   step(engine, blind(0, 0).process(1, 0));
   step(engine, blind(1, 300'000).process(1, 0));
   BatchBuilder change = blind(2, 600'000).process(1, 0).process(2, 0);
@@ -228,6 +250,39 @@ TEST(Engine, WhoTookTurnsPaysByTime) {
   // Two at once: nobody knows.
   const Ledger both = step(engine, blind(3, 900'000).process(2, 0).process(3, 0));
   EXPECT_EQ(reason(both, Reason::kUnseen), Energy::millijoules(300'000));
+}
+
+// A cycle that comes late is followed by a short step, shorter than the period of the lists.
+TEST(Engine, TwoAtOncePayNothingInAStepOfAnyLength) {
+  for (const auto attribution : {Attribution::kUtilization, Attribution::kAdaptive}) {
+    for (const double seconds : {0.001, 0.08, 0.1, 0.2, 2.0}) {
+      Engine engine(rules(attribution));
+      step(engine, blind(0, 0).process(1, 0).process(2, 0));
+      Ledger ledger = step(engine, blind(seconds, 33'000).process(1, 0).process(2, 0));
+      ledger = step(engine, blind(2 * seconds, 66'000).process(1, 0).process(2, 0));
+      EXPECT_EQ(process(ledger, 1).booked.total(), Energy()) << seconds;
+      EXPECT_EQ(process(ledger, 2).booked.total(), Energy()) << seconds;
+    }
+  }
+}
+
+// Both are in the first list after an empty one, or both in the last before one: they did not replace each other.
+TEST(Engine, TwoWhoCameOrLeftTogetherPayNothing) {
+  for (const double seconds : {0.08, 0.2, 1.0}) {
+    Engine engine(rules());
+    step(engine, blind(1, 0));
+    BatchBuilder come = blind(1 + seconds, 33'000).process(1, 0).process(2, 0);
+    for (ProcessSample& process : come.device().processes) process.came = BatchBuilder::to_ns(1 + seconds - 0.02);
+    step(engine, come);
+    BatchBuilder leave = blind(1 + 2 * seconds, 66'000).process(1, 0).process(2, 0);
+    for (ProcessSample& process : leave.device().processes) {
+      process.listed = false;
+      process.left = BatchBuilder::to_ns(1 + seconds + 0.02);
+    }
+    const Ledger ledger = step(engine, leave);
+    EXPECT_EQ(process(ledger, 1).booked.total(), Energy()) << seconds;
+    EXPECT_EQ(process(ledger, 2).booked.total(), Energy()) << seconds;
+  }
 }
 
 TEST(Engine, AnInferredOwnerIsEstimated) {

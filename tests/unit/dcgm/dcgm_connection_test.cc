@@ -71,18 +71,15 @@ TEST_F(DcgmConnection, WatchesGoWithTheConnection) {
   EXPECT_GT(seen("watched:156"), 0);
 }
 
-TEST_F(DcgmConnection, AnAbsentEngineTakesTheTimeGivenAndNoMore) {
+TEST_F(DcgmConnection, AnAbsentEngineIsWaitedForAsLongAsGiven) {
   set("dead", 1);
   Where where;
-  where.timeout_ms = 300;
-  const auto began = std::chrono::steady_clock::now();
+  where.timeout_ms = 7;
   const auto opened = open(where);
-  const auto took = std::chrono::steady_clock::now() - began;
   // The engine wrote a handle all the same.
   ASSERT_FALSE(opened.ok());
   EXPECT_THAT(opened.error().message, HasSubstr("is nv-hostengine running?"));
-  EXPECT_GE(took, std::chrono::milliseconds(290));
-  EXPECT_LT(took, std::chrono::milliseconds(2000));  // 0 would have been 5 s
+  EXPECT_EQ(seen("timeout_ms"), 7);  // 0 would be 5 s
   EXPECT_EQ(book_.errors.at("unavailable"), 1u);
 }
 

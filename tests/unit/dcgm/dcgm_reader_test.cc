@@ -39,7 +39,7 @@ TEST_F(DcgmReader, EverythingOfAGpuWithoutNvml) {
   EXPECT_EQ(device.processes[0].memory, Bytes{4ull << 30});
   EXPECT_TRUE(device.processes[0].compute && device.processes[0].listed);
   EXPECT_TRUE(view.devices[1].processes.empty());
-  sleep_ms(300);
+  pass(milliseconds(300));
   const auto later = reader->read({});
   ASSERT_TRUE(later.ok());
   EXPECT_GT(counter(*later), counter(view));
@@ -89,15 +89,16 @@ processes:
                 .processes.at(0)
                 .came,
             std::nullopt);
-  sleep_ms(4500);
+  pass(milliseconds(4500));
   const auto seconds = [&](Nanoseconds at) { return std::chrono::duration<double>(at - began).count(); };
   const std::vector<ProcessSample> processes = look();
   ASSERT_EQ(processes.size(), 2u);
   EXPECT_FALSE(processes[0].listed || processes[1].listed);
   EXPECT_FALSE(processes[0].came);
-  EXPECT_NEAR(seconds(processes[0].left.value()), 2.5, 0.35);
-  EXPECT_NEAR(seconds(processes[1].came.value()), 2.7, 0.35);
-  EXPECT_NEAR(seconds(processes[1].left.value()), 3.3, 0.35);
+  // As exact as the lists.
+  EXPECT_NEAR(seconds(processes[0].left.value()), 2.5, 0.11);
+  EXPECT_NEAR(seconds(processes[1].came.value()), 2.7, 0.11);
+  EXPECT_NEAR(seconds(processes[1].left.value()), 3.3, 0.11);
   EXPECT_TRUE(look().empty());
 }
 
@@ -127,7 +128,7 @@ TEST_F(DcgmReader, ListsSinceTheLastLookAreReadToTheirBegin) {
   const auto connection = connect();
   const auto reader = start(*connection, true);
   look_until(*reader, {}, [](const View& v) { return v.devices.at(0).processes.size() == 40; });
-  sleep_ms(4500);  // 1,800 values
+  pass(milliseconds(4500));  // 1,800 values
   const auto view = reader->read({});
   ASSERT_TRUE(view.ok());
   const std::vector<ProcessSample>& processes = view->devices.at(0).processes;
@@ -145,18 +146,20 @@ processes:
   - {pid: 4102, gpus: 0, memory: 3GiB, load: gemm, start: 3.5}
 events: [{at: 4, do: xid, gpu: 0, xid: 79}]
 )");
-  struct : Clock {
+  struct SetBack : Clock {
+    explicit SetBack(const Clock& of) : right(of) {}
     Timestamp now() const override {
-      Timestamp time = SystemClock().now();
+      Timestamp time = right.now();
       time.wall += step;
       return time;
     }
+    const Clock& right;
     Nanoseconds step{0};
-  } clock;
+  } clock(clock_);
   const auto connection = connect();
   ReaderOptions options;
   options.whole = true;
-  options.interval = std::chrono::milliseconds(100);
+  options.interval = milliseconds(100);
   Reader reader(*connection, options, clock);
   const auto only = [](Pid pid) {
     return [pid](const View& v) {
@@ -177,7 +180,7 @@ events: [{at: 4, do: xid, gpu: 0, xid: 79}]
     for (const ProcessSample& process : view->devices.at(0).processes) {
       if (process.listed) listed.insert(process.pid);
     }
-    sleep_ms(100);
+    pass(milliseconds(100));
   }
   EXPECT_EQ(listed, std::set<Pid>{4102});
   EXPECT_EQ(xids, std::vector<uint64_t>{79});
@@ -267,7 +270,7 @@ TEST_F(DcgmReader, AnOlderEngineIsAskedInAnotherWay) {
   set("old_engine", 1);
   ReaderOptions options;
   options.whole = true;
-  options.interval = std::chrono::milliseconds(100);
+  options.interval = milliseconds(100);
   Reader reader(*connection, options, clock_);
   const View view = look_until(reader, {}, [](const View& v) { return !v.devices.empty() && counter(v) > Energy(); });
   EXPECT_EQ(view.devices.size(), 2u);
@@ -330,7 +333,7 @@ TEST_F(DcgmReader, XidsOnceEach) {
     const auto view = reader->read({});
     ASSERT_TRUE(view.ok());
     for (const XidSeen& seen : view->xids) xids.push_back(seen.xid);
-    sleep_ms(100);
+    pass(milliseconds(100));
   }
   EXPECT_EQ(xids, (std::vector<uint64_t>{31, 79}));
 }
@@ -343,7 +346,7 @@ TEST_F(DcgmReader, ALifeBetweenTwoLooks) {
   ASSERT_EQ(view.lives.size(), 1u);
   const Life& life = view.lives[0];
   EXPECT_EQ(life.pid, 4200u);
-  EXPECT_NEAR(std::chrono::duration<double>(life.ended - life.began).count(), 0.8, 0.25);
+  EXPECT_NEAR(std::chrono::duration<double>(life.ended - life.began).count(), 0.8, 0.01);
   // Of the GPU's own entry; the summary says 1 byte and began in 1970.
   EXPECT_EQ(life.memory, Bytes{2ull << 30});
   // Of its accounting record; the utilization beside it is 6.9e-310, from the engine's stack.
@@ -353,7 +356,7 @@ TEST_F(DcgmReader, ALifeBetweenTwoLooks) {
   set("repeat_records", 1);
   for (int i = 0; i < 5; ++i) {
     EXPECT_TRUE(reader->read({})->lives.empty());
-    sleep_ms(100);
+    pass(milliseconds(100));
   }
 }
 
@@ -371,7 +374,7 @@ TEST_F(DcgmReader, NoLivesWhereTheDriverHasNoAccounting) {
   ASSERT_EQ(info.numGpus, 1);
   for (int i = 0; i < 20; ++i) {
     EXPECT_TRUE(reader->read({})->lives.empty());
-    sleep_ms(100);
+    pass(milliseconds(100));
   }
 }
 
@@ -382,7 +385,7 @@ TEST_F(DcgmReader, TwoAnswersThatDisagreeAreNoLife) {
   const auto reader = start(*connection, false);
   for (int i = 0; i < 20 && seen("calls:dcgmGetPidInfo") < 1; ++i) {
     EXPECT_TRUE(reader->read({})->lives.empty());
-    sleep_ms(100);
+    pass(milliseconds(100));
   }
   EXPECT_EQ(book_.errors["malformed"], 1u);
 }

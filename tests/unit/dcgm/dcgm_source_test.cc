@@ -7,7 +7,7 @@
 namespace gpuledger::dcgm {
 namespace {
 
-using std::chrono::milliseconds;
+using std::chrono::seconds;
 using ::testing::HasSubstr;
 
 class DcgmSourceTest : public EngineTest {
@@ -31,20 +31,44 @@ class DcgmSourceTest : public EngineTest {
     return std::move(*source);
   }
 
+  static ReaderOptions whole() {
+    ReaderOptions options;
+    options.whole = true;
+    options.interval = milliseconds(100);
+    return options;
+  }
+
   static const SourceHealth& health(const SampleBatch& batch) {
     return batch.more_health.empty() ? batch.health : batch.more_health.front();
   }
 
+  // The engine's thread works beside us, so a batch may have an older view.
   template <typename Condition>
-  static SampleBatch sample_until(DcgmSource& source, Condition condition, const char* what) {
+  SampleBatch sample_until(DcgmSource& source, Condition condition, const char* what,
+                           Nanoseconds every = milliseconds(100)) {
     SampleBatch batch;
-    for (int i = 0; i < 60; ++i) {
+    const bool found = eventually([&] {
+      pass(every);
       batch = source.sample(true);
-      if (condition(batch)) return batch;
-      sleep_ms(100);
-    }
-    ADD_FAILURE() << "never seen: " << what << "; " << health(batch).reason;
+      return condition(batch);
+    });
+    EXPECT_TRUE(found) << "never seen: " << what << "; " << health(batch).reason;
     return batch;
+  }
+  // Samples until the engine was read so often since now; tells every batch.
+  template <typename See>
+  void sample_reads(DcgmSource& source, int reads, See see) {
+    const double before = seen("calls:dcgmEntitiesGetLatestValues");
+    const auto enough = [&](const SampleBatch& batch) {
+      see(batch);
+      return seen("calls:dcgmEntitiesGetLatestValues") >= before + 5 * reads;  // at most five in one read
+    };
+    sample_until(source, enough, "more reads");
+  }
+  // A thread that was left behind ends before the next test.
+  void let_go() {
+    set("hang", 0);
+    EXPECT_TRUE(eventually([&] { return seen("calls:dcgmDisconnect") == 1; }));
   }
   static bool works(const SampleBatch& batch) { return health(batch).up; }
 };
@@ -91,18 +115,20 @@ TEST_F(DcgmSourceTest, OfAGpusHealthBothSayTheSame) {
   }
 }
 
-TEST_F(DcgmSourceTest, AnAbsentEngineDoesNotHoldUpASample) {
-  set("dead", 1);
-  const auto source = open(true, 5000);
+TEST_F(DcgmSourceTest, AnEngineThatDoesNotLetUsInDoesNotHoldUpASample) {
+  set("hang", 1);
+  auto source = open(true);
+  ASSERT_TRUE(eventually([&] { return seen("calls:dcgmConnect_v2") == 1; }));
   for (int i = 0; i < 5; ++i) {
-    const auto began = std::chrono::steady_clock::now();
     const SampleBatch batch = source->sample(true);
-    EXPECT_LT(std::chrono::steady_clock::now() - began, milliseconds(1000));
     EXPECT_TRUE(batch.health.up);
     EXPECT_TRUE(batch.devices.at(0).energy_counter);
     EXPECT_FALSE(health(batch).up);
     EXPECT_EQ(health(batch).reason, "connecting");
   }
+  source.reset();
+  EXPECT_EQ(seen("calls:dcgmDisconnect"), 0) << "nobody waited for it";
+  let_go();
 }
 
 TEST_F(DcgmSourceTest, ReconnectsWhenTheEngineDiedAndCameBack) {
@@ -124,38 +150,48 @@ TEST_F(DcgmSourceTest, ReconnectsWhenTheEngineDiedAndCameBack) {
 // It answers all the time, and has no GPU for a while.
 TEST_F(DcgmSourceTest, AnEngineThatWasOfNoUseIsUsedAfterSeconds) {
   set("no_nvml", 1);
-  const auto source = open(false);
-  for (int i = 0; i < 165; ++i) {
-    EXPECT_FALSE(works(source->sample(true)));
-    sleep_ms(100);
+  EngineThread engine(load(), {}, whole(), clock_);
+  engine.wait_for_first(minutes(1));
+  const auto ask = [&] {
+    engine.ask({});
+    engine.wait(minutes(1));
+    return seen("calls:dcgmConnect_v2");
+  };
+  double tries = 1;
+  for (const int after : {1, 2, 4, 4, 4, 4}) {
+    EXPECT_FALSE(engine.take().health.up);
+    clock_.advance(seconds(after) - milliseconds(1));
+    EXPECT_EQ(ask(), tries) << after;
+    clock_.advance(milliseconds(1));
+    EXPECT_EQ(ask(), ++tries) << after;
   }
   set("no_nvml", 0);
-  const auto began = std::chrono::steady_clock::now();
-  sample_until(*source, works, "the engine's use");
-  EXPECT_LT(std::chrono::steady_clock::now() - began, milliseconds(4800));
+  clock_.advance(seconds(4));
+  (void)ask();
+  EXPECT_TRUE(engine.take().health.up);
 }
 
 TEST_F(DcgmSourceTest, ASlowEngineGivesOlderViewsAndTakesNobodysTime) {
   const auto source = open(false);
-  sample_until(*source, works, "the engine");
-  set("slow_ms", 60);  // each call; a look has several
-  bool moved = false;
-  SampleBatch before = source->sample(true);
-  for (int i = 0; i < 20; ++i) {
-    const auto began = std::chrono::steady_clock::now();
-    const SampleBatch batch = source->sample(true);
-    EXPECT_LT(std::chrono::steady_clock::now() - began, milliseconds(300));
-    EXPECT_GE(batch.at.steady, before.at.steady);
+  const SampleBatch before = sample_until(*source, works, "the engine");
+  set("hang", 1);
+  for (int i = 0; i < 5; ++i) {
+    pass(milliseconds(100));
+    const SampleBatch batch = source->sample(true);  // comes back, though the engine does not
+    ASSERT_TRUE(works(batch));
+    EXPECT_LT(batch.at.steady, clock_.now().steady);
     // The counter and its time belong together.
-    if (batch.at.steady == before.at.steady) {
-      EXPECT_EQ(batch.devices.at(0).energy_counter, before.devices.at(0).energy_counter);
-    } else {
-      moved = true;
-    }
-    before = batch;
-    sleep_ms(100);
+    EXPECT_EQ(batch.at.steady == before.at.steady,
+              batch.devices.at(0).energy_counter == before.devices.at(0).energy_counter);
   }
-  EXPECT_TRUE(moved);
+  set("hang", 0);
+  sample_until(
+      *source,
+      [&](const SampleBatch& batch) {
+        EXPECT_GE(batch.at.steady, before.at.steady);
+        return batch.devices.at(0).energy_counter > before.devices.at(0).energy_counter;
+      },
+      "a newer view");
 }
 
 // A look takes longer than the sampler waits, and the next one is done before the sampler comes back: the processes
@@ -169,22 +205,28 @@ processes:
   - {pid: 4103, gpus: 0, memory: 3GiB, load: gemm, start: 1.5}
 )");
   set("accounting_unsupported", 1);
-  const auto source = open(false);
-  sample_until(
-      *source, [](const SampleBatch& b) { return works(b) && b.devices.at(0).processes.size() == 1; }, "a process");
-  sleep_ms(2400);
-  set("slow_ms", 60);  // each call; a look has several
-  const SampleBatch before = source->sample(true);
-  ASSERT_EQ(before.devices.at(0).processes.size(), 1u) << "the look is not done yet";
-  set("slow_ms", 0);
-  sleep_ms(500);
-  const SampleBatch batch = source->sample(true);
-  const std::vector<ProcessSample>& processes = batch.devices.at(0).processes;
-  ASSERT_EQ(processes.size(), 3u);
-  EXPECT_TRUE(processes[1].pid == 4102 && processes[1].came && processes[1].left);
-  EXPECT_TRUE(processes[2].pid == 4103 && processes[2].came && processes[2].listed);
-  sleep_ms(200);
-  EXPECT_EQ(source->sample(true).devices.at(0).processes.size(), 2u) << "each is told once";
+  EngineThread engine(load(), {}, whole(), clock_);
+  engine.wait_for_first(minutes(1));
+  const auto look = [&] {
+    pass(milliseconds(100));
+    engine.ask({});
+    engine.wait(minutes(1));
+  };
+  const auto processes = [&] {
+    const Findings found = engine.take();
+    return found.view ? found.view->devices.at(0).processes : std::vector<ProcessSample>();
+  };
+  look();
+  EXPECT_EQ(processes().size(), 1u);
+  pass(milliseconds(2400));
+  look();
+  look();
+  const std::vector<ProcessSample> told = processes();
+  ASSERT_EQ(told.size(), 3u);
+  EXPECT_TRUE(told[1].pid == 4102 && told[1].came && told[1].left);
+  EXPECT_TRUE(told[2].pid == 4103 && told[2].came && told[2].listed);
+  look();
+  EXPECT_EQ(processes().size(), 2u) << "each is told once";
 }
 
 TEST_F(DcgmSourceTest, AnEngineThatHangs) {
@@ -201,28 +243,27 @@ TEST_F(DcgmSourceTest, AnEngineThatHangs) {
   EXPECT_EQ(health(down).reason, "does not answer");
   EXPECT_EQ(health(down).errors.at("timeout"), 1u);
   EXPECT_EQ(health(source->sample(true)).errors.at("timeout"), 1u);  // one hang, one error
-  const auto began = std::chrono::steady_clock::now();
   source.reset();
-  EXPECT_LT(std::chrono::steady_clock::now() - began, milliseconds(1000));
-  set("hang", 0);
-  sleep_ms(200);  // the thread that was left behind ends
+  EXPECT_EQ(seen("calls:dcgmDisconnect"), 0) << "nobody waited for it";
+  let_go();
 }
 
 TEST_F(DcgmSourceTest, WithoutNvmlTheTimeIsThatOfTheReading) {
   const auto source = open(false);
-  const auto gpus = source->wait_for_gpus(std::chrono::seconds(3));
+  const auto gpus = source->wait_for_gpus(minutes(1));
   ASSERT_TRUE(gpus.ok());
   EXPECT_EQ(gpus->size(), 2u);
   const SampleBatch first = source->sample(true);
-  sleep_ms(250);
-  const SampleBatch second = source->sample(true);
+  const SampleBatch second = sample_until(
+      *source, [&](const SampleBatch& b) { return b.at.steady >= first.at.steady + milliseconds(300); },
+      "a later view");
   EXPECT_EQ(second.health.source, "dcgm");
   EXPECT_TRUE(second.more_health.empty());
   EXPECT_TRUE(second.processes_scanned);
   const double joules = (*second.devices[0].energy_counter - *first.devices[0].energy_counter).joules();
-  const double seconds = std::chrono::duration<double>(second.at.steady - first.at.steady).count();
-  EXPECT_GT(joules / seconds, 50);
-  EXPECT_LT(joules / seconds, 800);
+  const double time = std::chrono::duration<double>(second.at.steady - first.at.steady).count();
+  EXPECT_GT(joules / time, 50);
+  EXPECT_LT(joules / time, 800);
 }
 
 TEST_F(DcgmSourceTest, WithoutNvmlGpusThatAreNotThereAreNamed) {
@@ -235,8 +276,8 @@ TEST_F(DcgmSourceTest, WithoutNvmlGpusThatAreNotThereAreNamed) {
 
 TEST_F(DcgmSourceTest, NobodyThere) {
   set("dead", 1);
-  const auto source = open(false);
-  const auto gpus = source->wait_for_gpus(std::chrono::seconds(3));
+  const auto source = open(false, 1);
+  const auto gpus = source->wait_for_gpus(seconds(3));
   ASSERT_FALSE(gpus.ok());
   EXPECT_THAT(gpus.error().message, HasSubstr("127.0.0.1:5555"));
   EXPECT_TRUE(source->sample(true).devices.empty());
@@ -248,16 +289,15 @@ TEST_F(DcgmSourceTest, AShortLifeIsInTheBatchOnce) {
   node(R"(
 gpus: [{model: A100-80GB, accounting: true}]
 processes:
-  - {pid: 4200, gpus: 0, memory: 2GiB, load: fp32, start: 2, end: 2.8}
+  - {pid: 4200, gpus: 0, memory: 2GiB, load: fp32, start: 100, end: 100.8}
 )");
   set("no_lists", 1);
   const auto source = open(false);
-  sample_until(*source, works, "the engine");
-  sleep_ms(3000);  // it came and went
+  sample_until(*source, works, "the engine", milliseconds(1));
+  pass(seconds(102) - time());  // it came and went
   int times = 0;
   Energy highest;
-  for (int i = 0; i < 10; ++i) {
-    const SampleBatch batch = source->sample(true);
+  sample_reads(*source, 5, [&](const SampleBatch& batch) {
     for (const ProcessSample& process : batch.devices.at(0).processes) {
       if (process.pid != 4200) continue;
       ++times;
@@ -266,8 +306,7 @@ processes:
       EXPECT_GT(process.use.sm.value, 0);
     }
     highest = std::max(highest, batch.devices[0].energy_counter.value_or(Energy()));
-    sleep_ms(100);
-  }
+  });
   EXPECT_EQ(times, 1);
   EXPECT_LT(highest.joules(), 1e6);
 }
@@ -277,20 +316,19 @@ TEST_F(DcgmSourceTest, WithNvmlALifeIsNotToldTwice) {
   node(R"(
 gpus: [{model: A100-80GB}]
 processes:
-  - {pid: 4200, gpus: 0, memory: 2GiB, load: fp32, start: 3, end: 3.8}
+  - {pid: 4200, gpus: 0, memory: 2GiB, load: fp32, start: 100, end: 100.8}
 )");
   const auto source = open(true);
   sample_until(
       *source, [](const SampleBatch& b) { return works(b) && b.devices.at(0).description->accounting_enabled == true; },
-      "accounting on");
-  (void)source->sample(true);
-  sleep_ms(4500);  // it came and went
+      "accounting on", milliseconds(1));
   int told = 0;
-  for (int i = 0; i < 10; ++i) {
-    const SampleBatch batch = source->sample(true);
+  const auto count = [&](const SampleBatch& batch) {
     for (const ProcessSample& process : batch.devices.at(0).processes) told += process.pid == 4200;
-    sleep_ms(100);
-  }
+  };
+  count(source->sample(true));
+  pass(seconds(102) - time());  // it came and went
+  sample_reads(*source, 5, count);
   EXPECT_EQ(told, 1);
 }
 
@@ -298,7 +336,7 @@ TEST_F(DcgmSourceTest, AnotherIntervalIsAnotherWatch) {
   const auto source = open(false);
   sample_until(*source, works, "the engine");
   source->change_interval(milliseconds(100));  // the same
-  sample_until(*source, works, "the engine");
+  sample_reads(*source, 2, [](const SampleBatch&) {});
   EXPECT_EQ(seen("calls:dcgmConnect_v2"), 1);
   source->change_interval(milliseconds(200));
   sample_until(
@@ -312,8 +350,7 @@ TEST_F(DcgmSourceTest, LetsTheEngineGo) {
   const SampleBatch released = source->sample(true);
   EXPECT_FALSE(released.health.up);
   EXPECT_THAT(released.health.reason, HasSubstr("released"));
-  for (int i = 0; i < 20 && seen("calls:dcgmDisconnect") < 1; ++i) sleep_ms(50);
-  EXPECT_EQ(seen("calls:dcgmDisconnect"), 1);
+  EXPECT_TRUE(eventually([&] { return seen("calls:dcgmDisconnect") == 1; }));
   source->resume();
   sample_until(*source, works, "the engine taken back");
 }

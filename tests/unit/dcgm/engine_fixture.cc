@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
 namespace gpuledger::dcgm {
@@ -18,8 +19,11 @@ void EngineTest::SetUp() {
   seen_ = reinterpret_cast<decltype(seen_)>(control_.symbol("dcgm_sim_seen"));
   reset_ = reinterpret_cast<decltype(reset_)>(control_.symbol("dcgm_sim_reset"));
   reset_driver_ = reinterpret_cast<decltype(reset_driver_)>(driver_.symbol("gpu_ledger_sim_reset"));
-  ASSERT_TRUE(set_ && seen_ && reset_ && reset_driver_);
+  set_driver_time_ = reinterpret_cast<decltype(set_driver_time_)>(driver_.symbol("gpu_ledger_sim_set_time"));
+  ASSERT_TRUE(set_ && seen_ && reset_ && reset_driver_ && set_driver_time_);
+  setenv("GPU_LEDGER_SIM_CLOCK", "virtual", 1);
   reset_();
+  tell_time();
   node("gpus: [{model: A100-80GB}, {model: H200}]\nprocesses:\n  - {pid: 4101, gpus: 0, memory: 4GiB, load: gemm}\n");
 }
 
@@ -42,6 +46,19 @@ void EngineTest::node(const std::string& scenario) {
   reset_driver_();
 }
 
+void EngineTest::tell_time() {
+  set_driver_time_(std::chrono::duration<double>(time()).count());
+  set("clock_stands_at_s", std::chrono::duration<double>(clock_.now().wall).count());
+}
+
+void EngineTest::pass(Nanoseconds time) {
+  constexpr Nanoseconds kStep = milliseconds(50);  // half of what is between two lists
+  for (; time > Nanoseconds(0); time -= kStep) {
+    clock_.advance(std::min(time, kStep));
+    tell_time();
+  }
+}
+
 std::shared_ptr<Library> EngineTest::load(const std::string& name) {
   auto library = load_library(sim_library(name));
   EXPECT_TRUE(library.ok()) << library.error().message;
@@ -58,7 +75,7 @@ std::unique_ptr<Connection> EngineTest::connect() {
 std::unique_ptr<Reader> EngineTest::start(Connection& connection, bool whole) {
   ReaderOptions options;
   options.whole = whole;
-  options.interval = std::chrono::milliseconds(100);
+  options.interval = milliseconds(100);
   auto reader = std::make_unique<Reader>(connection, options, clock_);
   EXPECT_TRUE(reader->read({}).ok());
   return reader;
