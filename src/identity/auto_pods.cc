@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "identity/auto_pods.h"
 
+#include <optional>
+
 namespace gpuledger::identity {
 
 AutoPods::AutoPods(std::vector<PodChoice> choices, Timing timing)
@@ -8,29 +10,23 @@ AutoPods::AutoPods(std::vector<PodChoice> choices, Timing timing)
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
-AutoPods::~AutoPods() {
-  thread_.request_stop();
-  wake_.notify_all();
-}
-
 void AutoPods::run(const std::stop_token& stop) {
-  auto failing_since = std::chrono::steady_clock::now();
-  auto searched = std::chrono::steady_clock::time_point{};
-  while (!stop.stop_requested()) {
-    const auto now = std::chrono::steady_clock::now();
+  auto failing_since = timing_.timer->now();
+  std::optional<task::Timer::Time> searched;
+  do {
+    const auto now = timing_.timer->now();
     const auto source = active();
     if (!source || source->health().up) failing_since = now;
     const bool given_up = source && now - failing_since >= timing_.again;
-    const bool due = searched.time_since_epoch().count() == 0 || now - searched >= timing_.again;
+    const bool due = !searched || now - *searched >= timing_.again;
     // All choices, or only those better than the one in use.
     if (due && (!source || given_up || active_index_ > 0)) {
       (void)search(stop, !source || given_up ? choices_.size() : active_index_);
-      searched = std::chrono::steady_clock::now();
+      searched = timing_.timer->now();
       const MutexLock lock(mutex_);
       searched_ = true;
     }
-    if (!wait(stop, timing_.step)) return;
-  }
+  } while (timing_.timer->sleep(stop, timing_.step));
 }
 
 // Tries the choices before `end` in order. True: one answered and is now in use.
@@ -54,12 +50,13 @@ std::shared_ptr<PodSource> AutoPods::try_choice(const std::stop_token& stop, siz
   if (health.reason.empty()) {
     const std::shared_ptr<PodSource> source = choice.open();
     if (!source) return nullptr;
-    for (std::chrono::milliseconds waited{0}; waited < timing_.patience; waited += timing_.step) {
+    const auto end = timing_.timer->now() + timing_.patience;
+    do {
       if (source->view()) return source;
       health = source->health();
       if (!health.errors.empty()) break;  // it will not recover within `patience`
-      if (!wait(stop, timing_.step)) return nullptr;
-    }
+      if (!timing_.timer->sleep(stop, timing_.step)) return nullptr;
+    } while (timing_.timer->now() < end);
     if (health.errors.empty()) {
       health.reason = "no answer";
       health.errors["timeout"] = 1;
@@ -71,13 +68,6 @@ std::shared_ptr<PodSource> AutoPods::try_choice(const std::stop_token& stop, siz
   sum = std::move(health);
   for (const auto& [code, count] : before) sum.errors[code] += count;
   return nullptr;
-}
-
-// False: stopped.
-bool AutoPods::wait(const std::stop_token& stop, std::chrono::milliseconds time) {
-  MutexLock lock(mutex_);
-  wake_.wait_for(lock, stop, time, [] { return false; });
-  return !stop.stop_requested();
 }
 
 std::shared_ptr<PodSource> AutoPods::active() const {

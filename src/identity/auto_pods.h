@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
@@ -12,6 +11,7 @@
 
 #include "base/mutex.h"
 #include "identity/pod_source.h"
+#include "task/timer.h"
 
 namespace gpuledger::identity {
 
@@ -30,11 +30,11 @@ class AutoPods final : public PodSource {
     std::chrono::milliseconds patience{10'000};  // for the first answer of a choice
     std::chrono::milliseconds again{60'000};     // between two searches
     std::chrono::milliseconds step{100};
+    const task::Timer* timer = &task::system_timer();
   };
 
   AutoPods(std::vector<PodChoice> choices, Timing timing);
   explicit AutoPods(std::vector<PodChoice> choices) : AutoPods(std::move(choices), Timing{}) {}
-  ~AutoPods() override;
 
   std::shared_ptr<const PodView> view() const override;
   SourceHealth health() const override;
@@ -47,7 +47,6 @@ class AutoPods final : public PodSource {
   void run(const std::stop_token& stop);
   bool search(const std::stop_token& stop, size_t end);
   std::shared_ptr<PodSource> try_choice(const std::stop_token& stop, size_t index);
-  bool wait(const std::stop_token& stop, std::chrono::milliseconds time);
   SourceHealth nobody() const GL_REQUIRES(mutex_);
   std::shared_ptr<PodSource> active() const;
 
@@ -55,7 +54,6 @@ class AutoPods final : public PodSource {
   const Timing timing_;
   size_t active_index_;  // the thread's own: that of active_
   mutable Mutex mutex_;
-  std::condition_variable_any wake_;
   std::map<size_t, SourceHealth> tried_ GL_GUARDED_BY(mutex_);  // by choice; errors add up over all tries
   bool searched_ GL_GUARDED_BY(mutex_) = false;                 // all of them, once
   std::shared_ptr<PodSource> active_ GL_GUARDED_BY(mutex_);

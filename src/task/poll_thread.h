@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/mutex.h"
+#include "task/timer.h"
 
 namespace gpuledger::task {
 
@@ -23,8 +24,8 @@ class PollThread {
   };
   using Look = std::function<Next(std::stop_token)>;
 
-  explicit PollThread(Look look)
-      : look_(std::move(look)), thread_([this](const std::stop_token& stop) { run(stop); }) {}
+  explicit PollThread(Look look, const Timer& timer = system_timer())
+      : look_(std::move(look)), timer_(timer), thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
   // Requests a poll. From any thread; never blocks for long. Several requests within a second cause one poll.
   void ask() {
@@ -36,21 +37,22 @@ class PollThread {
  private:
   void run(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
-      const auto began = std::chrono::steady_clock::now();
+      const auto began = timer_.now();
       const Next next = look_(stop);
-      const auto due = std::chrono::steady_clock::now() + next.wait;
+      const auto due = timer_.now() + next.wait;
       MutexLock lock(mutex_);
       if (next.sooner_if_asked &&
-          changed_.wait_until(lock, stop, due, [this]() GL_REQUIRES(mutex_) { return asked_; })) {
-        changed_.wait_until(lock, stop, began + kLeastApart, [] { return false; });
+          timer_.wait_until(lock, changed_, stop, due, [this]() GL_REQUIRES(mutex_) { return asked_; })) {
+        timer_.wait_until(lock, changed_, stop, began + kLeastApart, [] { return false; });
       } else {
-        changed_.wait_until(lock, stop, due, [] { return false; });
+        timer_.wait_until(lock, changed_, stop, due, [] { return false; });
       }
       asked_ = false;
     }
   }
 
   const Look look_;
+  const Timer& timer_;
   Mutex mutex_;
   std::condition_variable_any changed_;
   bool asked_ GL_GUARDED_BY(mutex_) = false;

@@ -16,7 +16,6 @@
 namespace gpuledger::identity {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Duration = ApiServerOptions::Duration;
 constexpr Duration kAtOnce{0};
 constexpr auto kLongestRetryAfter = std::chrono::minutes(5);
@@ -64,13 +63,15 @@ class ApiServerPods::Session {
   Session(ApiServerPods& owner, const std::stop_token& stop)
       : owner_(owner),
         options_(owner.options_),
+        timer_(*options_.timer),
+        stop_(stop),
         interrupt_(stop),
         client_(peer_of(options_), user_agent(), interrupt_),
         backoff_(options_.backoff) {}
 
   void run() {
     Duration wait = random_between(kAtOnce, options_.start_delay);
-    while (!interrupt_.wait_for(wait)) wait = version_.empty() ? list() : watch();
+    while (timer_.sleep(stop_, wait)) wait = version_.empty() ? list() : watch();
   }
 
  private:
@@ -91,7 +92,7 @@ class ApiServerPods::Session {
     request.target.insert(0, "/api/v1/pods?fieldSelector=spec.nodeName%3D" + options_.node_name);
     return client_.get(request, sink);
   }
-  Duration back_off() { return backoff_.next(Clock::now()); }
+  Duration back_off() { return backoff_.next(timer_.now()); }
   Duration failed(const std::string& code, const std::string& reason) {
     if (!interrupt_.raised()) owner_.health_.fails(code, "API server " + client_.peer().text() + ": " + reason);
     return back_off();
@@ -104,7 +105,7 @@ class ApiServerPods::Session {
   // The next request is a list. The old view stays until then.
   Duration start_over() {
     version_.clear();
-    return Clock::now() - listed_at_ < options_.relist_gap ? back_off() : kAtOnce;
+    return timer_.now() - listed_at_ < options_.relist_gap ? back_off() : kAtOnce;
   }
   Duration random_between(Duration least, Duration most) {
     return Duration(std::uniform_int_distribution<int64_t>(least.count(), std::max(least, most).count())(random_));
@@ -112,6 +113,8 @@ class ApiServerPods::Session {
 
   ApiServerPods& owner_;
   const ApiServerOptions& options_;
+  const task::Timer& timer_;
+  const std::stop_token stop_;
   const net::Interrupt interrupt_;
   const net::HttpClient client_;
   net::Backoff backoff_;
@@ -121,8 +124,8 @@ class ApiServerPods::Session {
   std::string version_;  // where the watch resumes; empty: list first
   bool list_from_cache_ = true;
   bool waited_for_version_ = false;
-  Clock::time_point listed_at_;
-  Clock::time_point published_at_;
+  task::Timer::Time listed_at_;
+  task::Timer::Time published_at_;
   // Of the current watch.
   uint64_t events_ = 0;
   bool dirty_ = false;
@@ -156,7 +159,7 @@ Duration ApiServerPods::Session::list() {
   if (!pods.ok()) return failed(pods.error());
   if (pods->resource_version.empty() || pods->resource_version.size() > kLongestVersion)
     return failed("malformed", "a list without a version");
-  listed_at_ = Clock::now();
+  listed_at_ = timer_.now();
   const size_t too_many = owner_.store_.replace_all(std::move(pods->pods), listed_at_);
   if (too_many + stream.left_out() > 0) owner_.health_.counts("pods_left_out");
   version_ = std::move(pods->resource_version);
@@ -178,7 +181,7 @@ Duration ApiServerPods::Session::watch() {
   request.pause = options_.publish_gap;
   request.largest_body = UINT64_MAX;
 
-  const auto begin = Clock::now();
+  const auto begin = timer_.now();
   events_ = 0;
   error_.reset();
   bool accepted = false;
@@ -190,7 +193,7 @@ Duration ApiServerPods::Session::watch() {
     fed = stream.feed(bytes);
     if (stream.skipped() > skipped) owner_.health_.counts("event_too_large");
     // A burst of events makes one view per gap; the last one is published once it is quiet.
-    if (dirty_ && (bytes.empty() || Clock::now() - published_at_ >= options_.publish_gap)) publish();
+    if (dirty_ && (bytes.empty() || timer_.now() - published_at_ >= options_.publish_gap)) publish();
     return fed.ok() && !error_;
   });
   if (dirty_) publish();
@@ -207,7 +210,7 @@ Duration ApiServerPods::Session::watch() {
   }
   if (const auto wait = not_answered(reply)) return *wait;
   waited_for_version_ = false;
-  return events_ == 0 && Clock::now() - begin < options_.short_watch ? back_off() : kAtOnce;
+  return events_ == 0 && timer_.now() - begin < options_.short_watch ? back_off() : kAtOnce;
 }
 
 void ApiServerPods::Session::take(std::string_view text) {
@@ -229,11 +232,11 @@ void ApiServerPods::Session::take(std::string_view text) {
   // The delete event also has the last state, with containers that no earlier event had.
   const bool ours = event.node == options_.node_name;
   if (ours && !owner_.store_.put(std::move(*event.pod))) owner_.health_.counts("pods_left_out");
-  if (event.kind == Kind::kDeleted) owner_.store_.remove(uid, Clock::now());
+  if (event.kind == Kind::kDeleted) owner_.store_.remove(uid, timer_.now());
 }
 
 void ApiServerPods::Session::publish() {
-  published_at_ = Clock::now();
+  published_at_ = timer_.now();
   owner_.store_.publish(published_at_);
   dirty_ = false;
 }

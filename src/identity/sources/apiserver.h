@@ -12,6 +12,7 @@
 #include "identity/sources/service_account.h"
 #include "net/backoff.h"
 #include "task/health_cell.h"
+#include "task/timer.h"
 
 namespace gpuledger::identity {
 
@@ -37,6 +38,7 @@ struct ApiServerOptions {
   Duration watch_grace = std::chrono::seconds(30);  // after it the connection is closed
   Duration answer_within = std::chrono::seconds(30);
   Duration list_within = std::chrono::seconds(60);
+  const task::Timer* timer = &task::system_timer();
 };
 
 // KUBERNETES_SERVICE_HOST and _PORT, set in every pod. An error outside a cluster.

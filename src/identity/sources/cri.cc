@@ -16,7 +16,7 @@ constexpr size_t kLargestAnswer = 16 << 20;  // what kubelets allow
 CriPods::CriPods(Options options)
     : options_(std::move(options)),
       backoff_({.longest = options_.period}),
-      thread_([this](const std::stop_token& stop) { return look(stop); }) {}
+      thread_([this](const std::stop_token& stop) { return look(stop); }, *options_.timer) {}
 
 // A socket alone is not enough: beside docker, containerd's often has no CRI. So a failure selects the next socket.
 void CriPods::choose_socket() {
@@ -41,7 +41,7 @@ task::PollThread::Next CriPods::look(const std::stop_token& stop) {
   std::vector<Pod> pods;
   const GrpcOutcome outcome = client_ ? read_pods(pods, stop) : GrpcOutcome{"no_socket", {}};
   if (stop.stop_requested()) return {};
-  const auto now = std::chrono::steady_clock::now();
+  const auto now = options_.timer->now();
   if (!outcome.ok()) {
     std::string reason =
         "no container runtime's socket is in one of the usual places: mount its folder or give its path";

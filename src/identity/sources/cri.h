@@ -28,6 +28,7 @@ class CriPods final : public PodSource {
     std::vector<std::string> usual_sockets = {
         "/run/containerd/containerd.sock", "/run/crio/crio.sock",      "/run/k3s/containerd/containerd.sock",
         "/var/run/cri-dockerd.sock",       "/run/k0s/containerd.sock", "/var/snap/microk8s/common/run/containerd.sock"};
+    const task::Timer* timer = &task::system_timer();
   };
 
   explicit CriPods(Options options);

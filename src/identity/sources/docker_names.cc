@@ -14,7 +14,7 @@
 namespace gpuledger::identity {
 namespace {
 
-using Time = net::Interrupt::Clock::time_point;
+using Time = task::Timer::Time;
 constexpr uint64_t kLargestList = 16 << 20;
 constexpr size_t kMostContainers = 10'000;
 
@@ -39,7 +39,7 @@ bool container_socket_exists(const std::string& path) {
 DockerNames::DockerNames(DockerOptions options)
     : options_(std::move(options)),
       health_(options_.runtime),
-      thread_([this](const std::stop_token& stop) { return look(stop); }) {}
+      thread_([this](const std::stop_token& stop) { return look(stop); }, *options_.timer) {}
 
 std::shared_ptr<const ContainerNames> DockerNames::view() const {
   const MutexLock lock(mutex_);
@@ -65,7 +65,7 @@ task::PollThread::Next DockerNames::look(const std::stop_token& stop) {
       options_.answer_within;
   request.largest_body = kLargestList;
   const net::Interrupt interrupt(stop);
-  const Time now = net::Interrupt::Clock::now();
+  const Time now = options_.timer->now();
   JsonStream list(JsonStream::Shape::kArray, [&](std::string_view container) { add(container, now); });
   Status fed = ok_status();
   auto reply = net::HttpClient(peer, user_agent(), interrupt).get(request, [&](std::string_view bytes) {

@@ -21,6 +21,7 @@ struct DockerOptions {
   std::chrono::nanoseconds period = std::chrono::seconds(15);
   std::chrono::nanoseconds answer_within = std::chrono::seconds(10);
   std::chrono::nanoseconds keep_gone = std::chrono::minutes(5);  // the last samples still need a name
+  const task::Timer* timer = &task::system_timer();
 
   static DockerOptions docker() { return {}; }
   // Polled less often: by default systemd starts podman's service anew for every request. Unknown containers cause a
@@ -51,11 +52,11 @@ class DockerNames final : public ContainerSource {
  private:
   struct Known {
     std::string name;
-    std::chrono::steady_clock::time_point seen;
+    task::Timer::Time seen;
   };
   task::PollThread::Next look(const std::stop_token& stop);
-  void add(std::string_view container, std::chrono::steady_clock::time_point now);
-  void publish(std::chrono::steady_clock::time_point now, std::optional<uint32_t> user);
+  void add(std::string_view container, task::Timer::Time now);
+  void publish(task::Timer::Time now, std::optional<uint32_t> user);
 
   const DockerOptions options_;
   task::HealthCell health_;

@@ -22,7 +22,6 @@
 namespace gpuledger::identity {
 namespace {
 
-constexpr int kConnectMilliseconds = 5'000;
 constexpr size_t kRoomBesideMessage = 4 << 20;  // for the connection itself
 
 void start_grpc_once() {
@@ -146,8 +145,8 @@ struct GrpcClient::Connection {
   std::shared_ptr<grpc::GenericStub> stub;
 };
 
-GrpcClient::GrpcClient(std::string socket, size_t largest_message)
-    : socket_(std::move(socket)), largest_message_(largest_message) {
+GrpcClient::GrpcClient(std::string socket, size_t largest_message, std::chrono::milliseconds connect_within)
+    : socket_(std::move(socket)), largest_message_(largest_message), connect_within_(connect_within) {
   start_grpc_once();
 }
 
@@ -171,7 +170,7 @@ bool GrpcClient::refresh() {
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   // Also the timeout of the server's handshake.
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectMilliseconds);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(connect_within_.count()));
   // The process-wide pool would return the old connection, still in its back-off.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   auto channel = grpc::CreateCustomChannel("unix:" + socket_, grpc::InsecureChannelCredentials(), arguments);

@@ -22,7 +22,9 @@ class GrpcClient {
  public:
   class Stream;
 
-  GrpcClient(std::string socket, size_t largest_message);
+  // connect_within: the server's handshake included.
+  GrpcClient(std::string socket, size_t largest_message,
+             std::chrono::milliseconds connect_within = std::chrono::seconds(5));
   ~GrpcClient();
 
   const std::string& socket() const { return socket_; }
@@ -43,6 +45,7 @@ class GrpcClient {
 
   const std::string socket_;
   const size_t largest_message_;
+  const std::chrono::milliseconds connect_within_;
   std::shared_ptr<Connection> connection_;
 };
 

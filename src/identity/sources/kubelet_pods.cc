@@ -30,7 +30,7 @@ KubeletPods::KubeletPods(KubeletOptions options)
     : options_(std::move(options)),
       peer_{"", without_brackets(options_.host), options_.port,
             net::TlsTrust{options_.account.ca_file, options_.skip_verify}},
-      thread_([this](const std::stop_token& stop) { return look(stop); }) {}
+      thread_([this](const std::stop_token& stop) { return look(stop); }, *options_.timer) {}
 
 task::PollThread::Next KubeletPods::look(const std::stop_token& stop) {
   const auto failed = [&](const Error& error, const char* advice = "") {
@@ -60,7 +60,7 @@ task::PollThread::Next KubeletPods::look(const std::stop_token& stop) {
   if (!fed.ok()) return failed(fed.error());
   auto pods = list.finish();
   if (!pods.ok()) return failed(pods.error());
-  const auto now = std::chrono::steady_clock::now();
+  const auto now = options_.timer->now();
   if (store_.replace_all(std::move(pods->pods), now) + list.left_out() > 0) health_.counts("pods_left_out");
   store_.publish(now);
   health_.works();

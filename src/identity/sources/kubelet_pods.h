@@ -24,6 +24,7 @@ struct KubeletOptions {
   std::chrono::nanoseconds after_refusal =
       std::chrono::seconds(60);  // every refused request costs the API server a review
   std::chrono::nanoseconds answer_within = std::chrono::seconds(15);
+  const task::Timer* timer = &task::system_timer();
 
   // This node's address from the downward API (NODE_IP, HOST_IP), else loopback.
   static std::string default_host();

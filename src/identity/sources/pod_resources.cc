@@ -19,9 +19,9 @@ constexpr int kLimitedBeforeDown = 4;
 
 PodResources::PodResources(Options options)
     : options_(std::move(options)),
-      client_(options_.socket, options_.largest_answer),
+      client_(options_.socket, options_.largest_answer, options_.connect_within),
       backoff_({.longest = options_.period}),
-      thread_([this](const std::stop_token& stop) { return look(stop); }) {}
+      thread_([this](const std::stop_token& stop) { return look(stop); }, *options_.timer) {}
 
 std::shared_ptr<const GrantView> PodResources::view() const {
   const MutexLock lock(mutex_);
@@ -117,7 +117,7 @@ task::PollThread::Next PodResources::failed(const GrpcOutcome& outcome) {
   } else {
     health_.fails(outcome.code, std::move(reason));
   }
-  return {backoff_.next(std::chrono::steady_clock::now()), false};
+  return {backoff_.next(options_.timer->now()), false};
 }
 
 }  // namespace gpuledger::identity

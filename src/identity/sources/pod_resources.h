@@ -24,8 +24,10 @@ class PodResources final : public AllocationSource {
     std::string socket = "/var/lib/kubelet/pod-resources/kubelet.sock";
     std::chrono::milliseconds period = std::chrono::seconds(15);
     std::chrono::milliseconds deadline = std::chrono::seconds(5);
+    std::chrono::milliseconds connect_within = std::chrono::seconds(5);
     size_t largest_answer = 16 << 20;         // the kubelet's own limit
     std::vector<std::string> more_resources;  // GPUs under the cluster's own names, "example.com/gpu"
+    const task::Timer* timer = &task::system_timer();
   };
 
   explicit PodResources(Options options);

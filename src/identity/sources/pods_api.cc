@@ -4,17 +4,14 @@
 #include <messages/pods_api.pb.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <map>
 
-#include "base/mutex.h"
 #include "identity/sources/pod_proto.h"
 
 namespace gpuledger::identity {
 namespace {
 
 using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
 using Got = GrpcClient::Stream::Got;
 
 constexpr auto kForgetEvery = 60s;  // deleted pods are dropped even if no event comes
@@ -30,15 +27,15 @@ class PodsApi::Watch {
       : owner_(owner), stream_(client.open("/v1alpha1.Pods/WatchPods", std::move(stop))) {}
 
   GrpcOutcome run() {
-    const auto list_due = Clock::now() + owner_.options_.first_list;
+    const auto list_due = now() + owner_.options_.first_list;
     std::string bytes;
     while (true) {
       const auto until = listed_ ? publish_due_ : list_due;
-      const auto got = stream_->next(bytes, std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()));
+      const auto got = stream_->next(bytes, std::chrono::ceil<std::chrono::milliseconds>(until - now()));
       if (got == Got::kMessage) take(bytes);
       if (got == Got::kEnd) break;
-      if (!listed_ && Clock::now() >= list_due) return {"deadline_exceeded", "the first list does not end"};
-      if (listed_ && Clock::now() >= publish_due_) publish();
+      if (!listed_ && now() >= list_due) return {"deadline_exceeded", "the first list does not end"};
+      if (listed_ && now() >= publish_due_) publish();
     }
     if (listed_) publish();
     return stream_->outcome();
@@ -57,11 +54,11 @@ class PodsApi::Watch {
       return;
     }
     if (event.type() == kDeleted) {
-      owner_.store_.remove(pod->uid, Clock::now());
+      owner_.store_.remove(pod->uid, now());
     } else if (!owner_.store_.put(std::move(*pod))) {
       owner_.health_.counts("too_many_pods");
     }
-    publish_due_ = std::min(publish_due_, Clock::now() + owner_.options_.publish_every);
+    publish_due_ = std::min(publish_due_, now() + owner_.options_.publish_every);
   }
 
   // An incomplete list is not published: pods that have not arrived yet would look deleted.
@@ -82,22 +79,24 @@ class PodsApi::Watch {
     std::vector<Pod> pods;
     for (auto& [uid, pod] : first_list_) pods.push_back(std::move(pod));
     first_list_.clear();
-    const size_t left_out = owner_.store_.replace_all(std::move(pods), Clock::now());
+    const size_t left_out = owner_.store_.replace_all(std::move(pods), now());
     for (size_t i = 0; i < left_out; ++i) owner_.health_.counts("too_many_pods");
     publish();
     owner_.health_.works();
   }
 
   void publish() {
-    owner_.store_.publish(Clock::now());
-    publish_due_ = Clock::now() + kForgetEvery;
+    owner_.store_.publish(now());
+    publish_due_ = now() + kForgetEvery;
   }
+
+  task::Timer::Time now() const { return owner_.options_.timer->now(); }
 
   PodsApi& owner_;
   const std::unique_ptr<GrpcClient::Stream> stream_;
   bool listed_ = false;
   std::map<std::string, Pod> first_list_;  // by uid
-  Clock::time_point publish_due_;
+  task::Timer::Time publish_due_;
 };
 
 PodsApi::PodsApi(Options options)
@@ -107,9 +106,7 @@ PodsApi::PodsApi(Options options)
 
 void PodsApi::run(const std::stop_token& stop) {
   GrpcClient client(options_.socket, options_.largest_message);
-  Mutex mutex;
-  std::condition_variable_any sleep;
-  while (!stop.stop_requested()) {
+  do {
     const GrpcOutcome outcome = Watch(*this, client, stop).run();
     if (stop.stop_requested()) return;
     if (outcome.ok()) {
@@ -117,9 +114,7 @@ void PodsApi::run(const std::stop_token& stop) {
     } else {
       health_.fails(outcome.code, reason_of(outcome));
     }
-    MutexLock lock(mutex);
-    sleep.wait_for(lock, stop, backoff_.next(Clock::now()), [] { return false; });
-  }
+  } while (options_.timer->sleep(stop, backoff_.next(options_.timer->now())));
 }
 
 std::string PodsApi::reason_of(const GrpcOutcome& outcome) const {

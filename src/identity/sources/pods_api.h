@@ -12,6 +12,7 @@
 #include "identity/sources/grpc_client.h"
 #include "net/backoff.h"
 #include "task/health_cell.h"
+#include "task/timer.h"
 
 namespace gpuledger::identity {
 
@@ -26,6 +27,7 @@ class PodsApi final : public PodSource {
     std::chrono::milliseconds first_list = std::chrono::seconds(30);           // timeout
     size_t largest_message = 8 << 20;                                          // one pod; etcd's limit is 1.5 MB
     net::Backoff::Pace pace;
+    const task::Timer* timer = &task::system_timer();
   };
 
   explicit PodsApi(Options options);

@@ -5,6 +5,8 @@
 
 #include <atomic>
 
+#include "support/manual_timer.h"
+
 namespace gpuledger::identity {
 namespace {
 
@@ -43,55 +45,61 @@ PodChoice choice(const std::string& name, World& world) {
           [name, &world] { return std::make_unique<FakePods>(name, world); }};
 }
 
-constexpr AutoPods::Timing kQuick{.patience = 200ms, .again = 50ms, .step = 2ms};
-
-template <typename Holds>
-bool eventually(Holds holds) {
-  for (int i = 0; i < 1000; ++i) {
-    if (holds()) return true;
-    std::this_thread::sleep_for(5ms);
+class AutoPodsTest : public ::testing::Test {
+ protected:
+  AutoPods::Timing timing() const { return {.timer = &timer_}; }
+  // Lets five minutes pass, or fewer if the condition holds sooner.
+  bool within_minutes(const std::function<bool()>& condition) {
+    for (int i = 0; i < 60 && !condition(); ++i) EXPECT_TRUE(timer_.move_and_wait(5s));
+    return condition();
   }
-  return false;
-}
 
-TEST(AutoPods, TakesTheFirstThatWorksAndStartsNoOther) {
-  World first, second;
-  AutoPods pods({choice("first", first), choice("second", second)}, kQuick);
+  ManualTimer timer_;
+  World first_, second_;
+};
+
+TEST_F(AutoPodsTest, TakesTheFirstThatWorksAndStartsNoOther) {
+  AutoPods pods({choice("first", first_), choice("second", second_)}, timing());
   ASSERT_TRUE(eventually([&] { return pods.view() != nullptr; }));
   EXPECT_EQ(pods.health().source, "first");
-  std::this_thread::sleep_for(200ms);
-  EXPECT_EQ(second.opened, 0);
-  EXPECT_EQ(first.opened, 1);
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(timer_.move_and_wait(1min));
+  EXPECT_EQ(second_.opened, 0);
+  EXPECT_EQ(first_.opened, 1);
 }
 
-TEST(AutoPods, FallsBackAndReturnsWhenTheBetterOneCanBeHad) {
-  World first, second;
-  first.possible = false;
-  AutoPods pods({choice("first", first), choice("second", second)}, kQuick);
+TEST_F(AutoPodsTest, FallsBackAndReturnsWhenTheBetterOneCanBeHad) {
+  first_.possible = false;
+  AutoPods pods({choice("first", first_), choice("second", second_)}, timing());
   ASSERT_TRUE(eventually([&] { return pods.health().source == "second"; }));
-  EXPECT_EQ(first.opened, 0) << "what cannot be had is not even tried";
-  first.possible = true;
-  EXPECT_TRUE(eventually([&] { return pods.health().source == "first"; }));
+  EXPECT_EQ(first_.opened, 0) << "what cannot be had is not even tried";
+  first_.possible = true;
+  ASSERT_TRUE(timer_.move_and_wait(59s));
+  EXPECT_EQ(pods.health().source, "second") << "better ones are tried once a minute";
+  ASSERT_TRUE(timer_.move_and_wait(1s));
+  EXPECT_EQ(pods.health().source, "first");
+  EXPECT_EQ(second_.opened, 1);
 }
 
-TEST(AutoPods, OneThatFailsIsLeftWhenAnotherAnswersAndItsNamesStayUntilThen) {
-  World first, second;
-  second.answers = false;
-  AutoPods pods({choice("first", first), choice("second", second)}, kQuick);
+TEST_F(AutoPodsTest, OneThatFailsIsLeftWhenAnotherAnswersAndItsNamesStayUntilThen) {
+  second_.answers = false;
+  AutoPods pods({choice("first", first_), choice("second", second_)}, timing());
   ASSERT_TRUE(eventually([&] { return pods.view() != nullptr; }));
-  first.answers = false;
-  ASSERT_TRUE(eventually([&] { return second.opened > 0; }));
+  ASSERT_TRUE(timer_.end_wait());
+  first_.answers = false;
+  ASSERT_TRUE(timer_.move_and_wait(59s));
+  EXPECT_EQ(second_.opened, 0) << "a minute's failure is needed";
+  ASSERT_TRUE(timer_.move_and_wait(2s));
+  EXPECT_EQ(second_.opened, 1);
   EXPECT_NE(pods.view(), nullptr);
-  second.answers = true;
-  EXPECT_TRUE(eventually([&] { return pods.health().source == "second"; }));
+  second_.answers = true;
+  EXPECT_TRUE(within_minutes([&] { return pods.health().source == "second"; }));
 }
 
-TEST(AutoPods, WhileNobodyWorksEverythingThatWasTriedIsTold) {
-  World first, second;
-  first.possible = false;
-  second.answers = false;
-  AutoPods pods({choice("first", first), choice("second", second)}, kQuick);
-  ASSERT_TRUE(eventually([&] { return second.opened > 1; }));
+TEST_F(AutoPodsTest, WhileNobodyWorksEverythingThatWasTriedIsTold) {
+  first_.possible = false;
+  second_.answers = false;
+  AutoPods pods({choice("first", first_), choice("second", second_)}, timing());
+  ASSERT_TRUE(within_minutes([&] { return second_.opened > 1; }));
   EXPECT_EQ(pods.view(), nullptr);
   EXPECT_EQ(pods.health().source, "pods");
   EXPECT_FALSE(pods.health().up);
@@ -102,50 +110,57 @@ TEST(AutoPods, WhileNobodyWorksEverythingThatWasTriedIsTold) {
   EXPECT_GE(healths[0].errors.at("unavailable"), 1u);
 }
 
-TEST(AutoPods, NothingToChooseFromIsSaid) {
-  World first;
-  first.possible = false;
-  AutoPods pods({choice("first", first)}, kQuick);
+TEST_F(AutoPodsTest, NothingToChooseFromIsSaid) {
+  first_.possible = false;
+  AutoPods pods({choice("first", first_)}, timing());
   ASSERT_TRUE(eventually([&] { return pods.health().reason.find("no socket") != std::string::npos; }));
   ASSERT_EQ(pods.healths().size(), 1u);
   EXPECT_EQ(pods.healths()[0].source, "pods");
 }
 
-TEST(AutoPods, IsUndecidedUntilAllWereTried) {
+TEST_F(AutoPodsTest, IsUndecidedUntilAllWereTried) {
   World failing, slow;
   failing.answers = false;
   slow.answers = false;
   slow.fails = false;
-  AutoPods pods({choice("failing", failing), choice("slow", slow)}, {.patience = 60s, .again = 60s, .step = 2ms});
+  AutoPods pods({choice("failing", failing), choice("slow", slow)}, timing());
   ASSERT_TRUE(eventually([&] { return slow.opened > 0; }));
   EXPECT_TRUE(pods.health().undecided);
   ASSERT_EQ(pods.healths().size(), 1u);
   EXPECT_EQ(pods.healths()[0].source, "failing");
   EXPECT_TRUE(pods.healths()[0].undecided) << "it may never be needed";
   slow.answers = true;
-  ASSERT_TRUE(eventually([&] { return pods.view() != nullptr; }));
+  ASSERT_TRUE(timer_.end_wait());
+  ASSERT_NE(pods.view(), nullptr);
   EXPECT_FALSE(pods.health().undecided);
   EXPECT_EQ(pods.healths().size(), 1u);
   EXPECT_EQ(pods.healths()[0].source, "slow");
 }
 
-TEST(AutoPods, IsDecidedWhenNobodyAnswersInTime) {
+TEST_F(AutoPodsTest, IsDecidedWhenNobodyAnswersInTime) {
   World slow;
   slow.answers = false;
   slow.fails = false;
-  AutoPods pods({choice("slow", slow)}, kQuick);
-  EXPECT_TRUE(pods.health().undecided);
-  ASSERT_TRUE(eventually([&] { return !pods.health().undecided; }));
+  AutoPods pods({choice("slow", slow)}, timing());
+  ASSERT_TRUE(timer_.end_wait());
+  ASSERT_TRUE(timer_.move_and_wait(9s));
+  EXPECT_TRUE(pods.health().undecided) << "its ten seconds are not over";
+  ASSERT_TRUE(timer_.move_and_wait(1s));
+  EXPECT_FALSE(pods.health().undecided);
   EXPECT_FALSE(pods.healths()[0].undecided);
   EXPECT_EQ(pods.healths()[0].errors.at("timeout"), 1u);
 }
 
-TEST(AutoPods, EndsAtOnce) {
-  World slow;
-  slow.answers = false;
-  const auto begin = std::chrono::steady_clock::now();
-  { AutoPods pods({choice("slow", slow)}, {.patience = 60s, .again = 60s, .step = 100ms}); }
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 1s);
+// On the machine's own time: without the stop each of them would wait for hours.
+TEST_F(AutoPodsTest, EndsWhileItWaits) {
+  World silent, failing;
+  silent.answers = failing.answers = silent.fails = false;
+  {
+    const AutoPods pods({choice("silent", silent)}, {.patience = 3h, .again = 3h, .step = 1h});
+    ASSERT_TRUE(eventually([&] { return silent.opened == 1; }));
+  }
+  const AutoPods pods({choice("failing", failing)}, {.patience = 3h, .again = 3h, .step = 1h});
+  ASSERT_TRUE(eventually([&] { return !pods.health().undecided; }));
 }
 
 }  // namespace

@@ -142,6 +142,10 @@ FakeServer::FakeServer(int fd, Handler handler, ssl_ctx_st* context)
 FakeServer::~FakeServer() {
   stopping_ = true;
   thread_.join();
+  {
+    const std::lock_guard lock(mutex_);
+    for (const int fd : open_) ::shutdown(fd, SHUT_RD);  // a client may never say what it wants
+  }
   for (std::thread& each : connections_) each.join();
   ::close(fd_);
   SSL_CTX_free(context_);
@@ -162,9 +166,13 @@ void FakeServer::accept_all() {
     if (::poll(&one, 1, static_cast<int>(kStep.count())) <= 0) continue;
     const int fd = ::accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
     if (fd < 0) continue;
-    const timeval longest{5, 0};
+    const timeval longest{60, 0};
     ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof longest);
     ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &longest, sizeof longest);
+    {
+      const std::lock_guard lock(mutex_);
+      open_.insert(fd);
+    }
     connections_.emplace_back([this, fd] { serve(fd); });
   }
 }
@@ -193,6 +201,8 @@ void FakeServer::serve(int fd) {
   }
   SSL_free(tls);
   ::shutdown(fd, SHUT_WR);
+  const std::lock_guard lock(mutex_);
+  open_.erase(fd);
   ::close(fd);
 }
 
@@ -224,15 +234,6 @@ std::string gzipped(const std::string& plain) {
   packed.resize(stream.total_out);
   deflateEnd(&stream);
   return packed;
-}
-
-bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds longest) {
-  const auto end = std::chrono::steady_clock::now() + longest;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(kStep);
-  }
-  return true;
 }
 
 }  // namespace gpuledger::net

@@ -8,10 +8,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "support/eventually.h"
 #include "unit/http/certificates.h"
 
 struct ssl_st;
@@ -34,8 +36,8 @@ class FakeServer {
     Connection(int fd, ssl_st* tls, const std::atomic<bool>& stopping) : fd_(fd), tls_(tls), stopping_(stopping) {}
     // False: the client has hung up.
     bool send(const std::string& bytes);
-    // Keeps quiet until the client hangs up, the server ends or five seconds are over. True: the client did.
-    bool wait_for_hangup(std::chrono::milliseconds longest = std::chrono::seconds(5));
+    // Keeps quiet until the client hangs up, the server ends or the time is over. True: the client did.
+    bool wait_for_hangup(std::chrono::milliseconds longest = std::chrono::hours(1));
     std::string read_head();
     std::string read_bytes(size_t count);
 
@@ -69,6 +71,7 @@ class FakeServer {
   std::atomic<bool> stopping_{false};
   mutable std::mutex mutex_;
   std::vector<Request> requests_;
+  std::set<int> open_;  // connections
   std::vector<std::thread> connections_;
   std::thread thread_;
 };
@@ -80,7 +83,6 @@ std::string chunk(const std::string& bytes);
 inline const char* const kLastChunk = "0\r\n\r\n";
 std::string gzipped(const std::string& plain);
 
-// True as soon as the condition is; false after five seconds.
-bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds longest = std::chrono::seconds(5));
+using gpuledger::eventually;
 
 }  // namespace gpuledger::net

@@ -16,7 +16,7 @@ TEST(LeavableThread, EndsAndHasFreedWhatItOwned) {
   auto owned = std::make_shared<int>(1);
   const std::weak_ptr<int> watched = owned;
   LeavableThread thread([owned = std::move(owned)] { ++*owned; });
-  EXPECT_TRUE(thread.end(10s));
+  EXPECT_TRUE(thread.end(1min));
   EXPECT_TRUE(watched.expired());
   EXPECT_TRUE(thread.end(0s)) << "it is still over";
 }
@@ -31,7 +31,7 @@ TEST(LeavableThread, IsLeftToItselfAndEndsLater) {
   EXPECT_FALSE(thread.end(20ms));
   EXPECT_FALSE(thread.end(1h)) << "nobody waits for it twice";
   gate->open();
-  EXPECT_EQ(returned->get_future().wait_for(10s), std::future_status::ready);
+  EXPECT_EQ(returned->get_future().wait_for(1min), std::future_status::ready);
 }
 
 TEST(LeavableThread, DestructorDoesNotWait) {

@@ -48,7 +48,7 @@ class WorkerTest : public ::testing::Test {
 TEST_F(WorkerTest, DoesOneAfterTheOther) {
   EXPECT_TRUE(worker_.idle());
   for (int i = 0; i < 3; ++i) post(i);
-  ASSERT_TRUE(worker_.wait(10s));
+  ASSERT_TRUE(worker_.wait(1min));
   EXPECT_TRUE(worker_.idle());
   EXPECT_THAT(*seen_, ElementsAre(0, 1, 2));
 }
@@ -58,7 +58,7 @@ TEST_F(WorkerTest, ATaskIsFreedBeforeItIsIdle) {
     auto owned = std::make_shared<int>(1);
     const std::weak_ptr<int> watched = owned;
     worker_.post([owned = std::move(owned)] {});
-    ASSERT_TRUE(worker_.wait(10s));
+    ASSERT_TRUE(worker_.wait(1min));
     ASSERT_TRUE(watched.expired());
   }
 }
@@ -73,7 +73,7 @@ TEST_F(WorkerTest, WhatHangsWhileATaskIsFreedHoldsNobodyUp) {
   EXPECT_FALSE(worker_.wait(20ms));
   EXPECT_FALSE(worker_.idle());
   let_go();
-  EXPECT_TRUE(worker_.wait(10s));
+  EXPECT_TRUE(worker_.wait(1min));
 }
 
 TEST_F(WorkerTest, ACallThatHangsIsWaitedForNoLongerThanAsked) {
@@ -82,7 +82,7 @@ TEST_F(WorkerTest, ACallThatHangsIsWaitedForNoLongerThanAsked) {
   EXPECT_FALSE(worker_.wait(20ms));
   EXPECT_FALSE(worker_.idle());
   let_go();
-  EXPECT_TRUE(worker_.wait(10s));
+  EXPECT_TRUE(worker_.wait(1min));
   EXPECT_THAT(*seen_, ElementsAre(1));
 }
 
@@ -92,13 +92,13 @@ TEST_F(WorkerTest, DropsWhatHasNotBegun) {
   worker_.drop_waiting();
   post(2);
   let_go();
-  ASSERT_TRUE(worker_.wait(10s));
+  ASSERT_TRUE(worker_.wait(1min));
   EXPECT_THAT(*seen_, ElementsAre(2));
 }
 
 TEST_F(WorkerTest, EndDoesWhatWaitsAndTakesNothingMore) {
   for (int i = 0; i < 3; ++i) post(i);
-  EXPECT_TRUE(worker_.end(10s));
+  EXPECT_TRUE(worker_.end(1min));
   post(3);
   EXPECT_THAT(*seen_, ElementsAre(0, 1, 2));
 }
@@ -107,7 +107,7 @@ TEST_F(WorkerTest, AnIdleOneEndsWhateverThePatience) {
   for (int i = 0; i < 100; ++i) {
     Worker worker;
     worker.post([seen = seen_] { seen->push_back(1); });
-    ASSERT_TRUE(worker.wait(10s));
+    ASSERT_TRUE(worker.wait(1min));
     ASSERT_TRUE(worker.end(0s));
   }
 }
@@ -118,7 +118,7 @@ TEST_F(WorkerTest, ThatHangsIsLeftAndDoesTheRestLater) {
   worker_.post([&last] { last.set_value(); });
   EXPECT_FALSE(worker_.end(20ms));
   let_go();
-  EXPECT_EQ(last.get_future().wait_for(10s), std::future_status::ready);
+  EXPECT_EQ(last.get_future().wait_for(1min), std::future_status::ready);
 }
 
 }  // namespace

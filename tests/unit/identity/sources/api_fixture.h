@@ -8,6 +8,7 @@
 #include <string>
 
 #include "identity/sources/apiserver.h"
+#include "support/manual_timer.h"
 #include "unit/http/temporary_directory.h"
 #include "unit/identity/sources/pod_text.h"
 #include "unit/net/fake_server.h"
@@ -16,7 +17,6 @@ namespace gpuledger::identity {
 
 using net::chunk;
 using net::chunked_head;
-using net::eventually;
 using net::http_answer;
 using net::kLastChunk;
 
@@ -25,7 +25,6 @@ class ApiServerTest : public ::testing::Test {
  protected:
   using Connection = net::FakeServer::Connection;
   using Request = net::FakeServer::Request;
-  using Clock = std::chrono::steady_clock;
 
   static bool is_watch(const Request& request) { return request.target.find("watch=1") != std::string::npos; }
   static bool has(const Request& request, const std::string& part) {
@@ -78,6 +77,11 @@ class ApiServerTest : public ::testing::Test {
     source_ = std::move(*started);
   }
   void start() { start(options()); }
+  // Its waits take no time, and end when the test says so.
+  void start_timed(ApiServerOptions options) {
+    options.timer = &timer_;
+    start(std::move(options));
+  }
 
   bool knows(const std::string& pod) const {
     const auto view = source_->view();
@@ -95,6 +99,7 @@ class ApiServerTest : public ::testing::Test {
     return all;
   }
 
+  ManualTimer timer_;
   http::TemporaryDirectory folder_;
   http::Identity authority_ = http::make_authority("the cluster");
   std::atomic<int> lists_{0};

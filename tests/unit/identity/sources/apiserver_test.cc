@@ -126,10 +126,10 @@ TEST_F(ApiServerTest, BacksOffWithATokenThatStaysRejected) {
   serve([](int, const Request&, Connection& c) { c.send(http_answer(401, "")); }, idle);
   ApiServerOptions patient = options();
   patient.backoff = {1h, 1h, 2h};
-  start(patient);
-  ASSERT_TRUE(eventually([&] { return errors("http_401") == 1; }));
-  std::this_thread::sleep_for(100ms);
+  start_timed(patient);
+  ASSERT_TRUE(timer_.eventually_waits_for(1h, 2h));
   EXPECT_EQ(lists_, 1);
+  EXPECT_EQ(errors("http_401"), 1u);
   EXPECT_THAT(source_->health().reason, HasSubstr("token"));
   EXPECT_EQ(source_->health().reason.find("secret-token"), std::string::npos);
 }
@@ -154,27 +154,29 @@ TEST_F(ApiServerTest, SaysThatRightsAreMissingAndDoesNotInsist) {
   const std::string text =
       status_text(403, "Forbidden", "pods is forbidden: User \\\"x\\\" cannot list\\nresource \\\"pods\\\"");
   serve([&](int, const Request&, Connection& c) { c.send(http_answer(403, text)); }, idle);
-  start();
-  ASSERT_TRUE(eventually([&] { return errors("http_403") == 1; }));
+  start_timed(options());
+  ASSERT_TRUE(timer_.eventually_waits_for(1h));
+  EXPECT_EQ(lists_, 1);
+  EXPECT_EQ(errors("http_403"), 1u);
   const std::string reason = source_->health().reason;
   EXPECT_THAT(reason, HasSubstr("RBAC: needs pods list, watch"));
   EXPECT_THAT(reason, HasSubstr("cannot list"));
   EXPECT_EQ(reason.find('\n'), std::string::npos);
-  std::this_thread::sleep_for(150ms);
-  EXPECT_EQ(lists_, 1);
   EXPECT_EQ(source_->view(), nullptr);
+  ASSERT_TRUE(timer_.end_wait());
+  EXPECT_EQ(lists_, 2);
 }
 
 TEST_F(ApiServerTest, SlowsDownWhenAskedToAndKeepsItsVersion) {
   serve(lists("7", {pod_text("a")}), [](int number, const Request& request, Connection& connection) {
     if (number > 1) return idle(number, request, connection);
-    connection.send(http_answer(429, "", "Retry-After: 1\r\n"));
+    connection.send(http_answer(429, "", "Retry-After: 7\r\n"));
   });
-  start();
-  ASSERT_TRUE(eventually([&] { return watches_ == 1; }));
-  const auto begin = Clock::now();
+  start_timed(options());
+  ASSERT_TRUE(timer_.eventually_waits_for(7s));
+  EXPECT_EQ(watches_, 1);
+  timer_.advance(7s);
   ASSERT_TRUE(eventually([&] { return watches_ == 2; }));
-  EXPECT_GT(Clock::now() - begin, 800ms);
   EXPECT_EQ(lists_, 1);
   EXPECT_TRUE(has(requests(true).at(1), "resourceVersion=7&"));
   EXPECT_TRUE(eventually([&] { return source_->health().up; }));
@@ -209,7 +211,10 @@ TEST_F(ApiServerTest, WaitsForAServerThatIsBehindThenListsWithoutAVersion) {
     connection.send(chunked_head() + chunk(event_text("ERROR", text)));
     connection.wait_for_hangup();
   });
-  start();
+  start_timed(options());
+  ASSERT_TRUE(timer_.eventually_waits_for(50ms));
+  EXPECT_EQ(watches_, 1);
+  timer_.advance(50ms);
   ASSERT_TRUE(eventually([&] { return watches_ == 3; }));
   EXPECT_TRUE(has(requests(false).at(0), "resourceVersion=0"));
   EXPECT_FALSE(has(requests(false).at(1), "resourceVersion"));
@@ -234,9 +239,8 @@ TEST_F(ApiServerTest, BacksOffWhenWatchesEndAtOnceAndEmpty) {
   ApiServerOptions patient = options();
   patient.backoff = {1h, 1h, 2h};
   patient.short_watch = 1s;
-  start(patient);
-  ASSERT_TRUE(eventually([&] { return watches_ == 1; }));
-  std::this_thread::sleep_for(150ms);
+  start_timed(patient);
+  ASSERT_TRUE(timer_.eventually_waits_for(1h, 2h));
   EXPECT_EQ(watches_, 1);
 }
 
@@ -245,22 +249,27 @@ TEST_F(ApiServerTest, BacksOffWhenEveryVersionHasExpired) {
   ApiServerOptions patient = options();
   patient.backoff = {1h, 1h, 2h};
   patient.relist_gap = 10s;
-  start(patient);
-  ASSERT_TRUE(eventually([&] { return watches_ == 1; }));
-  std::this_thread::sleep_for(150ms);
+  start_timed(patient);
+  ASSERT_TRUE(timer_.eventually_waits_for(1h, 2h));
+  EXPECT_EQ(watches_, 1);
   EXPECT_EQ(lists_, 1);
+  ASSERT_TRUE(timer_.end_wait());
+  EXPECT_EQ(lists_, 2);
 }
 
 TEST_F(ApiServerTest, GivesUpAWatchThatOutlivesItsTime) {
   serve(lists("3", {}), idle);
   ApiServerOptions brief = options();
   brief.watch_shortest = brief.watch_longest = 1s;
-  brief.watch_grace = 100ms;
-  start(brief);
-  ASSERT_TRUE(eventually([&] { return watches_ == 2; }));
+  brief.watch_grace = 2s;  // the server has this time to accept the watch
+  start_timed(brief);
+  ASSERT_TRUE(timer_.eventually_waits());
   EXPECT_TRUE(has(requests(true).at(0), "timeoutSeconds=1"));
+  EXPECT_EQ(watches_, 1);
   EXPECT_EQ(errors("timeout"), 1u);
   EXPECT_TRUE(source_->health().up);
+  timer_.advance(1s);
+  EXPECT_TRUE(eventually([&] { return watches_ == 2; }));
 }
 
 TEST_F(ApiServerTest, ReadsTheAuthorityAnew) {

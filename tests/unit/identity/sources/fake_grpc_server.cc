@@ -28,7 +28,6 @@ class FakeGrpcServer::Call final : public grpc::ServerGenericBidiReactor {
     Handler handler;
     {
       const std::lock_guard lock(server_.mutex_);
-      ++server_.counts_[method_];
       const auto known = server_.handlers_.find(method_);
       if (known != server_.handlers_.end()) handler = known->second;
     }
@@ -38,6 +37,10 @@ class FakeGrpcServer::Call final : public grpc::ServerGenericBidiReactor {
       waiting_.insert(waiting_.end(), reply.messages.begin(), reply.messages.end());
       open_ = reply.open;
       status_ = grpc::Status(static_cast<grpc::StatusCode>(reply.status), reply.error);
+    }
+    {
+      const std::lock_guard lock(server_.mutex_);
+      ++server_.counts_[method_];  // from now on a test may send more
     }
     go_on();
   }

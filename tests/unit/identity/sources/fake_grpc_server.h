@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
+
+#include "support/eventually.h"
 
 namespace gpuledger::identity {
 
@@ -58,15 +58,5 @@ class FakeGrpcServer {
   std::vector<std::weak_ptr<Call>> calls_;
   std::unique_ptr<Running> running_;
 };
-
-template <typename Condition>
-bool happens(Condition condition, std::chrono::milliseconds within = std::chrono::seconds(5)) {
-  const auto end = std::chrono::steady_clock::now() + within;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return true;
-}
 
 }  // namespace gpuledger::identity

@@ -8,9 +8,9 @@
 #include <fstream>
 
 #include "identity/sources/cri.h"
-#include "identity/sources/pod_proto.h"
 #include "identity/sources/pod_resources.h"
 #include "identity/sources/pods_api.h"
+#include "support/manual_timer.h"
 #include "unit/identity/sources/fake_grpc_server.h"
 #include "unit/identity/sources/pod_bytes.h"
 
@@ -73,7 +73,7 @@ class ServerProcess {
     if (::pipe(ends) != 0) std::abort();
     child_ = ::fork();
     if (child_ == 0) {
-      ::alarm(60);
+      ::alarm(600);  // only if the parent was killed
       serve(ends[1]);
     }
     ::close(ends[1]);
@@ -148,11 +148,11 @@ TEST(ManyPods, PodsApi) {
   options.labels = {"team"};
   options.socket = servers->empty;
   const PodsApi none(options);
-  ASSERT_TRUE(happens([&] { return none.health().up; }));
+  ASSERT_TRUE(eventually([&] { return none.health().up; }));
   const long before = resident_bytes();
   options.socket = servers->full;
   const PodsApi source(options);
-  ASSERT_TRUE(happens([&] { return source.health().up; }));
+  ASSERT_TRUE(eventually([&] { return source.health().up; }));
   ASSERT_EQ(source.view()->pods().size(), size_t{kPods});
   expect_small("Pods API", before);
 }
@@ -163,31 +163,29 @@ TEST(ManyPods, Cri) {
   options.period = 20ms;
   options.socket = servers->empty;
   const CriPods none(options);
-  ASSERT_TRUE(happens([&] { return none.health().up; }));
+  ASSERT_TRUE(eventually([&] { return none.health().up; }));
   const long before = resident_bytes();
   options.socket = servers->full;
   const CriPods source(options);
-  ASSERT_TRUE(happens([&] { return source.health().up; }));
+  ASSERT_TRUE(eventually([&] { return source.health().up; }));
   ASSERT_EQ(source.view()->pods().size(), size_t{kPods});
   ASSERT_EQ(source.view()->pods().front()->containers.size(), 2u);
   const auto first = source.view();
-  ASSERT_TRUE(happens([&] { return source.view() != first; }));  // with the old view still in somebody's hands
+  ASSERT_TRUE(eventually([&] { return source.view() != first; }));  // with the old view still in somebody's hands
   expect_small("CRI", before);
 }
 
 TEST(ManyPods, AnAnswerThatIsTooLargeIsNotReadToItsEnd) {
   PodResources::Options options;
   options.socket = servers->hostile;
-  options.period = 50ms;
+  options.deadline = 1min;
   const long before = resident_bytes();
   const PodResources source(options);
   long most = 0;
-  ASSERT_TRUE(happens(
-      [&] {
-        most = std::max(most, resident_bytes());
-        return !source.health().errors.empty();
-      },
-      20s));
+  ASSERT_TRUE(eventually([&] {
+    most = std::max(most, resident_bytes());
+    return !source.health().errors.empty();
+  }));
   EXPECT_EQ(source.health().errors.begin()->first, "too_large");
   std::printf("an answer of 200 MB: %s, took %ld kB\n", source.health().errors.begin()->first.c_str(),
               (most - before) / 1000);
@@ -196,29 +194,21 @@ TEST(ManyPods, AnAnswerThatIsTooLargeIsNotReadToItsEnd) {
 #endif
 }
 
-TEST(ManyPods, AnAnswerOfJustTheSizeIsRead) {
+// The memory of the first answer may not be free yet when the second comes. There is no room for a third.
+TEST(ManyPods, TwoAnswersOfJustTheSizeAreRead) {
+  ManualTimer timer;
   PodResources::Options options;
   options.socket = servers->full;
-  options.period = 1s;  // as in earnest, one answer is done with before the next one comes, also on a busy machine
+  options.deadline = 1min;
+  options.timer = &timer;
   const PodResources source(options);
-  for (int i = 0; i < 3; ++i) {
-    const auto before = source.view();
-    ASSERT_TRUE(happens([&] { return source.view() != before; }, 20s));
-  }
+  ASSERT_TRUE(timer.eventually_waits());
+  const auto first = source.view();
+  EXPECT_NE(first, nullptr);
+  ASSERT_TRUE(timer.end_wait());
+  EXPECT_NE(source.view(), first);
   EXPECT_TRUE(source.health().up);
   EXPECT_TRUE(source.health().errors.empty()) << source.health().errors.begin()->first;
-}
-
-TEST(ManyPods, TimeToRead) {
-  std::vector<std::string> bytes;
-  size_t size = 0;
-  for (int i = 0; i < kPods; ++i) size += bytes.emplace_back(pod(i).bytes()).size();
-  const auto begin = std::chrono::steady_clock::now();
-  for (const auto& one : bytes) ASSERT_TRUE(parse_pod_proto(one, {"team"}));
-  const auto took = std::chrono::steady_clock::now() - begin;
-  std::printf("%d pods of %zu bytes: %.2f ms\n", kPods, size / kPods,
-              std::chrono::duration<double>(took).count() * 1e3);
-  EXPECT_LT(took, 1s);
 }
 
 }  // namespace

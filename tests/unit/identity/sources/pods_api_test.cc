@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "support/manual_timer.h"
 #include "unit/identity/sources/fake_grpc_server.h"
 #include "unit/identity/sources/pod_bytes.h"
 
@@ -12,7 +13,6 @@ namespace gpuledger::identity {
 namespace {
 
 using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
 
 constexpr const char* kWatch = "/v1alpha1.Pods/WatchPods";
 enum EventType { kAdded = 1, kModified = 2, kDeleted = 3, kFirstListComplete = 4 };
@@ -51,17 +51,17 @@ TEST(PodsApi, FirstListThenChanges) {
   server.answer(kWatch, list_of({pod("a", "containerd://a1"), pod("b")}));
   server.start();
   PodsApi source(quick(server));
-  ASSERT_TRUE(happens([&] { return knows(source, "a") && knows(source, "b"); }));
-  EXPECT_TRUE(source.health().up);
+  ASSERT_TRUE(eventually([&] { return source.health().up; }));
+  EXPECT_TRUE(knows(source, "a") && knows(source, "b"));
   EXPECT_EQ(server.last_authority(), "localhost");
 
   server.send(event(kAdded, pod("c").bytes()));
-  ASSERT_TRUE(happens([&] { return knows(source, "c"); }));
+  ASSERT_TRUE(eventually([&] { return knows(source, "c"); }));
 
   PodBytes restarted = pod("a", "containerd://a2");
   restarted.last_id = "containerd://a1";
   server.send(event(kModified, restarted.bytes()));
-  ASSERT_TRUE(happens([&] { return source.view()->by_container_id("a2").container != nullptr; }));
+  ASSERT_TRUE(eventually([&] { return source.view()->by_container_id("a2").container != nullptr; }));
   EXPECT_EQ(source.view()->by_container_id("a1").pod->name, "a");
   EXPECT_TRUE(source.health().errors.empty());
 }
@@ -70,16 +70,24 @@ TEST(PodsApi, NothingIsShownOfHalfAList) {
   FakeGrpcServer server;
   server.answer(kWatch, FakeGrpcServer::Reply{{event(kAdded, pod("a").bytes())}, 0, {}, true});
   server.start();
-  PodsApi source(quick(server));
-  ASSERT_TRUE(happens([&] { return server.calls(kWatch) == 1; }));
-  std::this_thread::sleep_for(100ms);
+  ManualTimer timer;
+  auto options = quick(server);
+  options.timer = &timer;
+  PodsApi source(options);
+  // Events that cannot be read are counted: what came before the last of them is worked through.
+  for (uint64_t i = 1; i < 3; ++i) {
+    ASSERT_TRUE(eventually([&] { return server.calls(kWatch) == 1; }));
+    server.send("\xff\xff\xff garbage");
+    ASSERT_TRUE(eventually([&] { return source.health().errors["malformed"] == i; }));
+    timer.advance(1s);
+  }
   EXPECT_EQ(source.view(), nullptr);
   EXPECT_FALSE(source.health().up);
   // Deleted while the list is still being sent.
   server.send(event(kAdded, pod("b").bytes()));
   server.send(event(kDeleted, pod("a").metadata_only()));
   server.send(event(kFirstListComplete));
-  ASSERT_TRUE(happens([&] { return knows(source, "b"); }));
+  ASSERT_TRUE(eventually([&] { return knows(source, "b"); }));
   EXPECT_FALSE(knows(source, "a"));
 }
 
@@ -88,7 +96,7 @@ TEST(PodsApi, NodeWithoutPods) {
   server.answer(kWatch, list_of({}));
   server.start();
   PodsApi source(quick(server));
-  ASSERT_TRUE(happens([&] { return source.health().up; }));
+  ASSERT_TRUE(eventually([&] { return source.health().up; }));
   EXPECT_TRUE(source.view()->pods().empty());
 }
 
@@ -97,12 +105,12 @@ TEST(PodsApi, DeletedPodsKeepTheirNameUntilANewOneTakesIt) {
   server.answer(kWatch, list_of({pod("a")}));
   server.start();
   PodsApi source(quick(server));
-  ASSERT_TRUE(happens([&] { return knows(source, "a"); }));
+  ASSERT_TRUE(eventually([&] { return knows(source, "a"); }));
   server.send(event(kDeleted, pod("a").metadata_only()));
   PodBytes again = pod("a", "containerd://new");
   again.uid = "uid-second";
   server.send(event(kAdded, again.bytes()));
-  ASSERT_TRUE(happens([&] { return source.view()->by_name("ml", "a")->uid == "uid-second"; }));
+  ASSERT_TRUE(eventually([&] { return source.view()->by_name("ml", "a")->uid == "uid-second"; }));
   EXPECT_EQ(source.view()->by_uid("uid-a")->name, "a");
   EXPECT_EQ(source.view()->by_container_id("id").pod->uid, "uid-a") << "its processes may still be ending";
 }
@@ -112,17 +120,17 @@ TEST(PodsApi, KubeletRestartsAndPodsAreGoneMeanwhile) {
   server.answer(kWatch, list_of({pod("a"), pod("b")}));
   server.start();
   PodsApi source(quick(server));
-  ASSERT_TRUE(happens([&] { return knows(source, "b"); }));
+  ASSERT_TRUE(eventually([&] { return knows(source, "b"); }));
   server.stop();
-  ASSERT_TRUE(happens([&] { return !source.health().up; }));
+  ASSERT_TRUE(eventually([&] { return !source.health().up; }));
   EXPECT_TRUE(knows(source, "a")) << "names must not flap";
-  ASSERT_TRUE(happens([&] { return source.health().errors["no_socket"] > 0; }));
+  ASSERT_TRUE(eventually([&] { return source.health().errors["no_socket"] > 0; }));
   EXPECT_NE(source.health().reason.find("1.37"), std::string::npos) << source.health().reason;
   PodBytes again = pod("a");
   again.uid = "uid-second";
   server.answer(kWatch, list_of({again}));
   server.start();
-  ASSERT_TRUE(happens([&] { return source.health().up; }));
+  ASSERT_TRUE(eventually([&] { return source.health().up; }));
   // The old "a" was not in the new list, so the new one has the name.
   EXPECT_EQ(source.view()->by_name("ml", "a")->uid, "uid-second");
 }
@@ -132,10 +140,10 @@ TEST(PodsApi, AStreamThatEndsIsBegunAnew) {
   server.answer(kWatch, list_of({pod("a")}));
   server.start();
   PodsApi source(quick(server));
-  ASSERT_TRUE(happens([&] { return knows(source, "a"); }));
+  ASSERT_TRUE(eventually([&] { return knows(source, "a"); }));
   server.answer(kWatch, list_of({pod("a"), pod("b")}));
   server.end_open_calls(0);
-  ASSERT_TRUE(happens([&] { return knows(source, "b"); }));
+  ASSERT_TRUE(eventually([&] { return knows(source, "b"); }));
   EXPECT_TRUE(source.health().up);
   EXPECT_EQ(source.health().errors["stream_ended"], 1u);
 }
@@ -149,17 +157,17 @@ TEST(PodsApi, KubeletThatIsStarting) {
   });
   server.start();
   PodsApi source(quick(server));
-  ASSERT_TRUE(happens([&] { return source.health().errors["failed_precondition"] >= 2; }));
+  ASSERT_TRUE(eventually([&] { return source.health().errors["failed_precondition"] >= 2; }));
   EXPECT_EQ(source.health().reason, "the kubelet is still starting");
   starting = false;
-  ASSERT_TRUE(happens([&] { return knows(source, "a"); }));
+  ASSERT_TRUE(eventually([&] { return knows(source, "a"); }));
 }
 
 TEST(PodsApi, KubeletWithoutIt) {
   FakeGrpcServer server;
   server.start();
   PodsApi source(quick(server));
-  ASSERT_TRUE(happens([&] { return source.health().errors["unimplemented"] > 0; }));
+  ASSERT_TRUE(eventually([&] { return source.health().errors["unimplemented"] > 0; }));
   EXPECT_EQ(source.view(), nullptr);
 }
 
@@ -171,7 +179,7 @@ TEST(PodsApi, BadEventsAreCountedAndSkipped) {
   server.answer(kWatch, reply);
   server.start();
   PodsApi source(quick(server));
-  ASSERT_TRUE(happens([&] { return knows(source, "a"); }));
+  ASSERT_TRUE(eventually([&] { return knows(source, "a"); }));
   EXPECT_EQ(source.health().errors["malformed"], 3u);
   EXPECT_EQ(source.view()->pods().size(), 1u);
 }
@@ -183,7 +191,7 @@ TEST(PodsApi, AListThatNeverEnds) {
   auto options = quick(server);
   options.first_list = 100ms;
   PodsApi source(options);
-  ASSERT_TRUE(happens([&] { return source.health().errors["deadline_exceeded"] > 0; }));
+  ASSERT_TRUE(eventually([&] { return source.health().errors["deadline_exceeded"] > 0; }));
 }
 
 TEST(PodsApi, AMessageThatIsTooLarge) {
@@ -195,30 +203,25 @@ TEST(PodsApi, AMessageThatIsTooLarge) {
   auto options = quick(server);
   options.largest_message = 1 << 20;
   PodsApi source(options);
-  ASSERT_TRUE(happens([&] { return source.health().errors["too_large"] > 0; }));
+  ASSERT_TRUE(eventually([&] { return source.health().errors["too_large"] > 0; }));
   EXPECT_EQ(source.view(), nullptr);
 }
 
-TEST(PodsApi, EndsAtOnceWithAStreamOpen) {
+// Only the stop can end the stream: the server holds it.
+TEST(PodsApi, EndsWithAStreamOpen) {
   FakeGrpcServer server;
   server.answer(kWatch, list_of({pod("a")}));
   server.start();
-  auto source = std::make_unique<PodsApi>(quick(server));
-  ASSERT_TRUE(happens([&] { return knows(*source, "a"); }));
-  const auto begin = Clock::now();
-  source.reset();
-  EXPECT_LT(Clock::now() - begin, 500ms);
+  const PodsApi source(quick(server));
+  ASSERT_TRUE(eventually([&] { return knows(source, "a"); }));
 }
 
-TEST(PodsApi, EndsAtOnceWhileItWaits) {
+TEST(PodsApi, EndsWhileItWaits) {
   PodsApi::Options options;
   options.socket = "/nowhere/a.sock";
-  options.pace = {.first = 60s, .longest = 60s};
-  auto source = std::make_unique<PodsApi>(options);
-  ASSERT_TRUE(happens([&] { return source->health().errors["no_socket"] > 0; }));
-  const auto begin = Clock::now();
-  source.reset();
-  EXPECT_LT(Clock::now() - begin, 500ms);
+  options.pace = {.first = 5h, .longest = 5h};
+  const PodsApi source(options);
+  ASSERT_TRUE(eventually([&] { return source.health().errors["no_socket"] > 0; }));
 }
 
 }  // namespace
