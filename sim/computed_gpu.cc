@@ -20,13 +20,21 @@ unsigned hundredths(double ratio) {
 
 ComputedGpu::ComputedGpu(const Scenario& scenario, unsigned index, Fate fate)
     : Gpu(scenario.gpus[index], std::move(fate)), seed_(mix_hash(scenario.seed, index)), noise_(scenario.noise) {
-  for (const ProcessSpec& process : scenario.processes) {
-    if (std::find(process.gpus.begin(), process.gpus.end(), index) != process.gpus.end()) {
-      owned_processes_.push_back(process);
-    }
-  }
-  for (const ProcessSpec& process : owned_processes_) processes_.push_back(&process);
+  take_processes(scenario, index);
   reset();
+}
+
+void ComputedGpu::take_processes(const Scenario& scenario, unsigned index) {
+  processes_.clear();
+  for (const ProcessSpec& process : scenario.processes) {
+    if (std::find(process.gpus.begin(), process.gpus.end(), index) != process.gpus.end()) processes_.push_back(process);
+  }
+}
+
+void ComputedGpu::change(const Scenario& scenario, unsigned index, Millis from) {
+  take_processes(scenario, index);
+  plan_.until = 0;  // the next step makes another
+  Gpu::change(scenario, index, from);
 }
 
 void ComputedGpu::reset() {
@@ -141,9 +149,9 @@ void ComputedGpu::make_plan(Millis t) {
   plan_ = Plan{};
   plan_.until = kForever;
   std::vector<Life> lives;
-  for (const ProcessSpec* process : processes_) {
-    append_lives(*process, t, &lives);
-    plan_.until = std::min(plan_.until, next_life_change(*process, t));
+  for (const ProcessSpec& process : processes_) {
+    append_lives(process, t, &lives);
+    plan_.until = std::min(plan_.until, next_life_change(process, t));
   }
   for (const MigSpec& instance : spec_.instances) {
     if (instance.from > t) plan_.until = std::min(plan_.until, instance.from);
@@ -218,7 +226,7 @@ void ComputedGpu::draw_ticket(Millis t) {
 
 void ComputedGpu::list_contexts(Millis now) {
   std::vector<Life> lives;
-  for (const ProcessSpec* process : processes_) append_lives(*process, now, &lives);
+  for (const ProcessSpec& process : processes_) append_lives(process, now, &lives);
   state_.contexts.clear();
   const uint64_t total = spec_.model.memory_mib << 20;
   state_.memory_used = total / 240;  // reserved by the driver: 600 MB on an H200

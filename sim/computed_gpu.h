@@ -15,6 +15,7 @@ class ComputedGpu final : public Gpu {
  public:
   ComputedGpu(const Scenario& scenario, unsigned index, Fate fate);
   void advance(Millis now) override;
+  void change(const Scenario& scenario, unsigned index, Millis from) override;
 
  private:
   static constexpr Millis kStep = 20;
@@ -38,7 +39,9 @@ class ComputedGpu final : public Gpu {
     std::map<unsigned, GpmMix> activity;
   };
 
-  void reset();
+  void reset() override;
+  Millis time() const override { return steps_ * kStep; }
+  void take_processes(const Scenario& scenario, unsigned index);
   void step();
   void make_plan(Millis t);
   void add_workers(Millis t, const std::vector<Life>& lives, double* watts);
@@ -54,8 +57,7 @@ class ComputedGpu final : public Gpu {
 
   const uint64_t seed_;
   const double noise_;
-  std::vector<const ProcessSpec*> processes_;
-  std::vector<ProcessSpec> owned_processes_;
+  std::vector<ProcessSpec> processes_;
   Plan plan_;
   int64_t steps_ = 0;
   uint64_t spent_uj_ = 0;

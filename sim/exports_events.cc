@@ -21,16 +21,16 @@ struct Happening {
   unsigned long long data = 0;
 };
 
-// All events of the scenario, always in the same order.
+// All events of the scenario, always in the same order. Those that a command may add come last.
 std::vector<Happening> all_happenings(const Scenario& scenario) {
   std::vector<Happening> all;
-  for (const XidEvent& xid : scenario.xids) all.push_back({xid.gpu, xid.at, kEventTypeXid, xid.xid});
   for (unsigned gpu = 0; gpu < scenario.gpus.size(); ++gpu) {
     for (const MigSpec& instance : scenario.gpus[gpu].instances) {
       if (instance.from > 0) all.push_back({gpu, instance.from, kEventTypeMigChange, 0});
       if (instance.until < kForever) all.push_back({gpu, instance.until, kEventTypeMigChange, 0});
     }
   }
+  for (const XidEvent& xid : scenario.xids) all.push_back({xid.gpu, xid.at, kEventTypeXid, xid.xid});
   return all;
 }
 

@@ -6,10 +6,20 @@
 
 namespace gpuledger::sim {
 
-Gpu::Gpu(const GpuSpec& spec, Fate fate) : spec_(spec), fate_(std::move(fate)) {
+Gpu::Gpu(const GpuSpec& spec, Fate fate) : spec_(spec) {
+  take_fate(std::move(fate));
+}
+
+void Gpu::take_fate(Fate fate) {
+  fate_ = std::move(fate);
   auto earlier = [](const auto& a, const auto& b) { return a.at < b.at; };
   std::stable_sort(fate_.restarts.begin(), fate_.restarts.end(), earlier);
   std::stable_sort(fate_.accounting.begin(), fate_.accounting.end(), earlier);
+}
+
+void Gpu::change(const Scenario& scenario, unsigned index, Millis from) {
+  take_fate(fate_of(scenario, index));
+  if (from < time()) reset();
 }
 
 void Gpu::start_over() {
@@ -56,8 +66,8 @@ void Gpu::set_counter(Millis t, uint64_t raw_mj) {
   state_.counter_mj = counter_start_mj_ + raw_mj - counter_base_mj_;
 }
 
-std::unique_ptr<Gpu> make_gpu(const Scenario& scenario, unsigned index) {
-  Gpu::Fate fate;
+Gpu::Fate Gpu::fate_of(const Scenario& scenario, unsigned index) {
+  Fate fate;
   for (const Reload& reload : scenario.reloads) fate.restarts.push_back({reload.back, true});
   for (const GpuMoment& reset : scenario.counter_resets) {
     if (reset.gpu == index) fate.restarts.push_back({reset.at, false});
@@ -65,6 +75,11 @@ std::unique_ptr<Gpu> make_gpu(const Scenario& scenario, unsigned index) {
   for (const GpuMoment& change : scenario.accounting_changes) {
     if (change.gpu == index) fate.accounting.push_back(change);
   }
+  return fate;
+}
+
+std::unique_ptr<Gpu> make_gpu(const Scenario& scenario, unsigned index) {
+  Gpu::Fate fate = Gpu::fate_of(scenario, index);
   const GpuSpec& spec = scenario.gpus[index];
   if (spec.recording) return std::make_unique<TraceGpu>(spec, std::move(fate));
   return std::make_unique<ComputedGpu>(scenario, index, std::move(fate));

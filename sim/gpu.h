@@ -88,10 +88,14 @@ class Gpu {
     std::vector<GpuMoment> accounting;
   };
 
+  static Fate fate_of(const Scenario& scenario, unsigned index);
+
   Gpu(const GpuSpec& spec, Fate fate);
   virtual ~Gpu() = default;
   // Time may go back (a test's clock): the GPU is then computed again from the start, with the same result.
   virtual void advance(Millis now) = 0;
+  // The scenario has other processes or events from then on. A past that is another is computed again.
+  virtual void change(const Scenario& scenario, unsigned index, Millis from);
 
   const GpuSpec& spec() const { return spec_; }
   const GpuState& state() const { return state_; }
@@ -102,6 +106,9 @@ class Gpu {
   std::vector<EngineSwitch> take_switches() { return std::exchange(switches_, {}); }
 
  protected:
+  // To the time 0.
+  virtual void reset() = 0;
+  virtual Millis time() const = 0;
   void start_over();
   void add_ticket(const Ticket& ticket);
   void set_activity(Millis t, const GpmMix& sums);
@@ -114,6 +121,8 @@ class Gpu {
   std::vector<EngineSwitch> switches_;
 
  private:
+  void take_fate(Fate fate);
+
   Fate fate_;
   size_t next_restart_ = 0;
   size_t next_accounting_ = 0;

@@ -2,8 +2,11 @@
 #include "node.h"
 
 #include <chrono>
+#include <cstddef>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <thread>
 
 namespace gpuledger::sim {
@@ -16,21 +19,41 @@ std::string environment(const char* name) {
 
 // Clients may pass any pointer: only handles that were given out are used.
 template <typename Handle>
-const Handle* find_handle(const std::deque<Handle>& given_out, const Handle* asked) {
+const Handle* find_handle(const std::list<Handle>& given_out, const Handle* asked) {
   for (const Handle& known : given_out) {
     if (&known == asked) return &known;
   }
   return nullptr;
 }
 
+Node* the_node = nullptr;
+
+struct AtUnload {
+  ~AtUnload() { Node::leave(); }
+} at_unload;
+
+constexpr auto kLookAtHang = std::chrono::milliseconds(5);
+
 }  // namespace
 
+// Never destroyed: a call that hangs in here, or an engine's own thread, may outlive main. Not on the heap, so that
+// nothing is lost when the library is unloaded.
 Node& Node::get() {
-  static Node node;
-  return node;
+  alignas(Node) static std::byte place[sizeof(Node)];
+  static Node* const node = the_node = new (place) Node;
+  return *node;
+}
+
+void Node::leave() {
+  if (!the_node) return;
+  const std::lock_guard lock(the_node->mutex_);
+  the_node->left_ = true;
+  if (the_node->delayed_ == 0) return the_node->reset();
+  the_node->root_.reset();
 }
 
 Status Node::load() {
+  if (left_) return Error{Code::kUnavailable, "the library was unloaded"};
   if (scenario_) return ok_status();
   // The first is also a setting of gpu-ledger, which is valid only with --backend=sim. The second is for
   // --backend=nvml, with real pods and processes.
@@ -42,6 +65,7 @@ Status Node::load() {
   for (unsigned i = 0; i < scenario_->gpus.size(); ++i) gpus_.push_back(make_gpu(*scenario_, i));
   const std::string root = environment("GPU_LEDGER_SIM_ROOT");
   if (!root.empty()) root_ = std::make_unique<NodeRoot>(root, *scenario_, clock_.wall_micros(0));
+  control_ = std::make_unique<Control>(environment("GPU_LEDGER_SIM_CONTROL"), clock_.wall_micros(0));
   return ok_status();
 }
 
@@ -51,7 +75,8 @@ void Node::prepare() {
 
 void Node::reset() {
   root_.reset();
-  gpus_.clear();
+  std::vector<std::unique_ptr<Gpu>>().swap(gpus_);
+  control_.reset();
   scenario_.reset();
   handles_.clear();
   instance_handles_.clear();
@@ -60,7 +85,7 @@ void Node::reset() {
   gpm_samples_.clear();
   users_ = 0;
   now_ = 0;
-  error_.clear();
+  std::string().swap(error_);
   clock_.set(0);
 }
 
@@ -70,6 +95,8 @@ nvml::Return Node::init(const char* call) {
   error_ = loaded.ok() ? "" : loaded.error().message;
   if (!loaded.ok()) return nvml::kUnknown;
   look_at_clock();
+  error_ = control_->error();
+  if (!error_.empty()) return nvml::kUnknown;
   if (!driver_loaded()) return nvml::kDriverNotLoaded;
   if (const int code = fault(call, nullptr)) return static_cast<nvml::Return>(code);
   if (users_ == 0) init_generation_ = generation();
@@ -85,7 +112,19 @@ nvml::Return Node::shutdown() {
 
 void Node::look_at_clock() {
   now_ = clock_.now();
+  follow_control();
   if (root_) root_->keep(now_);
+}
+
+// A test must see a command that is wrong, so it is written to stderr, and no call works until it is corrected.
+void Node::follow_control() {
+  const std::string before = control_->error();
+  const std::optional<Millis> changed_from = control_->look(now_, scenario_.get());
+  const std::string& error = control_->error();
+  if (!error.empty() && error != before) std::fprintf(stderr, "simulator: %s\n", error.c_str());
+  if (!changed_from) return;
+  for (unsigned i = 0; i < gpus_.size(); ++i) gpus_[i]->change(*scenario_, i, *changed_from);
+  if (root_) root_->look_again();
 }
 
 bool Node::driver_loaded() const {
@@ -130,22 +169,44 @@ int Node::fault(const char* call, const unsigned* gpu) const {
   return 0;
 }
 
-void Node::delay(const char* call) {
-  double ms = 0;
-  {
-    std::lock_guard lock(mutex_);
-    if (!scenario_ || clock_.is_virtual()) return;
-    for (const CallLatency& latency : scenario_->latencies) {
-      const Millis now = clock_.now();
-      if (latency.call == call && now >= latency.from && now < latency.until) ms += latency.ms;
-    }
+CallLatency Node::latency_of(const char* call, nvml::Device device) const {
+  const nvml::DeviceHandle* const handle = find(device);
+  CallLatency sum;
+  for (const CallLatency& latency : scenario_->latencies) {
+    const bool meant = latency.call == call && (!latency.gpu || (handle && *latency.gpu == handle->gpu));
+    if (!meant || now_ < latency.from || now_ >= latency.until) continue;
+    sum.ms += latency.ms;
+    sum.hangs = sum.hangs || latency.hangs;
+    sum.told = sum.told || latency.told;
   }
-  if (ms > 0) std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(ms));
+  return sum;
+}
+
+void Node::delay(const char* call, nvml::Device device) {
+  std::unique_lock lock(mutex_);
+  const auto sleep = [&](auto how_long) {
+    ++delayed_;
+    lock.unlock();
+    std::this_thread::sleep_for(how_long);
+    lock.lock();
+    --delayed_;
+  };
+  CallLatency latency;
+  for (bool told = false; scenario_; told = true) {
+    look_at_clock();
+    latency = latency_of(call, device);
+    if (!latency.hangs) break;
+    if (!told) control_->tell("hangs " + std::string(call));
+    sleep(kLookAtHang);
+  }
+  if (latency.told && scenario_) control_->tell("called " + std::string(call));
+  if (latency.ms > 0 && !clock_.is_virtual()) sleep(std::chrono::duration<double, std::milli>(latency.ms));
 }
 
 nvml::Return Node::enter(const char* call) {
   if (users_ == 0 || !scenario_) return nvml::kUninitialized;
   look_at_clock();
+  if (!control_->error().empty()) return nvml::kUnknown;
   for (const std::string& missing : scenario_->missing_symbols) {
     if (missing == call) return nvml::kFunctionNotFound;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "control.h"
 #include "exports.h"
 #include "gpu.h"
 #include "node_root.h"
@@ -58,10 +59,14 @@ struct Target {
 class Node {
  public:
   static Node& get();
+  // The library is unloaded, or the program ends: the files go. A call that hangs in here may outlive main, so what it
+  // uses stays.
+  static void leave();
 
   std::mutex& mutex() { return mutex_; }
-  // Sleeps as long as the real driver takes for this call. Without the mutex; not in virtual time.
-  void delay(const char* call);
+  // Sleeps as long as the real driver takes for this call, but in virtual time it does not. Returns from a call that
+  // hangs when the fault is over. Without the mutex.
+  void delay(const char* call, nvml::Device device = nullptr);
 
   // Sets up the node and its files before a client opens the driver. Errors are returned by init().
   void prepare();
@@ -100,19 +105,25 @@ class Node {
   bool driver_loaded() const;
   unsigned generation() const;
   int fault(const char* call, const unsigned* gpu) const;
+  void follow_control();
+  // What the faults of this moment do to a call, added up.
+  CallLatency latency_of(const char* call, nvml::Device device) const;
 
   std::mutex mutex_;
   SimClock clock_;
   std::string error_;
   std::unique_ptr<Scenario> scenario_;
+  std::unique_ptr<Control> control_;
+  unsigned delayed_ = 0;  // calls that sleep in delay()
+  bool left_ = false;
   std::vector<std::unique_ptr<Gpu>> gpus_;
   std::unique_ptr<NodeRoot> root_;
   Millis now_ = 0;
   unsigned users_ = 0;
   unsigned init_generation_ = 0;
-  std::deque<nvml::DeviceHandle> handles_;  // never moved: clients keep pointers
-  std::deque<nvml::GpuInstanceHandle> instance_handles_;
-  std::deque<nvml::ComputeInstanceHandle> compute_handles_;
+  std::list<nvml::DeviceHandle> handles_;  // never moved: clients keep pointers
+  std::list<nvml::GpuInstanceHandle> instance_handles_;
+  std::list<nvml::ComputeInstanceHandle> compute_handles_;
   std::map<nvml::EventSet, std::unique_ptr<nvml::EventSetHandle>> event_sets_;
   std::map<nvml::GpmSample, std::unique_ptr<nvml::GpmSampleHandle>> gpm_samples_;
 };
@@ -131,7 +142,7 @@ nvml::Return on_driver(const char* call, Body body) {
 template <typename Body>
 nvml::Return on_device(const char* call, nvml::Device device, Body body) {
   Node& node = Node::get();
-  node.delay(call);
+  node.delay(call, device);
   std::lock_guard lock(node.mutex());
   Target target;
   const nvml::Return refused = node.enter(call, device, &target);

@@ -25,6 +25,8 @@ class NodeRoot {
   NodeRoot& operator=(const NodeRoot&) = delete;
 
   void keep(Millis now);
+  // The scenario was changed.
+  void look_again() { next_change_ = 0; }
 
  private:
   std::filesystem::path driver_folder(const GpuSpec& gpu) const;

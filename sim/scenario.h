@@ -130,7 +130,10 @@ struct CallFault {
 
 struct CallLatency {
   std::string call;
+  std::optional<unsigned> gpu;  // empty: on all
   double ms = 0;
+  bool hangs = false;  // the call does not return while this holds
+  bool told = false;   // the call is noted where a test sees it
   Millis from = 0;
   Millis until = kForever;
 };

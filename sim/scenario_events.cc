@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdio>
 
+#include "lives.h"
 #include "mig_profile.h"
 #include "yaml_reader.h"
 
@@ -23,6 +25,12 @@ struct EventReader {
   MapReader reader;
   ParseFailure* failure;
   Scenario* scenario;
+  bool commanded = false;  // by a test, while the node runs: it has no times of its own
+
+  // A command ends when it is gone.
+  void until(Millis* out) {
+    if (!commanded) reader.seconds("until", out);
+  }
 
   unsigned gpu() {
     unsigned index = 0;
@@ -33,13 +41,11 @@ struct EventReader {
   }
 
   void lost(Millis at) {
-    Millis until = kForever;
-    reader.seconds("until", &until);
     CallFault fault;
     fault.gpu = gpu();
     fault.code = 15;
     fault.from = at;
-    fault.until = until;
+    until(&fault.until);
     scenario->faults.push_back(fault);
   }
 
@@ -91,16 +97,32 @@ struct EventReader {
     reader.require("call");
     reader.text("call", &fault.call);
     reader.whole("code", &code, 999);
-    reader.seconds("until", &fault.until);
+    until(&fault.until);
     if (reader.has("gpu")) fault.gpu = gpu();
     fault.code = static_cast<int>(code);
     scenario->faults.push_back(fault);
   }
 
+  void call_latency(const std::string& what, Millis at) {
+    CallLatency latency;
+    latency.from = at;
+    latency.hangs = what == "hang";
+    latency.told = what == "tell";
+    reader.require("call");
+    reader.text("call", &latency.call);
+    if (what == "slow") {
+      reader.require("ms");
+      reader.number("ms", &latency.ms, 0, 60000);
+    }
+    until(&latency.until);
+    if (reader.has("gpu")) latency.gpu = gpu();
+    scenario->latencies.push_back(latency);
+  }
+
   void reload(Millis at) {
     Millis lasts = 2000;
-    reader.seconds("for", &lasts);
-    Reload reload{at, at + lasts, {}};
+    if (!commanded) reader.seconds("for", &lasts);
+    Reload reload{at, commanded ? kForever : at + lasts, {}};
     reader.text("driver", &reload.driver);
     scenario->reloads.push_back(std::move(reload));
   }
@@ -130,6 +152,57 @@ struct EventReader {
     reader.flag("on", &on);
     scenario->accounting_changes.push_back({gpu(), at, on});
   }
+
+  // Its own times count from the command.
+  void process_start(Millis at) {
+    reader.require("process");
+    const YAML::Node given = reader.child_map("process");
+    if (reader.failed()) return;
+    ProcessSpec process;
+    parse_process(given, scenario->gpus, failure, &process);
+    process.start += at;
+    if (process.end < kForever) process.end += at;
+    scenario->processes.push_back(std::move(process));
+  }
+
+  void process_exit(Millis at) {
+    unsigned pid = 0;
+    reader.require("pid");
+    reader.whole("pid", &pid);
+    bool lived = false;
+    for (ProcessSpec& process : scenario->processes) {
+      std::vector<Life> lives;
+      append_lives(process, at, &lives);
+      if (std::none_of(lives.begin(), lives.end(), [&](const Life& life) { return life.pid == pid; })) continue;
+      process.end = at;
+      lived = true;
+    }
+    if (!lived) reader.refuse("pid", "is of no process that lives");
+  }
+
+  // False: no such event.
+  bool fault(const std::string& what, Millis at) {
+    if (what == "gpu_lost") {
+      lost(at);
+    } else if (what == "driver_reload") {
+      reload(at);
+    } else if (what == "error") {
+      call_error(at);
+    } else if (what == "slow" || what == "hang") {
+      call_latency(what, at);
+    } else if (what == "counter_reset") {
+      scenario->counter_resets.push_back({gpu(), at, true});
+    } else if (what == "xid") {
+      xid(at);
+    } else if (what == "field") {
+      field(at);
+    } else if (what == "accounting") {
+      accounting(at);
+    } else {
+      return false;
+    }
+    return true;
+  }
 };
 
 }  // namespace
@@ -143,28 +216,34 @@ void parse_event(const YAML::Node& node, ParseFailure* failure, Scenario* scenar
   event.reader.text("do", &what);
   event.reader.seconds("at", &at);
   if (event.reader.failed()) return;
-  if (what == "gpu_lost") {
-    event.lost(at);
-  } else if (what == "gpu_back") {
+  if (what == "gpu_back") {
     event.back(at);
-  } else if (what == "driver_reload") {
-    event.reload(at);
-  } else if (what == "counter_reset") {
-    scenario->counter_resets.push_back({event.gpu(), at, true});
-  } else if (what == "xid") {
-    event.xid(at);
   } else if (what == "mig_create" || what == "mig_destroy") {
     event.mig(at, what == "mig_create");
-  } else if (what == "error") {
-    event.call_error(at);
-  } else if (what == "field") {
-    event.field(at);
-  } else if (what == "accounting") {
-    event.accounting(at);
-  } else {
+  } else if (!event.fault(what, at)) {
     event.reader.refuse("do",
                         "must be gpu_lost, gpu_back, driver_reload, counter_reset, xid, mig_create, mig_destroy, "
-                        "error, field or accounting");
+                        "error, slow, hang, field or accounting");
+  }
+  event.reader.finish();
+}
+
+void parse_command(const YAML::Node& node, Millis at, ParseFailure* failure, Scenario* scenario) {
+  EventReader event{MapReader(node, "command", failure), failure, scenario, true};
+  event.reader.require("do");
+  std::string what;
+  event.reader.text("do", &what);
+  if (event.reader.failed()) return;
+  if (what == "tell") {
+    event.call_latency(what, at);
+  } else if (what == "process_start") {
+    event.process_start(at);
+  } else if (what == "process_exit") {
+    event.process_exit(at);
+  } else if (!event.fault(what, at)) {
+    event.reader.refuse("do",
+                        "must be gpu_lost, driver_reload, counter_reset, xid, error, slow, hang, tell, field, "
+                        "accounting, process_start or process_exit");
   }
   event.reader.finish();
 }

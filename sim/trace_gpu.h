@@ -20,7 +20,8 @@ class TraceGpu final : public Gpu {
     size_t energy = 0, ticket = 0, listing = 0, state = 0, activity = 0, power = 0;
   };
 
-  void reset();
+  void reset() override;
+  Millis time() const override { return played_to_; }
   void play_until(Millis local);
   void play_step(Millis local);
   void play_list(const Trace::Listing& listing);

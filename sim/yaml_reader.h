@@ -62,6 +62,8 @@ class MapReader {
 // "1g.10gb" into slices and memory.
 void parse_profile(MapReader* reader, MigSpec* out);
 void parse_event(const YAML::Node& node, ParseFailure* failure, Scenario* scenario);
+// An event without times, which begins at `at` and has no end yet (control.h).
+void parse_command(const YAML::Node& node, Millis at, ParseFailure* failure, Scenario* scenario);
 void parse_process(const YAML::Node& node, const std::vector<GpuSpec>& gpus, ParseFailure* failure, ProcessSpec* out);
 void parse_allocation(const YAML::Node& node, const std::vector<GpuSpec>& gpus, ParseFailure* failure,
                       AllocationSpec* out);

@@ -2,6 +2,7 @@
 #include <malloc.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 
 #include "app/commands/commands.h"
@@ -11,6 +12,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "expose/expose.h"
+#include "task/leavable_thread.h"
 
 namespace {
 
@@ -51,6 +53,14 @@ int run(int argc, char** argv) {
   return done.ok() ? 0 : fail(done.error().message, kWorkFailed);
 }
 
+// A thread that hung in the driver may be on its way out of it just now.
+int end_beside_threads(int code) {
+  if (!gpuledger::task::any_left_behind()) return code;
+  std::fflush(stdout);
+  std::fflush(stderr);
+  std::_Exit(code);
+}
+
 // glibc's defaults are for programs that allocate all the time on many threads. Here threads mostly sleep, and a text
 // of some megabytes is made for a scrape and freed a second later. With its defaults glibc would keep that memory.
 void keep_memory_low() {
@@ -70,6 +80,6 @@ int main(int argc, char** argv) {
   keep_memory_low();
   // Last resort: libraries may throw, we never do.
   try {
-    return run(argc, argv);
-  } catch (const std::exception& error) { return fail(error.what(), kWorkFailed); }
+    return end_beside_threads(run(argc, argv));
+  } catch (const std::exception& error) { return end_beside_threads(fail(error.what(), kWorkFailed)); }
 }

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "task/leavable_thread.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <utility>
 
 #include "base/mutex.h"
 
 namespace gpuledger::task {
+namespace {
+
+std::atomic<bool> one_was_left{false};
+
+}  // namespace
 
 struct LeavableThread::Over {
   Mutex mutex;
@@ -34,9 +40,14 @@ bool LeavableThread::end(Nanoseconds patience) {
   if (over) {
     thread_.join();
   } else {
+    one_was_left = true;
     thread_.detach();
   }
   return over;
+}
+
+bool any_left_behind() {
+  return one_was_left;
 }
 
 }  // namespace gpuledger::task

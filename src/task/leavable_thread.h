@@ -27,4 +27,9 @@ class LeavableThread {
   std::thread thread_;
 };
 
+// Whether any thread of this program was left behind. Its call may return at any moment, also while exit() destroys
+// statics and ends libraries: the thread then closes the driver's library at the same time, which crashes. Such a
+// program ends by _Exit.
+bool any_left_behind();
+
 }  // namespace gpuledger::task

@@ -5,7 +5,6 @@ import json
 import re
 import signal
 import subprocess
-import time
 import unittest
 
 import harness
@@ -24,7 +23,7 @@ def exact_of(ledger, gpu):
 
 
 def wait_until_trusted(ledger, gpu=0):
-    harness.wait_until(lambda: (exact_of(ledger, gpu) or {}).get("trusted"), 15, f"exact time of GPU {gpu}")
+    harness.wait_until(lambda: (exact_of(ledger, gpu) or {}).get("trusted"), f"exact time of GPU {gpu}")
 
 
 class ExactTimeTest(harness.Case):
@@ -44,7 +43,7 @@ class ExactTimeTest(harness.Case):
             self.assertIn("MIG", exact_of(ledger, 1)["reason"])
             self.assertIn("MPS", exact_of(ledger, 2)["reason"])
             self.assert_balanced(metrics)
-            time.sleep(1)
+            ledger.pass_cycles(5)
             for gpu in range(5):
                 lines = [line for line in ledger.log().splitlines() if f"exact time of GPU {gpu} is" in line]
                 self.assertEqual(len(lines), 1, lines)
@@ -53,12 +52,12 @@ class ExactTimeTest(harness.Case):
         with harness.Ledger("--exact-time=on", *harness.FAST, scenario=self.write("shared.yaml", SHARED)) as ledger:
             wait_until_trusted(ledger)
             before = exact_of(ledger, 0)
-            time.sleep(3)
-            after, metrics = exact_of(ledger, 0), ledger.metrics()
-            self.assertGreater(after["switches"] - before["switches"], 500)
-            self.assertGreater(after["switch_seconds"], before["switch_seconds"])
-            by_process = [metrics.value("my_gpu_process_switches_total", pid=pid) for pid in ("501", "502")]
-            self.assertGreater(min(by_process), 100)
+            by_process = lambda: [metrics.value("my_gpu_process_switches_total", pid=pid) for metrics in
+                                  [ledger.metrics()] for pid in ("501", "502")]
+            harness.wait_until(lambda: exact_of(ledger, 0)["switches"] - before["switches"] > 500, "switches")
+            harness.wait_until(lambda: min(by_process()) > 100, "switches of both")
+            self.assertGreater(exact_of(ledger, 0)["switch_seconds"], before["switch_seconds"])
+            by_process = by_process()
             self.assertAlmostEqual(by_process[0] / by_process[1], 1, delta=0.1)
 
     def test_sigusr1_ends_it_and_sigusr2_begins_it_again(self):
@@ -66,7 +65,7 @@ class ExactTimeTest(harness.Case):
             wait_until_trusted(ledger)
             before = ledger.metrics()
             ledger.send(signal.SIGUSR1)
-            harness.wait_until(lambda: ledger.get("/readyz").status == 503, 5, "/readyz to say 503")
+            harness.wait_until(lambda: ledger.get("/readyz").status == 503, "/readyz to say 503")
             tasks = subprocess.run(["sh", "-c", f"cat /proc/{ledger.child.pid}/task/*/comm"], capture_output=True,
                                    text=True, check=True).stdout
             self.assertNotIn("switch-trace", tasks)
@@ -74,38 +73,49 @@ class ExactTimeTest(harness.Case):
             wait_until_trusted(ledger)
             self.assertGreaterEqual(ledger.metrics().value("gpu_ledger_device_switches_total"),
                                     before.value("gpu_ledger_device_switches_total"))
-            code, seconds = ledger.stop()
+            code, _ = ledger.stop()
             self.assertEqual(code, 0, ledger.log())
-            self.assertLess(seconds, 2 * harness.SLOW)
 
     def test_a_gpu_that_is_lost_while_traced_loses_no_joule(self):
-        text = SHARED + "events: [{at: 5, do: gpu_lost, gpu: 0, until: 7}]\n"
-        with harness.Ledger("--exact-time=on", *harness.FAST, scenario=self.write("lost.yaml", text)) as ledger:
+        control = harness.Control(self.folder)
+        with harness.Ledger("--exact-time=on", *harness.FAST, scenario=self.write("lost.yaml", SHARED),
+                            environment=control.environment) as ledger:
             wait_until_trusted(ledger)
-            harness.wait_until(lambda: ledger.metrics().value("gpu_ledger_device_up") == 0, 15, "the GPU to be lost")
-            self.assert_balanced(ledger.metrics())
-            harness.wait_until(lambda: ledger.metrics().value("gpu_ledger_device_up") == 1, 15, "the GPU to be back")
+            control.say("do: gpu_lost, gpu: 0")
+            harness.wait_until(lambda: ledger.metrics().value("gpu_ledger_device_up") == 0, "the GPU to be lost")
+            self.assert_balanced(ledger.pass_cycles(2))
+            control.say()
+            harness.wait_until(lambda: ledger.metrics().value("gpu_ledger_device_up") == 1, "the GPU to be back")
             wait_until_trusted(ledger)
             self.assert_balanced(ledger.metrics())
 
     def test_a_driver_that_is_not_known_is_left_alone(self):
         text = SHARED + 'driver: "999.10.1"\n'
         with harness.Ledger("--exact-time=on", *harness.FAST, scenario=self.write("driver.yaml", text)) as ledger:
-            harness.wait_until(lambda: "999.10.1" in (exact_of(ledger, 0) or {}).get("reason", ""), 10, "the reason")
+            harness.wait_until(lambda: "999.10.1" in (exact_of(ledger, 0) or {}).get("reason", ""), "the reason")
             self.assertEqual(ledger.metrics().value("gpu_ledger_exact_time"), 0)
             self.assertEqual(len(re.findall("is off, its time is split by samples", ledger.log())), 1)
 
     def test_a_recording_has_it_and_a_replay_can_do_without(self):
         trace = self.write("trace.jsonl", "")
         scenario = self.write("shared.yaml", SHARED)
-        record = [harness.BINARY, "record", trace, "--backend=sim", f"--sim-scenario={scenario}", "--for=4s"]
-        subprocess.run([*record, "--exact-time=on"], check=True, capture_output=True, env=harness.clean_environment())
-        lines = [json.loads(line) for line in trace.read_text(encoding="utf-8").splitlines()]
-        times = {}
-        for line in lines:
-            for pid, values in line["p"] if line["k"] == "residency" else []:
-                times[pid] = times.get(pid, 0) + sum(values)
-        self.assertGreater(times[501], 1500)
+
+        def resident():
+            """Milliseconds by pid, from the lines that are whole. A file beside it grows until the recording ends."""
+            file = max((path for path in self.folder.iterdir() if trace.name in path.name), key=lambda p: p.stat().st_size)
+            times = {}
+            for text in file.read_text(encoding="utf-8").split("\n")[:-1]:
+                line = json.loads(text)
+                for pid, values in line["p"] if line["k"] == "residency" else []:
+                    times[pid] = times.get(pid, 0) + sum(values)
+            return times
+
+        with harness.Program([harness.BINARY, "record", trace, "--backend=sim", f"--sim-scenario={scenario}",
+                              "--exact-time=on"]) as record:
+            harness.wait_until(lambda: resident().get(501, 0) > 1500, "a time on the GPU")
+            code, _ = record.stop(signal.SIGINT)
+            self.assertEqual(code, 0, record.log())
+        times = resident()
         self.assertAlmostEqual(times[501] / times[502], 2, delta=0.15)
         for flags in ([], ["--exact-time=off"]):
             subprocess.run([harness.BINARY, "replay", trace, *flags], check=True, capture_output=True)

@@ -25,64 +25,93 @@ processes:
 
 
 class FaultsTest(harness.Case):
+    def setUp(self):
+        super().setUp()
+        self.control = harness.Control(self.folder)
+
     def start(self, scenario, *arguments, ready=True):
-        return harness.Ledger(*arguments, scenario=self.write("scenario.yaml", scenario), ready=ready)
+        return harness.Ledger(*arguments, scenario=self.write("scenario.yaml", scenario), ready=ready,
+                              environment=self.control.environment)
 
     def source_up(self, ledger):
         return ledger.metrics().value("gpu_ledger_source_up", source="nvml")
 
+    def wait_until_it_says_so(self, ledger):
+        """That the driver does not answer, after the 10 s that a start waits for it."""
+        def said():
+            try:
+                return ledger.get("/readyz").text
+            except OSError:
+                return ""
+        harness.wait_until(lambda: "does not answer" in said(), "that it says so")
+
     def test_a_driver_that_hangs_at_the_start_is_waited_for_while_it_serves(self):
-        hangs = ONE + "latencies: [{call: nvmlInit_v2, ms: 16000}]\n"
-        began = time.monotonic()
-        with self.start(hangs, *harness.FAST, ready=False) as ledger:
-            def said():
-                try:
-                    return ledger.get("/readyz").text
-                except OSError:
-                    return ""
-            # A start that waits 10 s, and the driver answers after 16.
-            harness.wait_until(lambda: "does not answer" in said(), 14, "that it says so")
+        self.control.say("do: hang, call: nvmlInit_v2")
+        with self.start(ONE, *harness.FAST, ready=False) as ledger:
+            self.wait_until_it_says_so(ledger)
             self.assertEqual(self.source_up(ledger), 0)
             self.assertFalse(ledger.metrics().find(DEVICE))
             sources = json.loads(ledger.get("/api/v1/snapshot").text)["sources"]
             self.assertIn("does not answer", next(s["reason"] for s in sources if s["source"] == "nvml"))
             self.assertIn("does not answer", ledger.log())
-            harness.wait_until(ledger.is_ready, 12, "the driver")
-            self.assertGreater(time.monotonic() - began, 15)
-            harness.wait_until(lambda: ledger.metrics().total(ENERGY, pid="4101") > 100, 10, "joules")
+            self.control.say()
+            harness.wait_until(ledger.is_ready, "the driver")
+            harness.wait_until(lambda: ledger.metrics().total(ENERGY, pid="4101") > 100, "joules")
             self.assert_balanced(ledger.metrics())
             code, _ = ledger.stop()
             self.assertEqual(code, 0, ledger.log())
 
     def test_sigterm_while_the_driver_hangs(self):
-        with self.start(ONE + "latencies: [{call: nvmlInit_v2, ms: 30000}]\n", *harness.FAST, ready=False) as ledger:
-            time.sleep(12)  # it serves by now
-            code, took = ledger.stop()
-            self.assertEqual(code, 0, ledger.log())
-            self.assertLess(took, 2 * harness.SLOW)
+        # It hangs until it is told otherwise, and it is not: a program that ends did not wait for it.
+        for serves in (False, True):
+            self.control.say("do: hang, call: nvmlInit_v2")
+            with self.subTest(serves=serves), self.start(ONE, *harness.FAST, ready=False) as ledger:
+                self.control.wait("hangs nvmlInit_v2") if not serves else self.wait_until_it_says_so(ledger)
+                code, _ = ledger.stop()
+                self.assertEqual(code, 0, ledger.log())
+
+    def test_sigterm_while_one_gpu_hangs(self):
+        """Until the end, or until just then: its thread must not meet what the exit destroys."""
+        two = ONE.replace("[{model: H200}]", "[{model: H200}, {model: A10}]")
+        for pause in (None, 0, 0.005, 0.01, 0.015, 0.02):
+            self.control.say()
+            with self.subTest(pause=pause), self.start(two, *harness.FAST) as ledger:
+                up = lambda gpu: ledger.metrics().value("gpu_ledger_device_up", gpu=gpu)
+                self.control.say("do: hang, call: nvmlDeviceGetPowerUsage, gpu: 1")
+                harness.wait_until(lambda: up("1") == 0, "that it hangs")
+                self.assertEqual(up("0"), 1)
+                ledger.send(signal.SIGTERM)
+                if pause is not None:
+                    harness.moment(pause)
+                    self.control.say()
+                code, _ = ledger.stop()
+                self.assertEqual(code, 0, ledger.log())
+                self.assertIn("stopping", ledger.log().splitlines()[-1], "nothing is said of a crash")
 
     def test_a_search_for_gpus_that_hangs_later(self):
-        hangs = ONE + "latencies: [{call: nvmlDeviceGetCount_v2, ms: 9000, from: 5, until: 5.5}]\n"
-        with self.start(hangs, *harness.FAST) as ledger:
+        with self.start(ONE, *harness.FAST) as ledger:
             before = ledger.metrics()
-            harness.wait_until(lambda: self.source_up(ledger) == 0, 15, "that it hangs")
+            self.control.say("do: hang, call: nvmlDeviceGetCount_v2")
+            harness.wait_until(lambda: self.source_up(ledger) == 0, "that it hangs")
             down = ledger.metrics()
             self.assertEqual(down.value("gpu_ledger_device_up", gpu="0"), 0)
             self.assert_never_fell(before, down)
-            harness.wait_until(lambda: self.source_up(ledger) == 1, 15, "that it answers")
+            self.assertEqual(self.source_up(ledger), 0, "nothing ended it")
+            self.control.say()
+            harness.wait_until(lambda: self.source_up(ledger) == 1, "that it answers")
+            # It lived through it, and nobody else was there.
+            harness.wait_until(lambda: ledger.metrics().total(ENERGY, pid="4101", energy_estimated="true") > 1000,
+                               "the joules of that time")
             after = ledger.metrics()
             self.assert_never_fell(down, after)
             self.assert_balanced(after)
-            # It lived through it, and nobody else was there.
             self.assertEqual(after.total(REASON, gpu="0"), before.total(REASON, gpu="0"))
-            self.assertGreater(after.value(ENERGY, pid="4101", energy_estimated="true"), 1000)
 
     def test_a_slow_search_for_gpus_makes_no_anomaly(self):
-        slow = ONE + "latencies: [{call: nvmlDeviceGetCount_v2, ms: 700}]\n"
-        with self.start(slow, "--sample-interval=1s", "--process-scan-interval=3s") as ledger:
+        self.control.say("do: slow, call: nvmlDeviceGetCount_v2, ms: 700")
+        with self.start(ONE, "--sample-interval=1s", "--process-scan-interval=3s") as ledger:
             first = ledger.metrics()
-            time.sleep(13)
-            last = ledger.metrics()
+            last = ledger.pass_cycles(9)
             self.assert_balanced(last)
             self.assertEqual(last.value(REASON, gpu="0", reason="anomaly"), 0)
             grown = last.value(DEVICE, gpu="0") - first.value(DEVICE, gpu="0")
@@ -92,13 +121,13 @@ class FaultsTest(harness.Case):
     def test_a_stopped_program_charges_those_who_lived_through_it(self):
         node = ONE + "  - {pid: 4102, name: serve, gpus: 0, memory: 9GiB, load: decode, owner: {docker: chat}}\n"
         with self.start(node, *harness.FAST) as ledger:
-            time.sleep(2)
-            before = ledger.metrics()
+            before = ledger.pass_cycles(9)
             ledger.send(signal.SIGSTOP)
-            time.sleep(12)
+            stopped = time.monotonic()
+            # Longer than the driver keeps its samples. The program's clock is the machine's.
+            harness.wait_until(lambda: time.monotonic() > stopped + 11, "time to pass")
             ledger.send(signal.SIGCONT)
-            time.sleep(1.5)
-            after = ledger.metrics()
+            after = ledger.pass_cycles(5)
             self.assert_balanced(after)
             self.assert_never_fell(before, after)
             self.assertEqual(after.value(REASON, gpu="0", reason="exporter_down"), 0)
@@ -108,38 +137,46 @@ class FaultsTest(harness.Case):
                                    before.total(ENERGY, energy_estimated="true", gpu="0"), grown, delta=grown / 50)
 
     def test_another_driver_comes_while_it_runs(self):
-        node = 'driver: "550.54.15"\n' + ONE + 'events: [{at: 3, do: driver_reload, for: 2, driver: "580.65.06"}]\n'
         driver = lambda metrics: metrics.find("gpu_ledger_device_info")[0][0]["driver"]
-        with self.start(node, *harness.FAST) as ledger:
+        with self.start('driver: "550.54.15"\n' + ONE, *harness.FAST) as ledger:
             before = ledger.metrics()
             self.assertEqual(driver(before), "550.54.15")
-            harness.wait_until(lambda: self.source_up(ledger) == 0, 10, "the driver to go")
-            harness.wait_until(lambda: driver(ledger.metrics()) == "580.65.06", 10, "the other driver")
-            harness.wait_until(lambda: self.source_up(ledger) == 1, 5, "it to work")
+            self.control.say('do: driver_reload, driver: "580.65.06"')
+            harness.wait_until(lambda: self.source_up(ledger) == 0, "the driver to go")
+            self.control.say()
+            harness.wait_until(lambda: driver(ledger.metrics()) == "580.65.06", "the other driver")
+            harness.wait_until(lambda: self.source_up(ledger) == 1, "it to work")
             back = ledger.metrics()
-            time.sleep(2)
+            joules = lambda metrics: metrics.total(ENERGY, pid="4101")
+            harness.wait_until(lambda: joules(ledger.metrics()) > joules(back) + 100, "joules from it")
             after = ledger.metrics()
             for earlier, later in ((before, back), (back, after)):
                 self.assert_never_fell(earlier, later)
                 self.assert_balanced(later)
-            self.assertGreater(after.total(ENERGY, pid="4101"), back.total(ENERGY, pid="4101") + 100)
 
-    def test_jobs_of_less_than_half_a_second_reach_their_pods(self):
-        # Four pods, so that nobody can be inferred to hold the GPU alone; one of them is always about to come.
-        jobs = "".join(
-            f"  - {{pid: {5000 + 1000 * i}, name: job, gpus: 0, memory: 1GiB, load: gemm, start: {2 + 0.5 * i}, "
-            f"repeat: {{every: 2, lives: 0.4}}, owner: {{pod: short-{i}, namespace: ml}}}}\n" for i in range(4))
-        # A pod is there before its container begins, and after it has ended.
+    def test_jobs_between_two_samples_reach_their_pods(self):
+        # Four pods, so that nobody can be inferred to hold the GPU alone. A pod is there before its container begins,
+        # and after it has ended.
         pods = "".join(f"  - {{gpu: 0, owner: {{pod: short-{i}, namespace: ml}}}}\n" for i in range(4))
-        with self.start("gpus: [{model: H200}]\nprocesses:\n" + jobs + "allocations:\n" + pods) as ledger:
+        watched = "nvmlDeviceGetComputeRunningProcesses_v3"
+        tell = f"do: tell, call: {watched}"
+        self.control.say(tell)
+        with self.start("gpus: [{model: H200}]\nallocations:\n" + pods, "--sample-interval=4s",
+                        "--process-scan-interval=4s") as ledger:
             first = ledger.metrics()
-            time.sleep(20)
-            last = ledger.metrics()
+            for number in range(20):
+                # It lives until it was glanced at. The third look begins after the second was made use of.
+                self.control.say(tell, f"do: process_start, process: {{pid: {5000 + number}, name: job, gpus: 0, "
+                                 f"memory: 1GiB, load: gemm, owner: {{pod: short-{number % 4}, namespace: ml}}}}")
+                self.control.wait(f"called {watched}", 3)
+                self.control.say(tell)
+                self.control.wait(f"called {watched}")
+            last = ledger.pass_cycles(1)
             self.assert_balanced(last)
             grown = lambda name, **labels: last.total(name, **labels) - first.total(name, **labels)
             named, unknown = grown(POD), grown(UNKNOWN)
             host = grown("gpu_ledger_host_energy_joules_total")
-            print(f"joules of jobs that live 0.4 s: {named:.0f} to pods, {unknown:.0f} unknown, {host:.0f} host")
+            print(f"joules of jobs that no sample saw: {named:.0f} to pods, {unknown:.0f} unknown, {host:.0f} host")
             self.assertEqual(host, 0, "nobody ran on the host")
             self.assertGreater(named, 500)
             self.assertGreater(named / (named + unknown), 0.95)
@@ -166,9 +203,9 @@ class FaultsTest(harness.Case):
                 except (OSError, AssertionError):
                     return harness.Metrics("")
             up = lambda: metrics().total("gpu_ledger_source_up", source="state-file")
-            harness.wait_until(lambda: up() == 1, 15, "the program")
+            harness.wait_until(lambda: up() == 1, "the program")
             inside = pathlib.Path(f"/proc/{ledger.child.pid}/root{place}")
-            harness.wait_until(lambda: (inside / "state").exists(), 10, "a state")
+            harness.wait_until(lambda: (inside / "state").exists(), "a state")
             filler = inside / "filler"
             with open(filler, "wb", buffering=0) as full:
                 try:
@@ -176,18 +213,20 @@ class FaultsTest(harness.Case):
                         full.write(b"x" * 4096)
                 except OSError:
                     pass
-            harness.wait_until(lambda: up() == 0, 15, "that it says so")
+            harness.wait_until(lambda: up() == 0, "that it says so")
             before = metrics()
             self.assertIn("No space left", ledger.log())
             # What was there is whole, and no half-written file stays behind.
             self.assertTrue((inside / "state").read_bytes().startswith(b"gpu-ledger-state "))
-            harness.wait_until(lambda: metrics().value(DEVICE, gpu="0") > before.value(DEVICE, gpu="0") + 200, 10,
+            harness.wait_until(lambda: metrics().value(DEVICE, gpu="0") > before.value(DEVICE, gpu="0") + 200,
                                "the books to go on")
             filler.unlink()
-            harness.wait_until(lambda: up() == 1, 20, "the disk to be used again")
+            harness.wait_until(lambda: up() == 1, "the disk to be used again")
             self.assertEqual({path.name for path in inside.iterdir()} - {"state", "state.recent", "state.lock"}, set())
             last = metrics()
-            time.sleep(0.5)
+            # Every cycle writes its state before it is shown.
+            count = "gpu_ledger_sample_duration_seconds_count"
+            harness.wait_until(lambda: metrics().total(count) > last.total(count) + 1, "the next cycle")
             for name in ("state", "state.recent"):
                 if (inside / name).exists():
                     shutil.copy(inside / name, self.folder / name)

@@ -96,6 +96,46 @@ def wait_to_pass(check):
         raise failures[-1] from None
 
 
+class Control:
+    """Switches faults of the simulated node by command: sim/README.md. A program sees it by `environment`."""
+
+    def __init__(self, folder):
+        self.path = pathlib.Path(folder) / "control"
+        self.environment = {"GPU_LEDGER_SIM_CONTROL": str(self.path)}
+
+    def say(self, *commands):
+        """These hold from now on, and no others: say() ends all faults."""
+        fresh = self.path.with_suffix(".new")
+        fresh.write_text("".join(f"{{{command}}}\n" for command in commands), encoding="utf-8")
+        os.replace(fresh, self.path)
+
+    def noted(self):
+        with contextlib.suppress(FileNotFoundError):
+            return pathlib.Path(f"{self.path}.seen").read_text(encoding="utf-8").splitlines()
+        return []
+
+    def began(self, command):
+        """Whether the node has seen this command."""
+        return any(re.fullmatch(rf"begin [0-9]+ {re.escape(f'{{{command}}}')}", line) for line in self.noted())
+
+    def count(self, entry):
+        """How often the node noted this: "hangs nvmlInit_v2", "called nvmlInit_v2"."""
+        return self.noted().count(entry)
+
+    def wait(self, entry, more=1):
+        """Until the node notes it so many more times."""
+        before = self.count(entry)
+        wait_until(lambda: self.count(entry) >= before + more, f"the node to note: {entry}")
+
+    def wait_for_hang(self, call):
+        wait_until(lambda: self.count(f"hangs {call}"), f"{call} to hang")
+
+
+def moment(seconds):
+    """Not a wait for anything: it moves what follows to another moment of the program under test."""
+    time.sleep(seconds)
+
+
 class Answer:
     def __init__(self, status, headers, body):
         self.status, self.headers, self.body = status, headers, body
@@ -217,9 +257,11 @@ class Ledger(Program):
         return self.metrics().value("gpu_ledger_sample_duration_seconds_count")
 
     def pass_cycles(self, count):
-        """Until it has looked that often again: whatever it was going to do it has done."""
-        begin = self.cycles()
-        wait_until(lambda: self.cycles() >= begin + count, f"{count} more cycles")
+        """Until it has looked that often again, and each time from the beginning: whatever it was going to do it has done.
+        The metrics then."""
+        end = self.cycles() + 1 + count  # one may be running
+        wait_until(lambda: self.cycles() >= end, f"{count} more cycles")
+        return self.metrics()
 
 
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"(?:,|$)')
