@@ -20,12 +20,12 @@ out=build/repeat
 mkdir -p $out
 if [ -d build/parts ]; then export GPU_LEDGER_PARTS=$PWD/build/parts; fi
 
-loops=()
-end_loops() {
-  if [ ${#loops[@]} -gt 0 ]; then kill "${loops[@]}" 2>/dev/null || true; fi
-  loops=()
+started=()  # timeout ends what it runs, when it is ended itself
+end_started() {
+  if [ ${#started[@]} -gt 0 ]; then kill "${started[@]}" 2>/dev/null || true; fi
+  started=()
 }
-trap end_loops EXIT
+trap end_started EXIT
 trap 'exit 130' INT TERM HUP
 
 all_ran=0 all_failed=0 all_left_out=0
@@ -33,12 +33,14 @@ for ((round = 1; round <= rounds; ++round)); do
   begin=$SECONDS
   for ((i = 0; i < 2 * cores; ++i)); do
     timeout $longest sh -c 'while :; do :; done' &
-    loops+=($!)
+    started+=($!)
   done
   junit=$PWD/$out/round_$round.xml
   rm -f "$junit"
-  timeout $longest ctest --preset dev -j$((4 * cores)) --output-junit "$junit" "$@" >$out/round_$round.log 2>&1 || true
-  end_loops
+  timeout $longest ctest --preset dev -j$((4 * cores)) --output-junit "$junit" "$@" >$out/round_$round.log 2>&1 &
+  started+=($!)
+  wait $! || true  # unlike a program in the foreground it lets the traps run
+  end_started
   if [ ! -e "$junit" ]; then
     echo "round $round: ctest did not end, see $out/round_$round.log" >&2
     exit 1
