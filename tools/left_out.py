@@ -4,6 +4,7 @@
 
 tools/left_out.py BUILD           of the last run of ctest there with --output-junit junit.xml
 tools/left_out.py --log NAME FILE of the output of a suite that ctest does not run
+tools/left_out.py --counts FILE   of a junit.xml in one line: how many ran, failed and were left out, and which failed
 """
 
 import pathlib
@@ -35,9 +36,24 @@ def of_ctest(file):
         yield from (f"{case.get('name')}: {why}" for why in found)
 
 
+def counts(file):
+    """A test that ctest could not start has failed; one that said itself that it skips has not."""
+    ran, failed = 0, []
+    for case in xml.etree.ElementTree.parse(file).getroot().iter("testcase"):
+        skipped = case.find("skipped")
+        if skipped is not None and skipped.get("message", "").startswith("SKIP_"):
+            continue
+        ran += 1
+        if case.get("status") != "run":
+            failed.append(case.get("name"))
+    return f"{ran} {len(failed)} {len(list(of_ctest(file)))} {' '.join(failed)}".strip()
+
+
 def main(arguments):
     if arguments[:1] == ["--log"] and len(arguments) == 3:
         lines = [f"{arguments[1]}: {why}" for why in reasons(pathlib.Path(arguments[2]).read_text(errors="replace"))]
+    elif arguments[:1] == ["--counts"] and len(arguments) == 2:
+        lines = [counts(arguments[1])]
     elif len(arguments) == 1:
         lines = list(of_ctest(pathlib.Path(arguments[0]) / "junit.xml"))
     else:

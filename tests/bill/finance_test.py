@@ -40,7 +40,7 @@ class FinanceTest(harness.Case):
     def bill(self, prometheus, command):
         arguments = [part for part in shlex.split(command.replace("\\\n", " "))[1:] if "--prometheus-url" not in part]
         arguments.append(f"--prometheus-url=http://127.0.0.1:{prometheus.port}")
-        made = subprocess.run([harness.BINARY, *arguments], capture_output=True, text=True, timeout=60,
+        made = subprocess.run([harness.BINARY, *arguments], capture_output=True, text=True, timeout=harness.NET,
                               env=harness.clean_environment())
         self.assertEqual((made.returncode, made.stderr), (0, ""), command)
         return made.stdout

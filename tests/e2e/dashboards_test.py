@@ -44,12 +44,6 @@ class DashboardsTest(harness.Case):
         if not PROMETHEUS:
             raise AssertionError("prometheus is missing; tools/setup.sh --test installs it")
 
-    def scenario(self):
-        """The mixed node, with an Xid every five seconds: however late somebody looks, another comes."""
-        text = (harness.SOURCE / "sim" / "scenarios" / "mixed_node.yaml").read_text(encoding="utf-8")
-        (xid,) = re.findall(r"(?m)^ *- \{at: 45, (do: xid.*)$", text)
-        return self.write("scenario.yaml", text + "".join(f"  - {{at: {at}, {xid}\n" for at in range(3, 600, 5)))
-
     def test_every_query_has_an_answer(self):
         with self.prometheus("compatible") as prometheus:
             harness.wait_to_pass(lambda: self.check_rules(prometheus))
@@ -67,7 +61,9 @@ class DashboardsTest(harness.Case):
     @contextlib.contextmanager
     def prometheus(self, preset):
         flags = ("--node-name=n1", "--idle-interval=1s", "--pod-labels=team", f"--collector.preset={preset}")
-        with harness.Ledger(*flags, scenario=self.scenario()) as ledger:
+        control = harness.Control(self.folder)
+        with harness.Ledger(*flags, environment=control.environment) as ledger:
+            control.say("do: xid, gpu: 4, xid: 31")
             with Prometheus(self.folder, jobs=self.jobs(ledger.port), rules=rules_of_seconds(self.folder)) as prometheus:
                 prometheus.wait_for_answers(['gpu_ledger_pod_energy_joules_total{pod=~"chat-.*"}'])  # the first by its name
                 yield prometheus

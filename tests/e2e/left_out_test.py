@@ -48,6 +48,14 @@ class LeftOutTest(harness.Case):
         self.assertEqual(self.said("--log", "cluster", log), ["cluster: needs root"])
         self.assertEqual(self.said("--log", "cluster", self.write("log", "Ran 3 tests\nOK\ncluster: all passed\n")), [])
 
+    def test_counts(self):
+        self.assertEqual(self.said("--counts", self.write("junit.xml", JUNIT)), ["4 0 6"])
+        more = """<testcase name="e2e_d" status="fail"><failure message="Failed"/><system-out/></testcase>
+  <testcase name="e2e_e" status="notrun"><skipped message="Unable to find executable"/></testcase>
+</testsuite>"""
+        failed = self.write("junit.xml", JUNIT.replace("</testsuite>", more))
+        self.assertEqual(self.said("--counts", failed), ["6 2 7 e2e_d e2e_e"])
+
 
 if __name__ == "__main__":
     unittest.main()

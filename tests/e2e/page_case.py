@@ -25,9 +25,10 @@ class PageCase(harness.Case):
         self.browser.resize(1200)
         self.browser.prefer("light")
 
-    def start(self, *arguments, scenario=None):
+    def start(self, *arguments, scenario=None, environment=None):
         """A node of this test's own."""
-        ledger = harness.Ledger("--sample-interval=200ms", "--idle-interval=2s", *arguments, scenario=scenario)
+        ledger = harness.Ledger("--sample-interval=200ms", "--idle-interval=2s", *arguments, scenario=scenario,
+                                environment=environment)
         self.addCleanup(ledger.__exit__)
         return ledger
 

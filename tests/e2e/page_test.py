@@ -362,13 +362,16 @@ class PageTest(PageCase):
             self.assertTrue(self.browser.run("document.querySelector('#simulated').hidden"))
 
     def test_a_gpu_that_is_lost_is_the_loudest(self):
+        control = harness.Control(self.folder)
         self.show(self.start(scenario=self.write(
             "sick.yaml", "gpus: [{model: H200}, {model: H200}, {model: H200}]\n"
-            "processes: [{pid: 7, gpus: 1, memory: 1GiB, load: gemm}]\n"
-            "events:\n  - {at: 9, do: gpu_lost, gpu: 1}\n" +
-            "".join(f"  - {{at: {at}, do: xid, gpu: 2, xid: {xid}}}\n" for xid, at in enumerate(range(4, 64, 6), 90)))))
+            "processes: [{pid: 7, gpus: 1, memory: 1GiB, load: gemm}]\n"), environment=control.environment))
         page = self.browser
-        page.wait("[...document.querySelectorAll('.troubles')].some((list) => /Xid 9\\d, once/.test(list.innerText))", "an Xid")
+        page.wait("!!state.look", "two looks")
+        xid = "do: xid, gpu: 2, xid: 94"
+        control.say(xid)
+        page.wait("[...document.querySelectorAll('.troubles')].some((list) => list.innerText.includes('Xid 94, once'))", "the Xid")
+        control.say(xid, "do: gpu_lost, gpu: 1")
         page.wait("document.querySelectorAll('.gpu.lost').length === 1", "the loss")
         self.assertIn("GPU 1", self.text("#gpus .gpu:first-child h3"), "it comes first")
         self.assertIn("does not answer", self.text(".gpu.lost h3"))

@@ -54,8 +54,9 @@ class TopTest(harness.Case):
 
     def test_batch_without_a_gpu_that_answers(self):
         """Books that begin now have nothing to show."""
-        scenario = self.write("lost.yaml", "gpus: [{model: T4}]\nevents: [{at: 1, do: gpu_lost, gpu: 0}]\n")
-        done = self.batch("--backend=sim", f"--sim-scenario={scenario}", "--sample-interval=3s")
+        scenario = self.write("lost.yaml", "gpus: [{model: T4}]\n"
+                              "events: [{at: 0, do: error, call: nvmlDeviceGetTotalEnergyConsumption, code: 15}]\n")
+        done = self.batch("--backend=sim", f"--sim-scenario={scenario}", "--sample-interval=200ms")
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("GPU is lost", done.stderr.splitlines()[-1])
 
