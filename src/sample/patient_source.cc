@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sample/patient_source.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/borrowed_clock.h"
 #include "base/mutex.h"
 
 namespace gpuledger {
-namespace {
-
-// Longer than a source waits for one of its GPUs, which is 2 s or two intervals.
-Nanoseconds patience_for(Nanoseconds sample_interval) {
-  return std::max<Nanoseconds>(std::chrono::seconds(5), 3 * sample_interval);
-}
-
-}  // namespace
 
 // Kept by the thread too, so that it may outlive the source.
 struct PatientSource::Shared {
@@ -44,8 +35,12 @@ void PatientSource::Shared::keep(SampleBatch batch) {
   }
 }
 
-PatientSource::PatientSource(const Make& make, std::string name, Nanoseconds sample_interval, const Clock& clock)
-    : shared_(std::make_shared<Shared>(clock)), patience_(patience_for(sample_interval)), clock_(clock) {
+PatientSource::PatientSource(const Make& make, std::string name, Nanoseconds sample_interval, const Clock& clock,
+                             Nanoseconds least_patience)
+    : shared_(std::make_shared<Shared>(clock)),
+      least_patience_(least_patience),
+      patience_(patience_for(sample_interval)),
+      clock_(clock) {
   health_.source = std::move(name);
   shared_->inner = make(shared_->clock);
 }

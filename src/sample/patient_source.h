@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -18,8 +19,12 @@ class PatientSource final : public GpuSource {
  public:
   using Make = std::function<std::unique_ptr<GpuSource>(const Clock&)>;
 
+  // Longer than a source waits for one of its GPUs, which is 2 s or two intervals. Three intervals may be longer still.
+  static constexpr Nanoseconds kLeastPatience = std::chrono::seconds(5);
+
   // name: in its health.
-  PatientSource(const Make& make, std::string name, Nanoseconds sample_interval, const Clock& clock);
+  PatientSource(const Make& make, std::string name, Nanoseconds sample_interval, const Clock& clock,
+                Nanoseconds least_patience = kLeastPatience);
   ~PatientSource() override;
 
   // Runs the task on the source's thread. False: it has not ended in time and goes on.
@@ -38,7 +43,10 @@ class PatientSource final : public GpuSource {
   void post(std::function<void(GpuSource&)> task);
   SampleBatch without_answer();
 
+  Nanoseconds patience_for(Nanoseconds sample_interval) const { return std::max(least_patience_, 3 * sample_interval); }
+
   std::shared_ptr<Shared> shared_;
+  const Nanoseconds least_patience_;
   Nanoseconds patience_;
   const Clock& clock_;
   std::vector<std::shared_ptr<const DeviceDescription>> known_;

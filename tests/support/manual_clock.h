@@ -15,6 +15,10 @@ class ManualClock final : public Clock {
 
   Timestamp now() const override { return {Nanoseconds(steady_), Nanoseconds(wall_)}; }
 
+  void set(Timestamp at) {
+    steady_ = at.steady.count();
+    wall_ = at.wall.count();
+  }
   void advance(Nanoseconds by) {
     steady_ += by.count();
     wall_ += by.count();

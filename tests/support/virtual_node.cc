@@ -39,6 +39,7 @@ Status VirtualNode::open(const std::string& library, const std::vector<std::stri
 
   nvml::NvmlSourceOptions source_options;
   source_options.library = library;
+  source_options.least_answer_limit = std::chrono::minutes(1);  // a busy machine is no GPU that hangs
   source_options.readings.pcie_traffic = true;
   auto source = nvml::make_nvml_source(source_options, clock_);
   GL_TRY_STATUS(source->probe());
@@ -56,7 +57,7 @@ Status VirtualNode::open(const std::string& library, const std::vector<std::stri
 }
 
 std::shared_ptr<const Snapshot> VirtualNode::run_cycle(int64_t second) {
-  clock_.set(second);
+  clock_.set({std::chrono::seconds(second), kStart + std::chrono::seconds(second)});
   set_time_(static_cast<double>(second));
   return pipeline_->run_cycle();
 }

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "app/runtime/pipeline.h"
-#include "base/clock.h"
+#include "support/manual_clock.h"
 
 namespace gpuledger {
 
@@ -24,21 +24,13 @@ class VirtualNode {
   std::shared_ptr<const Snapshot> run_cycle(int64_t second);
 
  private:
-  class ManualClock final : public Clock {
-   public:
-    Timestamp now() const override { return {seconds_, std::chrono::seconds(1'767'225'600) + seconds_}; }
-    void set(int64_t seconds) { seconds_ = std::chrono::seconds(seconds); }
-
-   private:
-    Nanoseconds seconds_{0};
-  };
-
   VirtualNode() = default;
   Status open(const std::string& library, const std::vector<std::string>& pod_labels);
 
   std::string root_;
   void (*set_time_)(double) = nullptr;
-  ManualClock clock_;
+  static constexpr Nanoseconds kStart = std::chrono::seconds(1'767'225'600);
+  ManualClock clock_{Nanoseconds(0), kStart};
   std::unique_ptr<app::Pipeline> pipeline_;
 };
 

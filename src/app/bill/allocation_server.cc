@@ -19,7 +19,6 @@ namespace gpuledger::app {
 namespace {
 
 using Done = std::function<void(http::Reply)>;
-using SteadyTime = std::chrono::steady_clock::time_point;
 
 http::Reply json_reply(unsigned status, std::string text) {
   http::Reply reply;
@@ -60,7 +59,7 @@ constexpr size_t kBytesBeingSent = 128 << 20;
 
 struct Job {
   AllocationQuestion question;
-  SteadyTime give_up;
+  Nanoseconds give_up;  // steady
   std::vector<Done> waiting{};
 };
 
@@ -69,13 +68,13 @@ class KeptAnswers {
  public:
   explicit KeptAnswers(const AllocationLimits& limits) : limits_(limits) {}
 
-  const http::Reply* find(const std::string& key, SteadyTime now) {
+  const http::Reply* find(const std::string& key, Nanoseconds now) {
     while (!answers_.empty() && answers_.front().until <= now) drop_first();
     for (const Kept& kept : answers_)
       if (kept.key == key) return &kept.reply;
     return nullptr;
   }
-  void add(std::string key, http::Reply reply, SteadyTime now) {
+  void add(std::string key, http::Reply reply, Nanoseconds now) {
     if (reply.body->size() > limits_.kept_bytes) return;
     bytes_ += reply.body->size();
     answers_.push_back({std::move(key), std::move(reply), now + limits_.keep_answers});
@@ -86,7 +85,7 @@ class KeptAnswers {
   struct Kept {
     std::string key;
     http::Reply reply;
-    SteadyTime until;
+    Nanoseconds until;
   };
   void drop_first() {
     bytes_ -= answers_.front().reply.body->size();
@@ -104,7 +103,7 @@ class KeptAnswers {
 class AllocationServer::Desk {
  public:
   Desk(MakeStatement make, const Clock& clock, const AllocationLimits& limits, Nanoseconds answer_timeout)
-      : clock_(clock), answer_timeout_(answer_timeout), shared_(std::make_shared<Shared>(std::move(make), limits)) {
+      : answer_timeout_(answer_timeout), shared_(std::make_shared<Shared>(std::move(make), clock, limits)) {
     for (size_t i = 0; i < limits.workers; ++i)
       workers_.push_back(std::make_unique<task::LeavableThread>([shared = shared_] { work(*shared); }));
   }
@@ -122,7 +121,7 @@ class AllocationServer::Desk {
     std::string_view query = question.target;
     query.remove_prefix(std::min(query.find('?'), query.size() - 1) + 1);
     query = query.substr(0, query.find('#'));
-    const std::chrono::sys_seconds now(std::chrono::floor<std::chrono::seconds>(clock_.now().wall));
+    const std::chrono::sys_seconds now(std::chrono::floor<std::chrono::seconds>(shared_->clock.now().wall));
     auto parsed = parse_allocation_question(query, now);
     if (!parsed.ok()) return done(error_reply(400, parsed.error().message));
     enqueue(std::move(*parsed), done);
@@ -143,10 +142,11 @@ class AllocationServer::Desk {
   static constexpr Nanoseconds kStopPatience = std::chrono::milliseconds(200);
 
   struct Shared {
-    Shared(MakeStatement statement_maker, const AllocationLimits& given)
-        : make(std::move(statement_maker)), limits(given), kept(given) {}
+    Shared(MakeStatement statement_maker, const Clock& given_clock, const AllocationLimits& given)
+        : make(std::move(statement_maker)), clock(given_clock), limits(given), kept(given) {}
 
     const MakeStatement make;
+    const Clock& clock;  // not used after stop(): a worker that is left behind may outlive it
     const AllocationLimits limits;
     Mutex mutex;
     std::condition_variable_any wake;
@@ -157,7 +157,7 @@ class AllocationServer::Desk {
   };
 
   void enqueue(AllocationQuestion question, const Done& done) {
-    const SteadyTime now = std::chrono::steady_clock::now();
+    const Nanoseconds now = shared_->clock.now().steady;
     const std::string key = question.key();
     MutexLock lock(shared_->mutex);
     if (const http::Reply* kept = shared_->kept.find(key, now)) return done(*kept);
@@ -189,7 +189,7 @@ class AllocationServer::Desk {
       if (shared.stopping) return;
       const std::vector<Done> waiting = std::move(shared.open.at(key).waiting);
       shared.open.erase(key);
-      if (reply.status == 200) shared.kept.add(key, reply, std::chrono::steady_clock::now());
+      if (reply.status == 200) shared.kept.add(key, reply, shared.clock.now().steady);
       lock.unlock();
       for (const Done& done : waiting) done(reply);
       lock.lock();
@@ -200,7 +200,7 @@ class AllocationServer::Desk {
   static bool given_up(Shared& shared, const std::string& key) {
     MutexLock lock(shared.mutex);
     const auto found = shared.open.find(key);
-    return found == shared.open.end() || std::chrono::steady_clock::now() > found->second.give_up;
+    return found == shared.open.end() || shared.clock.now().steady > found->second.give_up;
   }
 
   static http::Reply compute(Shared& shared, const std::string& key, const AllocationQuestion& question) {
@@ -221,7 +221,6 @@ class AllocationServer::Desk {
     return json_reply(200, allocation_json(statements, {question.include_idle, question.in_one}));
   }
 
-  const Clock& clock_;
   const Nanoseconds answer_timeout_;
   const std::shared_ptr<Shared> shared_;
   std::vector<std::unique_ptr<task::LeavableThread>> workers_;

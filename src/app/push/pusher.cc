@@ -19,7 +19,6 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr size_t kMostSnapshotsUnwritten = 4;
 constexpr Nanoseconds kLongestRetryAfter = std::chrono::minutes(5);
 constexpr Nanoseconds kPauseAtEnd = std::chrono::milliseconds(300);
-constexpr Nanoseconds kPatienceWithDisk = std::chrono::seconds(1);
 constexpr Nanoseconds kShortPatience = std::chrono::milliseconds(100);
 
 Nanoseconds wall_now() {
@@ -227,7 +226,7 @@ void Pusher::finish(std::shared_ptr<const Cycle> last, ShownOptions shown, Nanos
   if (patience.count() > 0) {
     writer_.post([shared = shared_] { shared->write(shared->packer.end()); });
   }
-  const bool written = writer_.end(std::min(patience, kPatienceWithDisk) + kShortPatience);
+  const bool written = writer_.end(std::min(patience, shared_->options.patience_with_disk) + kShortPatience);
   lock.lock();
   shared_->ending = true;
   shared_->latest = latest;

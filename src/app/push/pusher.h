@@ -24,6 +24,7 @@ struct PushOptions {
   expose::ExtraLabels labels;  // of every series
   std::string queue_folder;    // empty: in memory
   uint64_t queue_bytes = 256 << 20;
+  Nanoseconds patience_with_disk = std::chrono::seconds(1);  // at the end
   net::Backoff::Pace pace = {std::chrono::seconds(1), std::chrono::seconds(30), std::chrono::minutes(2)};
 };
 

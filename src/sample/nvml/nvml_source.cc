@@ -13,7 +13,6 @@ namespace {
 
 constexpr Nanoseconds kFirstRetry = std::chrono::seconds(1);
 constexpr Nanoseconds kLastRetry = std::chrono::seconds(30);
-constexpr Nanoseconds kAnswerLimit = std::chrono::seconds(2);
 constexpr unsigned kMostDevices = 256;
 
 Error failure(const char* symbol, Return result) {
@@ -171,7 +170,7 @@ bool NvmlSource::sample_devices(bool scan, SampleBatch& batch) {
     all_scanned = all_scanned && (scan || !device->answering());
     device->ask(driver_, scan, sample_interval_, readings_);
   }
-  const Nanoseconds limit = options_.answer_limit.value_or(std::max(kAnswerLimit, 2 * sample_interval_));
+  const Nanoseconds limit = std::max(options_.least_answer_limit, 2 * sample_interval_);
   const auto deadline = std::chrono::steady_clock::now() + limit;
   for (const auto& device : devices_) {
     batch.devices.push_back(device->answer(deadline, calls_));
@@ -227,8 +226,7 @@ std::vector<Pid> NvmlSource::glance() {
   for (const auto& device : devices_) {
     if (device->handle() && device->answering() && !device->hanging()) device->ask_glance(driver_);
   }
-  const Nanoseconds limit = options_.answer_limit.value_or(kAnswerLimit);
-  const auto deadline = std::chrono::steady_clock::now() + limit;
+  const auto deadline = std::chrono::steady_clock::now() + options_.least_answer_limit;
   std::vector<Pid> there;
   for (const auto& device : devices_) {
     const std::vector<Pid> on_it = device->wait_for_glance(deadline, calls_);

@@ -21,7 +21,8 @@ struct NvmlSourceOptions {
   std::vector<std::string> gpu_devices;                   // indexes or UUIDs; empty: all
   Nanoseconds sample_interval = std::chrono::seconds(1);  // until change_interval()
   Readings readings;                                      // until change_readings()
-  std::optional<Nanoseconds> answer_limit;  // how long a batch waits for a GPU; empty: 2 s or two intervals
+  // How long a batch waits for a GPU, at least; two intervals may be longer.
+  Nanoseconds least_answer_limit = std::chrono::seconds(2);
 };
 
 struct NvmlProbe {

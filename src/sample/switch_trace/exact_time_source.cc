@@ -147,6 +147,11 @@ void ExactTimeSource::tell(const Traced& traced, const DeviceDescription& gpu) {
                  options_.insist ? LogLevel::kWarn : LogLevel::kInfo);
 }
 
+bool ExactTimeSource::at_rest() const {
+  return std::all_of(gpus_.begin(), gpus_.end(),
+                     [](const auto& each) { return !each.second.tracer || each.second.tracer->at_rest(); });
+}
+
 void ExactTimeSource::release() {
   end_traces();
   inner_->release();

@@ -35,6 +35,9 @@ class ExactTimeSource final : public GpuSource {
   void release() override;
   void resume() override;
 
+  // Whether all traces have been read as far as the last sample asked for: the next one has it.
+  bool at_rest() const;
+
  private:
   struct Presence {
     enum State { kNew, kListed, kGone } state = kNew;

@@ -29,6 +29,7 @@ struct TracerThread::Shared {
   bool stop GL_GUARDED_BY(mutex) = false;
   bool look_now GL_GUARDED_BY(mutex) = false;
   bool suspicious GL_GUARDED_BY(mutex) = false;
+  bool resting GL_GUARDED_BY(mutex) = false;
   TraceReport report GL_GUARDED_BY(mutex);
 };
 
@@ -51,7 +52,9 @@ void TracerThread::run(Shared& shared, TraceLoop loop) {
     lock.lock();
     shared.report.add(std::move(news));
     if (auto& bins = shared.report.bins; bins.size() > kMostBins) bins.erase(bins.begin(), bins.end() - kMostBins);
+    shared.resting = true;
     shared.changed.wait_for(lock, left, [&]() GL_REQUIRES(shared.mutex) { return shared.stop || shared.look_now; });
+    shared.resting = false;
   }
 }
 
@@ -71,6 +74,11 @@ void TracerThread::look_now() {
   MutexLock lock(shared_->mutex);
   shared_->look_now = true;
   shared_->changed.notify_all();
+}
+
+bool TracerThread::at_rest() const {
+  MutexLock lock(shared_->mutex);
+  return shared_->resting && !shared_->look_now;
 }
 
 void TracerThread::suspect_silence() {

@@ -22,6 +22,8 @@ class TracerThread {
   void ask_to_end();
   // Reads the ring now and not at the next step, so that the next report is fresh. Does not wait.
   void look_now();
+  // Whether it has looked since it was told to, and waits for the next time.
+  bool at_rest() const;
   void suspect_silence();
   TraceReport take_report();
 

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "http/server.h"
+#include "support/eventually.h"
+#include "support/manual_clock.h"
 #include "unit/http/sample_snapshot.h"
 #include "unit/http/temporary_directory.h"
 #include "unit/http/test_client.h"
@@ -27,6 +29,9 @@ class ServerTest : public testing::Test {
   ServerTest() {
     options_.listen_addresses = {"127.0.0.1:0"};
     options_.limits.web_config_poll = milliseconds(20);
+    // Nobody is cut off but where a test says so.
+    options_.limits.header_timeout = options_.limits.idle_timeout = options_.limits.write_timeout =
+        std::chrono::hours(1);
     options_.on_web_config = [this](const Status& outcome) {
       std::lock_guard lock(outcomes_mutex_);
       outcomes_.push_back(outcome.ok() ? "ok" : outcome.error().message);
@@ -50,18 +55,20 @@ class ServerTest : public testing::Test {
     return outcomes_;
   }
 
-  static bool eventually(const std::function<bool()>& condition) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-    while (std::chrono::steady_clock::now() < end) {
-      if (condition()) return true;
-      std::this_thread::sleep_for(milliseconds(5));
-    }
-    return false;
+  // A connection that has been answered once. Asks again, for where the limit on a request is short, a busy machine may
+  // take longer from the connection to the request.
+  std::unique_ptr<TestClient> served_client() {
+    std::unique_ptr<TestClient> client;
+    EXPECT_TRUE(eventually([&] {
+      client = std::make_unique<TestClient>(address());
+      return client->get("/healthz").status == 200;
+    }));
+    return client;
   }
 
   TemporaryDirectory directory_;
   ServerOptions options_;
-  SystemClock clock_;
+  ManualClock clock_;
   SnapshotCell cell_;
   std::mutex outcomes_mutex_;
   std::vector<std::string> outcomes_;

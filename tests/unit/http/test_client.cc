@@ -11,12 +11,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace gpuledger::http {
 namespace {
 
-constexpr timeval kPatience{5, 0};
+constexpr timeval kPatience{60, 0};
 
 X509* parse_certificate(const std::string& pem) {
   BIO* bio = BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()));
@@ -149,13 +150,19 @@ ClientResponse TestClient::get(const std::string& path, const std::string& heade
   return read();
 }
 
-bool TestClient::closed_within(std::chrono::milliseconds time) {
-  const auto end = std::chrono::steady_clock::now() + time;
+bool TestClient::has_bytes() const {
+  pollfd ready{fd_, POLLIN, 0};
+  return ::poll(&ready, 1, 0) == 1;
+}
+
+bool TestClient::closed(std::chrono::milliseconds patience) {
+  const auto end = std::chrono::steady_clock::now() + patience;
   while (true) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-    if (left.count() <= 0) return false;
     pollfd ready{fd_, POLLIN, 0};
-    if (::poll(&ready, 1, static_cast<int>(left.count())) == 1 && !fill()) return true;
+    const bool readable = ::poll(&ready, 1, std::max(0, static_cast<int>(left.count()))) == 1;
+    if (readable && !fill()) return true;
+    if (!readable && left.count() <= 0) return false;
   }
 }
 

@@ -26,7 +26,8 @@ struct ClientTls {
   int max_version = 0;
 };
 
-// A blocking client that says exactly the bytes it is told to. Nothing takes longer than five seconds.
+// A blocking client that says exactly the bytes it is told to. It waits for a minute at most, which only ends what
+// hangs.
 class TestClient {
  public:
   // The address as Server::addresses() writes it. connected() is false where TLS or the connection failed.
@@ -39,8 +40,10 @@ class TestClient {
   bool send(const std::string& bytes);
   ClientResponse read(bool head = false);
   ClientResponse get(const std::string& path, const std::string& headers = "");
-  // Whether the server ended the connection within the time; swallows what it sends meanwhile.
-  bool closed_within(std::chrono::milliseconds time);
+  // Whether something can be read, or the server has ended the connection. At once.
+  bool has_bytes() const;
+  // Waits until the server ends the connection; swallows what it sends meanwhile.
+  bool closed(std::chrono::milliseconds patience = std::chrono::minutes(1));
   std::string server_certificate() const;  // PEM
 
  private:

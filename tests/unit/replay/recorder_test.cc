@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "app/commands/replay.h"
+#include "support/manual_clock.h"
 #include "trace_text.h"
 
 namespace gpuledger::replay {
@@ -17,17 +18,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class VirtualClock final : public Clock {
- public:
-  Timestamp now() const override {
-    // The simulator's virtual time begins with 2026.
-    return {std::chrono::hours(1) + since_start_, std::chrono::seconds(1'767'225'600) + since_start_};
-  }
-  void set(Nanoseconds since_start) { since_start_ = since_start; }
-
- private:
-  Nanoseconds since_start_{0};
-};
+constexpr Timestamp kStart{std::chrono::hours(1), std::chrono::seconds(1'767'225'600)};  // the simulator's 2026
 
 class RecorderTest : public ::testing::Test {
  protected:
@@ -61,7 +52,7 @@ class RecorderTest : public ::testing::Test {
   std::string record(Nanoseconds length, Status* failed = nullptr) {
     std::string text = recorder_->device_line();
     for (Nanoseconds t{0}; t <= length; t += TraceRecorder::kPeriod) {
-      clock_.set(t);
+      clock_.set({kStart.steady + t, kStart.wall + t});
       set_time_(std::chrono::duration<double>(t).count());
       const Status polled = recorder_->poll(text);
       if (polled.ok()) continue;
@@ -73,7 +64,7 @@ class RecorderTest : public ::testing::Test {
     return text;
   }
 
-  VirtualClock clock_;
+  ManualClock clock_{kStart.steady, kStart.wall};
   std::unique_ptr<TraceRecorder> recorder_;
 
  private:

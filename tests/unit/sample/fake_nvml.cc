@@ -413,7 +413,7 @@ void FakeNvml::let_go() {
 
 bool FakeNvml::wait_for_hang() {
   std::unique_lock lock(mutex);
-  return changed_.wait_for(lock, std::chrono::seconds(5), [this] { return hangs_; });
+  return changed_.wait_for(lock, std::chrono::minutes(1), [this] { return hangs_; });
 }
 
 Return FakeNvml::enter(const char* symbol, const FakeGpu* gpu) {

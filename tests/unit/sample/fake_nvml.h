@@ -16,24 +16,6 @@
 
 namespace gpuledger::nvml {
 
-class FakeClock final : public Clock {
- public:
-  Timestamp now() const override {
-    const std::lock_guard lock(mutex_);
-    return at_;
-  }
-  void set(Timestamp at) {
-    const std::lock_guard lock(mutex_);
-    at_ = at;
-  }
-  void advance(Nanoseconds by) { set({now().steady + by, now().wall + by}); }
-  int64_t wall_us() const { return now().wall.count() / 1000; }
-
- private:
-  mutable std::mutex mutex_;  // a GPU that hung reads it whenever it likes
-  Timestamp at_{std::chrono::seconds(5000), std::chrono::seconds(1'700'000'000)};
-};
-
 // A GPU or a MIG instance, whatever its handle points to.
 struct FakeGpu {
   std::string uuid = "GPU-0";
@@ -112,7 +94,7 @@ class FakeNvml {
   std::map<unsigned, int> asked_fields;  // by id
   std::set<FakeGpmSample*> gpm_samples;
   Nanoseconds gpm_refresh = std::chrono::milliseconds(100);
-  const FakeClock* clock = nullptr;
+  const Clock* clock = nullptr;
   // For all of the above: GPUs are asked by threads of their own.
   std::recursive_mutex mutex;
 

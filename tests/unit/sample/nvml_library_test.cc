@@ -52,6 +52,7 @@ TEST(Library, NothingStaysMappedAfterRelease) {
   const SystemClock clock;
   NvmlSourceOptions options;
   options.library = MINIMAL_NVML;
+  options.least_answer_limit = std::chrono::minutes(1);
   const auto source = make_nvml_source(options, clock);
   EXPECT_FALSE(mapped("minimal_nvml"));
   const SampleBatch batch = source->sample(true);

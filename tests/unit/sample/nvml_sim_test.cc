@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "fake_nvml.h"
 #include "sample/nvml/nvml_source.h"
+#include "support/manual_clock.h"
 
 namespace gpuledger::nvml {
 namespace {
@@ -44,6 +44,7 @@ class SimTest : public ::testing::Test {
     ASSERT_NE(set_time_, nullptr);
     NvmlSourceOptions options;
     options.library = library;
+    options.least_answer_limit = std::chrono::minutes(1);
     source_ = make_nvml_source(options, clock_);
   }
 
@@ -61,7 +62,7 @@ class SimTest : public ::testing::Test {
     return nullptr;
   }
 
-  FakeClock clock_;
+  ManualClock clock_;
   std::unique_ptr<NvmlSource> source_;
 
  private:

@@ -103,7 +103,7 @@ TEST_F(UtilizationTest, SamplesHandedOutLateAreNotLost) {
   work(10, 100);
   sample();
   sample();  // the sampler is late: nobody
-  gpu().ring.push_back({clock_.wall_us() - 500'000, 20, 100});
+  gpu().ring.push_back({wall_us() - 500'000, 20, 100});
   EXPECT_GT(sm(sample(), 20), 0);
 }
 
@@ -182,7 +182,7 @@ TEST_F(UtilizationTest, AWallClockSetForwardIsFollowed) {
 }
 
 TEST_F(UtilizationTest, ASampleFromTheFutureIsGarbageAndBlindsNobody) {
-  const auto future = static_cast<unsigned long long>(clock_.wall_us() + 3'600'000'000);
+  const auto future = static_cast<unsigned long long>(wall_us() + 3'600'000'000);
   for (const bool from_the_start : {false, true}) {
     gpu().junk.clear();
     work(10, 40);
@@ -203,7 +203,7 @@ TEST_F(UtilizationTest, ASampleFromTheFutureIsGarbageAndBlindsNobody) {
 TEST_F(UtilizationTest, GarbageIsDroppedAndCounted) {
   work(10, 40);
   sample();
-  const auto now = static_cast<unsigned long long>(clock_.wall_us() + 900'000);
+  const auto now = static_cast<unsigned long long>(wall_us() + 900'000);
   work(10, 40);
   gpu().junk = {
       {now, 20, 3'000'000, 0, 0, 0, 0, 0},  // percent
@@ -287,7 +287,7 @@ TEST_F(UtilizationTest, AnErrorIsFailedAndLosesNoSamples) {
 }
 
 TEST_F(UtilizationTest, ReplyThatOutgrowsTheBuffer) {
-  const auto at = static_cast<unsigned long long>(clock_.wall_us() + 1);
+  const auto at = static_cast<unsigned long long>(wall_us() + 1);
   for (unsigned pid = 1; pid <= 400; ++pid) gpu().junk.push_back({at, pid, 7, 0, 0, 0, 0, 0});
   const SampleBatch batch = sample();
   EXPECT_DOUBLE_EQ(sm(batch, 400), 0.07);

@@ -6,6 +6,7 @@
 
 #include "fake_nvml.h"
 #include "sample/nvml/nvml_source.h"
+#include "support/manual_clock.h"
 
 namespace gpuledger::nvml {
 
@@ -14,7 +15,10 @@ using namespace std::chrono_literals;
 // A source over the fake driver with GPU-0.
 class SourceTest : public ::testing::Test {
  protected:
-  SourceTest() { nvml_.clock = &clock_; }
+  SourceTest() {
+    nvml_.clock = &clock_;
+    options_.least_answer_limit = 1min;  // a busy machine is no GPU that hangs
+  }
   ~SourceTest() override {
     source_.reset();
     EXPECT_EQ(nvml_.initialized, 0);
@@ -30,6 +34,7 @@ class SourceTest : public ::testing::Test {
     if (!source_) source_ = std::make_unique<NvmlSource>(options_, nvml_.loader(), clock_);
     return *source_;
   }
+  int64_t wall_us() const { return clock_.now().wall.count() / 1000; }
   // The cycle after `later`.
   SampleBatch sample(bool scan = false, Nanoseconds later = 1s) {
     clock_.advance(later);
@@ -38,7 +43,7 @@ class SourceTest : public ::testing::Test {
   // One driver sample every 200 ms for the next `time`, all of `pid` (0: nobody); ends where the time does.
   void work(unsigned pid, unsigned sm, Nanoseconds time = 1s, int64_t clock_offset_us = 0) {
     for (int64_t t = 200'000; t <= time.count() / 1000; t += 200'000) {
-      gpu().ring.push_back({clock_.wall_us() + t - clock_offset_us - 5'000, pid, sm});
+      gpu().ring.push_back({wall_us() + t - clock_offset_us - 5'000, pid, sm});
     }
   }
   static const ProcessSample* find(const DeviceSample& device, Pid pid) {
@@ -53,7 +58,7 @@ class SourceTest : public ::testing::Test {
   }
 
   FakeNvml nvml_;
-  FakeClock clock_;
+  ManualClock clock_{5000s, 1'700'000'000s};
   NvmlSourceOptions options_;
   std::unique_ptr<NvmlSource> source_;
 };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The source with its threads over the simulated driver, in real time but with short patience.
+// The source with its threads over the simulated driver.
 #include "sample/switch_trace/exact_time_source.h"
 
 #include <gmock/gmock.h>
 
-#include <thread>
-
 #include "simulated_driver.h"
+#include "support/eventually.h"
+#include "support/manual_clock.h"
 
 namespace gpuledger::switch_trace {
 namespace {
@@ -70,8 +70,8 @@ class Source : public ::testing::Test {
       clock_.advance(milliseconds(20));
     }
     const SampleBatch batch = source_->sample(scan);
-    // Lets the thread, which looks at the same moment, come to its end.
-    std::this_thread::sleep_for(milliseconds(20));
+    // The thread looks at the same moment; what it reads is in the next sample.
+    EXPECT_TRUE(eventually([this] { return source_->at_rest(); }));
     return batch.devices.at(0);
   }
   static Nanoseconds microseconds_of(int64_t count) { return std::chrono::microseconds(count); }
@@ -102,7 +102,7 @@ class Source : public ::testing::Test {
     return sample_until(has_words, scan, second);
   }
 
-  TestClock clock_;
+  ManualClock clock_;
   std::shared_ptr<SimulatedDriver> driver_ = std::make_shared<SimulatedDriver>(clock_);
   FakeNvml* nvml_ = nullptr;
   std::unique_ptr<ExactTimeSource> source_;

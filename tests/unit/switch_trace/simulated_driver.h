@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -16,23 +15,11 @@ namespace gpuledger::switch_trace {
 inline constexpr const char* kBusAddress = "00000000:3B:00.0";
 inline constexpr uint32_t kMinor = 3;
 
-// Virtual time; the GPU's clock is the same, but for what the test adds to it.
-class TestClock final : public Clock {
- public:
-  Timestamp now() const override {
-    const Nanoseconds now = now_;
-    return {now, std::chrono::hours(400'000) + now};
-  }
-  void advance(Nanoseconds time) { now_ = now_.load() + time; }
-
- private:
-  std::atomic<Nanoseconds> now_{std::chrono::hours(1)};  // threads look at it
-};
-
-// The simulated kernel driver with one GPU, as the product's door sees it.
+// The simulated kernel driver with one GPU, as the product's door sees it. The GPU's time is the test's, but for
+// what is added to it.
 class SimulatedDriver final : public DriverDoor {
  public:
-  explicit SimulatedDriver(const TestClock& clock, const std::string& version = "580.159.04")
+  explicit SimulatedDriver(const Clock& clock, const std::string& version = "580.159.04")
       : clock_(clock),
         driver(version, {{0, 0, 0x1a, 0}, {kMinor, 0, 0x3b, 0}}, [this](uint32_t) { return gpu_time(); }) {}
 
@@ -64,7 +51,7 @@ class SimulatedDriver final : public DriverDoor {
   void put(uint8_t tag, Pid pid, Nanoseconds at) { driver.put(kMinor, record(tag, pid, at)); }
   bool nothing_left() { return driver.open_nodes() == 0 && driver.objects() == 0 && driver.mappings() == 0; }
 
-  const TestClock& clock_;
+  const Clock& clock_;
   Nanoseconds offset{0};
   double drift_ppm = 0;
   sim::DoorDriver driver;

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "simulated_driver.h"
+#include "support/manual_clock.h"
 
 namespace gpuledger::switch_trace {
 namespace {
@@ -63,7 +64,7 @@ class Loop : public ::testing::Test {
   }
   double seconds_in_bins() const { return 0.02 * static_cast<double>(report_.bins.size()); }
 
-  TestClock clock_;
+  ManualClock clock_;
   std::shared_ptr<SimulatedDriver> driver_;
   std::unique_ptr<TraceLoop> loop_;
   TraceReport report_;

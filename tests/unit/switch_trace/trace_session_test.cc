@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "simulated_driver.h"
+#include "support/manual_clock.h"
 
 namespace gpuledger::switch_trace {
 namespace {
@@ -27,7 +28,7 @@ class Session : public ::testing::Test {
     return driver_->driver.calls();
   }
 
-  TestClock clock_;
+  ManualClock clock_;
   std::shared_ptr<SimulatedDriver> driver_ = std::make_shared<SimulatedDriver>(clock_);
 };
 

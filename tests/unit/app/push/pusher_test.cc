@@ -7,9 +7,11 @@
 
 #include <atomic>
 #include <csignal>
+#include <future>
 #include <mutex>
 
 #include "received.h"
+#include "support/eventually.h"
 #include "unit/expose/node_example.h"
 #include "unit/http/certificates.h"
 #include "unit/http/temporary_directory.h"
@@ -19,7 +21,6 @@ namespace gpuledger::app {
 namespace {
 
 using namespace std::chrono_literals;
-using net::eventually;
 using net::FakeServer;
 using net::http_answer;
 using ::testing::HasSubstr;
@@ -58,7 +59,8 @@ class PusherTest : public ::testing::Test {
     const std::string scheme = tls ? "https" : "http";
     server_ = FakeServer::on_loopback(std::move(handler), std::move(tls));
     options_.receiver.url = *parse_http_url(scheme + "://127.0.0.1:" + std::to_string(server_->port()) + "/write?a=1");
-    options_.receiver.answer_within = 2s;
+    options_.receiver.answer_within = 1min;
+    options_.patience_with_disk = 1min;
     options_.pace = {10ms, 20ms, 1min};
   }
   void open() {
@@ -136,8 +138,8 @@ TEST_F(PusherTest, OverTlsWithAToken) {
   EXPECT_TRUE(eventually([&] { return all_sent(); }));
 }
 
-// A receiver that is away, overloaded, slow or gone after it took the samples: all are sent until it says so, and
-// nothing counts twice.
+// A receiver that is away, overloaded or gone after it took the samples: all are sent until it says so, and nothing
+// counts twice.
 TEST_F(PusherTest, WhatFailsIsSentAgain) {
   std::atomic<int> turn{0};
   listen([&](const Request& request, Connection& connection) {
@@ -146,22 +148,40 @@ TEST_F(PusherTest, WhatFailsIsSentAgain) {
       case 1: connection.send(http_answer(503, "", "Retry-After: 0\r\n")); break;
       case 2: receiver_.take(request); break;                                      // hangs up without an answer
       case 3: receiver_.take(request), connection.send("HTTP/1.1 204 No"); break;  // and within it
-      case 4: receiver_.take(request), connection.wait_for_hangup(); break;        // too slow
-      case 5: connection.send(http_answer(302, "", "Location: /elsewhere\r\n")); break;
+      case 4: connection.send(http_answer(302, "", "Location: /elsewhere\r\n")); break;
       default: receiver_.take(request), connection.send(http_answer(200, "")); break;
+    }
+  });
+  open();
+  post(kAt);
+  post(kAt + 1);
+  ASSERT_TRUE(eventually([&] { return receiver_.times().size() == 4 && all_sent(); }));
+  EXPECT_THAT(receiver_.times(), ::testing::ElementsAre(kAt, kAt, kAt, kAt + 1));
+  EXPECT_EQ(pusher_->stats().sent, receiver_.samples());
+  const auto errors = health().errors;
+  for (const char* code : {"http_500", "http_503", "unavailable", "http_302"}) {
+    EXPECT_TRUE(errors.contains(code)) << code;
+  }
+}
+
+// It took the samples all the same, perhaps more than once on a machine where every answer is slow.
+TEST_F(PusherTest, WhatIsAnsweredTooLateIsSentAgain) {
+  std::atomic<int> turn{0};
+  listen([&](const Request& request, Connection& connection) {
+    receiver_.take(request);
+    if (turn++ == 0) {
+      connection.wait_for_hangup();
+    } else {
+      connection.send(http_answer(200, ""));
     }
   });
   options_.receiver.answer_within = 300ms;
   open();
   post(kAt);
-  post(kAt + 1);
-  ASSERT_TRUE(eventually([&] { return receiver_.times().size() == 5 && all_sent(); }));
-  EXPECT_THAT(receiver_.times(), ::testing::ElementsAre(kAt, kAt, kAt, kAt, kAt + 1));
+  ASSERT_TRUE(eventually([&] { return all_sent(); }));
+  EXPECT_TRUE(health().errors.contains("timeout"));
+  EXPECT_GE(receiver_.times().size(), 2u);
   EXPECT_EQ(pusher_->stats().sent, receiver_.samples());
-  const auto errors = health().errors;
-  for (const char* code : {"http_500", "http_503", "unavailable", "timeout", "http_302"}) {
-    EXPECT_TRUE(errors.contains(code)) << code;
-  }
 }
 
 TEST_F(PusherTest, RetryAfterIsKept) {
@@ -189,7 +209,7 @@ TEST_F(PusherTest, AReceiverThatFailsEverySecondTimeGetsAll) {
   options_.pace = {10ms, 1min, 2min};
   const size_t series = expose::remote_write_series(*cycle(kAt), *shown_, {}).size();
   open();
-  for (size_t i = 1; i <= 12; ++i) {
+  for (size_t i = 1; i <= 14; ++i) {
     post(kAt + static_cast<int64_t>(i));
     const auto written = [&, stats = PushStats()]() mutable {
       stats = pusher_->stats();
@@ -197,8 +217,8 @@ TEST_F(PusherTest, AReceiverThatFailsEverySecondTimeGetsAll) {
     };
     ASSERT_TRUE(eventually(written));
   }
-  EXPECT_TRUE(eventually([&] { return all_sent(); })) << "12 pauses that double are 40 s";
-  EXPECT_GE(receiver_.times().size(), 12u);
+  EXPECT_TRUE(eventually([&] { return all_sent(); })) << "14 pauses that double are 140 s";
+  EXPECT_GE(receiver_.times().size(), 14u);
 }
 
 TEST_F(PusherTest, WhatIsRefusedIsDropped) {
@@ -244,23 +264,23 @@ TEST_F(PusherTest, TheEndIsSentToo) {
     receiver_.take(request);
     connection.send(http_answer(receiver_.times().size() == 1 ? 500 : 200, ""));
   });
-  options_.pace = {10s, 10s, 1min};
+  options_.pace = {1h, 1h, 2h};
   open();
   post(kAt);
-  fails_with("http_500");  // now it waits for ten seconds
-  const auto begin = std::chrono::steady_clock::now();
-  pusher_->finish(cycle(kAt + 5), shown_, 5s);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 4s);
+  fails_with("http_500");  // now it waits for an hour
+  pusher_->finish(cycle(kAt + 5), shown_, 1min);
   EXPECT_THAT(receiver_.times(), ::testing::ElementsAre(kAt, kAt, kAt + 5, kAt + 6));
   EXPECT_EQ(pusher_->stats().waiting, 0u);
   post(kAt + 20);
   EXPECT_EQ(receiver_.times().size(), 4u);
 }
 
-// A block that the disk did not take is lost at the end. The limit on files stands for a full disk.
+// A block that the disk did not take is lost at the end. The limit on files stands for a full disk. The receiver asks
+// for more time than there is, so that the end is not waited for.
 TEST_F(PusherTest, TheEndSaysWhatIsLost) {
   std::signal(SIGXFSZ, SIG_IGN);
-  listen([&](const Request&, Connection& connection) { connection.send(http_answer(503, "")); });
+  listen(
+      [&](const Request&, Connection& connection) { connection.send(http_answer(503, "", "Retry-After: 3600\r\n")); });
   options_.queue_folder = folder_ / "queue";
   open();
   const size_t series = expose::remote_write_series(*cycle(kAt), *shown_, {}).size();
@@ -275,7 +295,7 @@ TEST_F(PusherTest, TheEndSaysWhatIsLost) {
   post(kAt + 1);
   ASSERT_TRUE(eventually([&] { return pusher_->stats().waiting == 2 * series; }));
   testing::internal::CaptureStderr();
-  pusher_->finish(nullptr, nullptr, 300ms);
+  pusher_->finish(nullptr, nullptr, 1min);
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_THAT(said, HasSubstr("they are lost\" samples=" + std::to_string(series) + "\n"));
   const size_t kept = pusher_->stats().waiting - series;
@@ -338,16 +358,17 @@ TEST_F(PusherTest, EveryReasonNamesARemedy) {
 }
 
 TEST_F(PusherTest, TheEndDoesNotWaitForever) {
-  listen([&](const Request&, Connection& connection) { connection.wait_for_hangup(); });
-  options_.receiver.answer_within = 30s;
+  std::promise<void> end;
+  const auto ended = end.get_future().share();
+  listen([&](const Request&, Connection&) { ended.wait(); });
+  options_.receiver.answer_within = 1h;
   options_.queue_folder = folder_ / "queue";
   open();
   post(kAt);
   ASSERT_TRUE(eventually([&] { return server_->requests().size() == 1; }));
-  const auto begin = std::chrono::steady_clock::now();
-  pusher_->finish(cycle(kAt + 5), shown_, 500ms);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s);
+  pusher_->finish(cycle(kAt + 5), shown_, 100ms);
   EXPECT_GT(pusher_->stats().waiting, 0u);
+  end.set_value();  // until now the receiver had not answered
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "attribute/books/engine.h"
 #include "sample/nvml/nvml_source.h"
 #include "support/laws.h"
+#include "support/manual_clock.h"
 #include "unit/http/temporary_directory.h"
 
 namespace gpuledger::app {
@@ -25,16 +26,11 @@ processes:
   - {pid: 4102, gpus: 0, memory: 9GiB, load: {kind: decode, duty: {period: 7, on: 4}}}
 )";
 
-class SetClock final : public Clock {
- public:
-  Timestamp now() const override { return {now_ + slept, now_ + slept + wall}; }
-  void move_to(Nanoseconds time) { now_ = time; }
-  Nanoseconds wall = seconds(1'767'225'600);  // where the simulator's virtual time begins
-  Nanoseconds slept{0};
+constexpr Nanoseconds kTenth = std::chrono::milliseconds(100);
 
- private:
-  Nanoseconds now_{0};
-};
+void set_wall_clock(ManualClock& clock, Nanoseconds by) {
+  clock.set({clock.now().steady, clock.now().wall + by});
+}
 
 struct Outcome {
   Ledger ledger;
@@ -51,7 +47,7 @@ struct Outcome {
 class ClockSteps : public ::testing::Test {
  protected:
   // Two minutes of a node; `change` is called before every second.
-  static Outcome run(const std::function<void(int, SetClock&)>& change) {
+  static Outcome run(const std::function<void(int, ManualClock&)>& change) {
     http::TemporaryDirectory folder;
     ::setenv("GPU_LEDGER_SIM_CLOCK", "virtual", 1);
     ::setenv("GPU_LEDGER_SIM_SCENARIO", folder.write("node.yaml", kNode).c_str(), 1);
@@ -63,9 +59,10 @@ class ClockSteps : public ::testing::Test {
     forget();
     Outcome result;
     {
-      SetClock clock;
+      ManualClock clock(9 * kTenth, seconds(1'767'225'600) + 9 * kTenth);  // where the simulator's virtual time begins
       nvml::NvmlSourceOptions options;
       options.library = library;
+      options.least_answer_limit = std::chrono::minutes(1);
       const auto source = nvml::make_nvml_source(options, clock);
       attribute::Engine engine{BookingRules{}};
       testing::NeverFalls counters;
@@ -77,7 +74,7 @@ class ClockSteps : public ::testing::Test {
       }
       for (int tenth = 10; tenth <= 1200; ++tenth) {
         set_time(tenth / 10.0);
-        clock.move_to(std::chrono::milliseconds(100 * tenth));
+        clock.advance(kTenth);
         if (tenth % 10 != 0) {
           (void)source->glance();
           continue;
@@ -94,7 +91,7 @@ class ClockSteps : public ::testing::Test {
   }
 
   static void expect_same_books(const Outcome& result, double tolerance) {
-    const Outcome undisturbed = run([](int, SetClock&) {});
+    const Outcome undisturbed = run([](int, ManualClock&) {});
     EXPECT_NEAR(result.measured(), undisturbed.measured(), 1);
     EXPECT_EQ(result.reason(Reason::kAnomaly), 0);
     EXPECT_EQ(result.reason(Reason::kExporterDown), 0);
@@ -106,16 +103,16 @@ class ClockSteps : public ::testing::Test {
 };
 
 TEST_F(ClockSteps, TheWallClockIsSetForward) {
-  expect_same_books(run([](int second, SetClock& clock) {
-                      if (second == 40) clock.wall += hours(1);
+  expect_same_books(run([](int second, ManualClock& clock) {
+                      if (second == 40) set_wall_clock(clock, hours(1));
                     }),
                     0.05);
 }
 
 TEST_F(ClockSteps, TheWallClockIsSetBack) {
-  expect_same_books(run([](int second, SetClock& clock) {
-                      if (second == 40) clock.wall -= hours(1);
-                      if (second == 80) clock.wall -= seconds(90);
+  expect_same_books(run([](int second, ManualClock& clock) {
+                      if (second == 40) set_wall_clock(clock, -hours(1));
+                      if (second == 80) set_wall_clock(clock, -seconds(90));
                     }),
                     0.15);  // the samples of some seconds are missing
 }
@@ -123,10 +120,10 @@ TEST_F(ClockSteps, TheWallClockIsSetBack) {
 // Ten minutes of sleep in which the GPU drew nothing. Nobody looked, so the step in which it happened is estimated, and
 // those who lived through it pay.
 TEST_F(ClockSteps, TheMachineSleeps) {
-  const Outcome result = run([](int second, SetClock& clock) {
-    if (second == 60) clock.slept += seconds(600);
+  const Outcome result = run([](int second, ManualClock& clock) {
+    if (second == 60) clock.advance(seconds(600));
   });
-  const Outcome undisturbed = run([](int, SetClock&) {});
+  const Outcome undisturbed = run([](int, ManualClock&) {});
   EXPECT_NEAR(result.measured(), undisturbed.measured(), 1);
   EXPECT_EQ(result.reason(Reason::kAnomaly), 0);
   EXPECT_EQ(result.reason(Reason::kExporterDown), 0);
@@ -136,11 +133,15 @@ TEST_F(ClockSteps, TheMachineSleeps) {
 
 // What it drew while it slept is not more than it can draw: the time counts that has passed.
 TEST_F(ClockSteps, SteadyTimeGoesOnWhileTheMachineSleeps) {
-  timespec boot{};
-  clock_gettime(CLOCK_BOOTTIME, &boot);
-  const Nanoseconds expected = seconds(boot.tv_sec) + Nanoseconds(boot.tv_nsec);
-  EXPECT_LT(SystemClock().now().steady - expected, seconds(1));
-  EXPECT_GE(SystemClock().now().steady, expected);
+  const auto since_boot = [] {
+    timespec boot{};
+    clock_gettime(CLOCK_BOOTTIME, &boot);
+    return seconds(boot.tv_sec) + Nanoseconds(boot.tv_nsec);
+  };
+  const Nanoseconds before = since_boot();
+  const Nanoseconds now = SystemClock().now().steady;
+  EXPECT_GE(now, before);
+  EXPECT_LE(now, since_boot());
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "support/eventually.h"
 #include "support/proc_tree.h"
 
 namespace gpuledger::app {
@@ -32,7 +33,7 @@ struct SlowDisk {
     std::unique_lock lock(mutex);
     ++begun;
     changed.notify_all();
-    changed.wait_for(lock, 10s, [this] { return open; });
+    changed.wait(lock, [this] { return open; });
     written.emplace_back(text);
     return write_file_atomically(path, text);
   }
@@ -47,7 +48,7 @@ struct SlowDisk {
   }
   bool wait_for_begun(int count) {
     std::unique_lock lock(mutex);
-    return changed.wait_for(lock, 10s, [&] { return begun >= count; });
+    return changed.wait_for(lock, 1min, [&] { return begun >= count; });
   }
 };
 
@@ -61,10 +62,6 @@ class FileWriterTest : public ::testing::Test {
   bool file_is_there() const { return std::filesystem::exists(path_); }
   static FileWriter::Text text(const char* of) { return std::make_shared<const std::string>(of); }
   static Status quick(const std::string& path, std::string_view text) { return write_file_atomically(path, text); }
-  static bool eventually(const std::function<bool()>& condition) {
-    for (int i = 0; i < 1000 && !condition(); ++i) std::this_thread::sleep_for(5ms);
-    return condition();
-  }
 
   ::gpuledger::testing::ProcTree tree_;
   const std::string path_ = tree_.root() + "/gpu.prom";
@@ -75,10 +72,9 @@ TEST_F(FileWriterTest, NobodyWaitsForTheDiskAndTheLatestTextWins) {
   FileWriter writer("file", path_, slow());
   writer.post(text("first"));
   ASSERT_TRUE(disk_->wait_for_begun(1));
-  const auto begin = std::chrono::steady_clock::now();
   for (const char* each : {"second", "third", "fourth"}) writer.post(text(each));
   EXPECT_TRUE(writer.health().up);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+  EXPECT_TRUE(disk_->texts().empty()) << "it has written nothing yet";
   disk_->let_go();
   EXPECT_TRUE(eventually([&] {
     const auto text = read_file(path_, 100);
@@ -96,7 +92,7 @@ TEST_F(FileWriterTest, NothingIsWrittenAfterTheRemoval) {
   disk_->let_go();
   EXPECT_TRUE(eventually([&] { return disk_->texts().size() == 1 && !file_is_there(); }));
   writer.post(text("third"));
-  std::this_thread::sleep_for(50ms);
+  EXPECT_TRUE(writer.wait(1min));
   EXPECT_THAT(disk_->texts(), ElementsAre("first"));
   EXPECT_FALSE(file_is_there());
 }
@@ -104,9 +100,9 @@ TEST_F(FileWriterTest, NothingIsWrittenAfterTheRemoval) {
 TEST_F(FileWriterTest, RemovesWhatItWrote) {
   FileWriter writer("file", path_, quick);
   writer.post(text("text"));
-  EXPECT_TRUE(writer.wait(5s));
+  EXPECT_TRUE(writer.wait(1min));
   EXPECT_TRUE(file_is_there());
-  EXPECT_TRUE(writer.remove(5s));
+  EXPECT_TRUE(writer.remove(1min));
   EXPECT_FALSE(file_is_there());
 }
 
@@ -114,9 +110,9 @@ TEST_F(FileWriterTest, RemovesNothingThatItDidNotWrite) {
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
   FileWriter refused("file", path_, quick);
   refused.post(text("text"));
-  EXPECT_TRUE(refused.wait(5s));
+  EXPECT_TRUE(refused.wait(1min));
   EXPECT_FALSE(refused.health().up);
-  EXPECT_TRUE(refused.remove(5s));
+  EXPECT_TRUE(refused.remove(1min));
   EXPECT_TRUE(file_is_there());
 }
 
@@ -125,7 +121,7 @@ TEST_F(FileWriterTest, ClearsUpAfterAKilledOne) {
   std::ofstream(left) << "half";
   FileWriter writer("file", path_, quick);
   writer.post(text("text"));
-  EXPECT_TRUE(writer.wait(5s));
+  EXPECT_TRUE(writer.wait(1min));
   EXPECT_FALSE(std::filesystem::exists(left));
 }
 
@@ -136,7 +132,7 @@ TEST_F(FileWriterTest, FinishWritesWhatWaits) {
   writer.post(text("second"));
   EXPECT_FALSE(writer.wait(20ms));
   disk_->let_go();
-  EXPECT_TRUE(writer.finish(5s));
+  EXPECT_TRUE(writer.finish(1min));
   EXPECT_THAT(disk_->texts(), ElementsAre("first", "second"));
   EXPECT_TRUE(file_is_there());
 }
@@ -144,14 +140,14 @@ TEST_F(FileWriterTest, FinishWritesWhatWaits) {
 TEST_F(FileWriterTest, HealthFollowsTheWrites) {
   FileWriter writer("file", tree_.root() + "/later/gpu.prom", quick);
   writer.post(text("text"));
-  ASSERT_TRUE(writer.wait(5s));
+  ASSERT_TRUE(writer.wait(1min));
   EXPECT_EQ(writer.health().source, "file");
   EXPECT_FALSE(writer.health().up);
   EXPECT_NE(writer.health().reason.find("/later/gpu.prom"), std::string::npos) << writer.health().reason;
   EXPECT_EQ(writer.health().errors.at("not_found"), 1);
   std::filesystem::create_directory(tree_.root() + "/later");
   writer.post(text("text"));
-  ASSERT_TRUE(writer.wait(5s));
+  ASSERT_TRUE(writer.wait(1min));
   EXPECT_TRUE(writer.health().up);
   EXPECT_EQ(writer.health().reason, "");
   EXPECT_EQ(writer.health().errors.at("not_found"), 1) << "errors are counted for ever";

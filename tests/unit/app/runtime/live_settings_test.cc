@@ -6,6 +6,7 @@
 #include "app/runtime/wiring.h"
 #include "support/batch_builder.h"
 #include "support/laws.h"
+#include "support/manual_clock.h"
 
 // The law of live settings: one that the table marks as taking effect at SIGHUP shows in the books after it.
 namespace gpuledger::app {
@@ -16,17 +17,8 @@ using ::gpuledger::testing::BatchBuilder;
 using ::gpuledger::testing::pod_owner;
 
 struct Node {
-  Timestamp now{};
+  ManualClock clock{0s, 1'700'000'000s};
   IdentityMap identities;
-};
-
-class NodeClock final : public Clock {
- public:
-  explicit NodeClock(const Node& node) : node_(node) {}
-  Timestamp now() const override { return node_.now; }
-
- private:
-  const Node& node_;
 };
 
 // Two processes share a GPU all the time, a third was there for the first three seconds.
@@ -34,7 +26,7 @@ class NodeSource final : public GpuSource {
  public:
   explicit NodeSource(Node& node) : node_(node) {}
   SampleBatch sample(bool) override {
-    const double second = std::chrono::duration<double>(node_.now.steady).count();
+    const double second = std::chrono::duration<double>(node_.clock.now().steady).count();
     BatchBuilder batch(second);
     batch.gpu(0, static_cast<int64_t>(second * 300'000)).process(1, 0.5, 0, pod_owner("a"));
     batch.process(2, 0.5, 0, pod_owner("b"));
@@ -88,12 +80,11 @@ class LiveSettings : public ::testing::TestWithParam<LiveSetting> {
 
   static Ledger run(Config config, const std::optional<Config>& reread) {
     Node node;
-    const NodeClock clock(node);
     Pipeline pipeline(std::make_unique<NodeSource>(node), std::make_unique<NodeNames>(node), booking_rules(config),
-                      PipelineOptions{}, clock);
+                      PipelineOptions{}, node.clock);
     Ledger ledger;
     const auto cycle = [&](Nanoseconds at) {
-      node.now = {at, 1'700'000'000s + at};
+      node.clock.set({at, 1'700'000'000s + at});
       ledger = pipeline.run_cycle()->cycle->ledger;
       ::gpuledger::testing::expect_balanced(ledger);
     };

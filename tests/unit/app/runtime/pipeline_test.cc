@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <thread>
 
 #include "base/file.h"
 #include "identity/resolver.h"
+#include "support/manual_clock.h"
 #include "support/proc_tree.h"
 
 namespace gpuledger::app {
@@ -16,12 +16,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
-
-class ManualClock final : public Clock {
- public:
-  Timestamp now() const override { return {steady, 1'700'000'000s + steady}; }
-  Nanoseconds steady{0};
-};
 
 // Writes down which cycles asked for the process lists.
 class RecordingSource final : public GpuSource {
@@ -55,12 +49,12 @@ class PipelineTest : public ::testing::Test {
                                       clock_);
   }
 
-  // One cycle a second; the pause lets a write that is wrongly begun show.
-  static void run_seconds(Pipeline& pipeline, ManualClock& clock, int count) {
+  // One cycle a second. Waits for the textfile, so that a write shows.
+  void run_seconds(Pipeline& pipeline, int count) {
     for (int i = 0; i < count; ++i) {
-      clock.steady += 1s;
+      clock_.advance(1s);
       (void)pipeline.run_cycle();
-      std::this_thread::sleep_for(10ms);
+      ASSERT_TRUE(pipeline.textfile()->wait(1min));
     }
   }
 
@@ -71,7 +65,7 @@ class PipelineTest : public ::testing::Test {
   }
 
   ::gpuledger::testing::ProcTree tree_;
-  ManualClock clock_;
+  ManualClock clock_{0s, 1'700'000'000s};
   std::vector<bool> scans_;
   RecordingSource* source_ = nullptr;  // the last pipeline's
 };
@@ -83,7 +77,7 @@ TEST_F(PipelineTest, ACycleAHairEarlyDoesNotPutAScanOff) {
   options.process_scan_interval = 30s;
   const auto every = pipeline(options);
   for (const Nanoseconds at : {0ns, 30'000'100'000ns, 60'000'050'000ns, 90'000'000'000ns}) {
-    clock_.steady = at;
+    clock_.set({at, 1'700'000'000s + at});
     (void)every->run_cycle();
   }
   EXPECT_THAT(scans_, ElementsAre(true, true, true, true));
@@ -94,8 +88,8 @@ TEST_F(PipelineTest, ScansNoMoreOftenThanAsked) {
   options.process_scan_interval = 3s;
   const auto third = pipeline(options);
   for (int second = 0; second < 7; ++second) {
-    clock_.steady = std::chrono::seconds(second);
     (void)third->run_cycle();
+    clock_.advance(1s);
   }
   EXPECT_THAT(scans_, ElementsAre(true, false, false, true, false, false, true));
 }
@@ -115,15 +109,16 @@ TEST_F(PipelineTest, WithoutADriverTheTextfileIsStillWrittenOncePerScanInterval)
   std::filesystem::create_directory(tree_.root() + "/folder");
   const auto textfile = pipeline(options);
   (void)textfile->run_cycle();
+  ASSERT_TRUE(textfile->textfile()->wait(1min));
   ASSERT_TRUE(std::filesystem::exists(options.textfile)) << "the first one is written at once";
   source_->away = true;
   std::filesystem::remove_all(tree_.root() + "/folder");  // so that every write shows as a failure
 
-  run_seconds(*textfile, clock_, 9);
+  run_seconds(*textfile, 9);
   EXPECT_EQ(failed_writes(*textfile), 0);
-  run_seconds(*textfile, clock_, 1);
-  for (int i = 0; i < 500 && failed_writes(*textfile) == 0; ++i) std::this_thread::sleep_for(10ms);
-  run_seconds(*textfile, clock_, 9);
+  run_seconds(*textfile, 1);
+  EXPECT_EQ(failed_writes(*textfile), 1);
+  run_seconds(*textfile, 9);
   EXPECT_EQ(failed_writes(*textfile), 1);
   const auto snapshot = textfile->run_cycle();
   EXPECT_NE(snapshot->text.get().find("gpu_ledger_source_up{source=\"textfile\"} 0"), std::string::npos)
@@ -133,7 +128,9 @@ TEST_F(PipelineTest, WithoutADriverTheTextfileIsStillWrittenOncePerScanInterval)
 TEST_F(PipelineTest, TheTextfileSaysWhichSourcesWork) {
   PipelineOptions options;
   options.textfile = tree_.root() + "/gpu.prom";
-  (void)pipeline(options)->run_cycle();
+  const auto textfile = pipeline(options);
+  (void)textfile->run_cycle();
+  ASSERT_TRUE(textfile->textfile()->wait(1min));
   const auto text = read_file(options.textfile, 1 << 20);
   ASSERT_TRUE(text.ok()) << text.error().message;
   EXPECT_NE(text->find("gpu_ledger_source_up{source=\"nvml\"} 1"), std::string::npos) << *text;

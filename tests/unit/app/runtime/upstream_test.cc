@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/runtime/upstream.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <future>
 
-#include "base/file.h"
+#include "support/eventually.h"
+#include "support/manual_clock.h"
 #include "unit/http/temporary_directory.h"
 #include "unit/net/fake_server.h"
 
@@ -17,30 +19,19 @@ namespace gpuledger::app {
 namespace {
 
 using namespace std::chrono_literals;
-using net::eventually;
 using net::FakeServer;
 using net::http_answer;
 using ::testing::HasSubstr;
 using Connection = FakeServer::Connection;
 using Request = FakeServer::Request;
 
-// The present, and what the test adds to it.
-class ShiftedClock final : public Clock {
- public:
-  Timestamp now() const override {
-    const Timestamp at = SystemClock().now();
-    return {at.steady + shift.load(), at.wall + shift.load()};
-  }
-  std::atomic<Nanoseconds> shift{0ns};
-};
-
 constexpr const char* kGood = "# TYPE dcgm_gpu_temp gauge\ndcgm_gpu_temp{gpu=\"0\",uuid=\"GPU-a\"} 33\n";
 
 class UpstreamTest : public ::testing::Test {
  protected:
-  static UpstreamOptions quick(UpstreamOptions options) {
+  UpstreamOptions quick(UpstreamOptions options) const {
     options.url_period = options.file_period = options.after_failure = 20ms;
-    options.answer_within = 500ms;
+    options.answer_within = answer_within_;
     return options;
   }
   void read_url(FakeServer::Handler handler) {
@@ -56,7 +47,20 @@ class UpstreamTest : public ::testing::Test {
     options.file = path_;
     upstream_ = std::make_unique<Upstream>(quick(options), clock_);
   }
-  void write(const std::string& text) { ASSERT_TRUE(write_file_atomically(path_, text, 0644, Flush::kToSystem).ok()); }
+  // Another file, written this long ago.
+  void write(const std::string& text, Nanoseconds ago = 0ns) {
+    const std::string beside = path_ + ".new";
+    std::ofstream(beside) << text;
+    set_age(beside, ago);
+    std::filesystem::rename(beside, path_);
+  }
+  void set_age(const std::string& path, Nanoseconds ago) const {
+    const Nanoseconds written = clock_.now().wall - ago;
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(written);
+    const timespec time{seconds.count(), (written - seconds).count()};
+    const timespec times[] = {time, time};
+    ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  }
 
   auto view() const { return upstream_->view(clock_.now()); }
   std::string value() const {
@@ -68,7 +72,8 @@ class UpstreamTest : public ::testing::Test {
 
   http::TemporaryDirectory folder_;
   const std::string path_ = folder_ / "dcgm.prom";
-  ShiftedClock clock_;
+  ManualClock clock_;
+  Nanoseconds answer_within_ = 1min;
   std::unique_ptr<FakeServer> server_;
   std::unique_ptr<Upstream> upstream_;
 };
@@ -103,6 +108,7 @@ TEST_F(UpstreamTest, BadLinesAreCountedAndTheOthersShown) {
 }
 
 TEST_F(UpstreamTest, WhatCannotBeTrustedChangesNothingButTheHealth) {
+  answer_within_ = 500ms;
   std::atomic<int> turn{0};
   read_url([&](const Request&, Connection& connection) {
     const std::string cut = std::string(kGood) + "dcgm_power_usage{gpu=\"0\"} 31";
@@ -138,21 +144,24 @@ TEST_F(UpstreamTest, WhatIsOldGoes) {
   ASSERT_TRUE(eventually([&] { return health().up; })) << health().reason;
   broken = true;
   ASSERT_TRUE(eventually([&] { return is_down("http_503"); }));
-  clock_.shift = 50s;
+  clock_.advance(60s);
   EXPECT_EQ(value(), "33");
-  clock_.shift = 70s;
+  clock_.advance(1s);
   EXPECT_EQ(value(), "none");
   broken = false;
   EXPECT_TRUE(eventually([&] { return value() == "33"; })) << health().reason;
 }
 
 TEST_F(UpstreamTest, ASlowAnswerHoldsUpNobody) {
-  read_url([&](const Request&, Connection& connection) { connection.wait_for_hangup(); });
-  const auto began = std::chrono::steady_clock::now();
+  answer_within_ = 1h;
+  std::promise<void> end;
+  const auto ended = end.get_future().share();
+  read_url([&](const Request&, Connection&) { ended.wait(); });
+  ASSERT_TRUE(eventually([&] { return server_->requests().size() == 1; }));
   EXPECT_EQ(value(), "none");
-  upstream_->wait(50ms);
+  EXPECT_FALSE(upstream_->wait(10ms));
   upstream_.reset();
-  EXPECT_LT(std::chrono::steady_clock::now() - began, 400ms);
+  end.set_value();  // until now there was no answer
 }
 
 TEST_F(UpstreamTest, ReadsAFileAgainWhenItIsAnother) {
@@ -169,6 +178,7 @@ TEST_F(UpstreamTest, ReadsAFileAgainWhenItIsAnother) {
   EXPECT_EQ(value(), "34");
   std::filesystem::remove(path_);
   std::filesystem::create_directory(path_);
+  set_age(path_, 0s);
   const uint64_t before = health().errors["malformed"];
   EXPECT_TRUE(eventually([&] { return health().errors["malformed"] > before; })) << health().reason;
 }
@@ -177,23 +187,22 @@ TEST_F(UpstreamTest, AFileThatNobodyWritesIsStale) {
   write(kGood);
   read_file();
   ASSERT_TRUE(eventually([&] { return health().up; })) << health().reason;
-  clock_.shift = 70s;
+  clock_.advance(70s);
   EXPECT_EQ(value(), "none");
   EXPECT_TRUE(eventually([&] { return is_down("stale"); })) << health().reason;
-  clock_.shift = 0s;
+  clock_.advance(-70s);
   EXPECT_TRUE(eventually([&] { return health().up; })) << health().reason;
   EXPECT_EQ(value(), "33");
 }
 
 TEST_F(UpstreamTest, AnOldFileIsNeverShown) {
-  write(kGood);
-  std::filesystem::last_write_time(path_, std::filesystem::file_time_type::clock::now() - 2min);
+  write(kGood, 2min);
   read_file();
-  upstream_->wait(5s);
+  ASSERT_TRUE(upstream_->wait(1min));
   ASSERT_TRUE(is_down("stale")) << health().reason;
   EXPECT_EQ(value(), "none");
   EXPECT_THAT(health().reason, HasSubstr("ago"));
-  std::filesystem::last_write_time(path_, std::filesystem::file_time_type::clock::now() + 1h);
+  set_age(path_, -1h);
   EXPECT_TRUE(eventually([&] { return health().reason.ends_with("in the future; check the clocks"); }))
       << health().reason;
   EXPECT_EQ(value(), "none");
@@ -201,8 +210,7 @@ TEST_F(UpstreamTest, AnOldFileIsNeverShown) {
 
 // Its age counts, not when we came to read it.
 TEST_F(UpstreamTest, AFileIsAsOldAsItSays) {
-  write(kGood);
-  std::filesystem::last_write_time(path_, std::filesystem::file_time_type::clock::now() - 40s);
+  write(kGood, 40s);
   read_file();
   ASSERT_TRUE(eventually([&] { return health().up; })) << health().reason;
   EXPECT_EQ(value(), "33");
@@ -211,6 +219,7 @@ TEST_F(UpstreamTest, AFileIsAsOldAsItSays) {
 
 TEST_F(UpstreamTest, AFifoIsNotWaitedFor) {
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  set_age(path_, 0s);
   read_file();
   EXPECT_TRUE(eventually([&] { return is_down("malformed"); })) << health().reason;
 }
