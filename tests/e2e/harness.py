@@ -64,10 +64,8 @@ def free_port():
     raise AssertionError("no free port")
 
 
-def wait_until(condition, what, *older, net=NET):
+def wait_until(condition, what, net=NET):
     """The condition's first truthy value, or a test failure. A wider net is for what is known to take minutes."""
-    if older:  # wait_until(condition, seconds, what)
-        (what,) = older
     deadline = time.monotonic() + net
     while True:
         value = condition()
@@ -183,7 +181,7 @@ class Program:
     def alive(self):
         return self.child.poll() is None
 
-    def stop(self, number=signal.SIGTERM, seconds=None):
+    def stop(self, number=signal.SIGTERM):
         """The exit code and how long it took to end."""
         begin = time.monotonic()
         if self.alive():
@@ -214,7 +212,7 @@ class Program:
 class Ledger(Program):
     """`gpu-ledger serve` on the simulated node, once its first snapshot is there."""
 
-    def __init__(self, *arguments, scenario=None, environment=None, ready=True, port=None, through=(), patience=None):
+    def __init__(self, *arguments, scenario=None, environment=None, ready=True, port=None, through=()):
         self.port = port or free_port()
         command = [*through, BINARY, "serve", "--backend=sim", f"--listen-address=127.0.0.1:{self.port}", *arguments]
         if scenario:

@@ -35,7 +35,8 @@ class MemoryTest(harness.Case):
         folder.mkdir()
         scenario = attacks_test.many_processes(folder, GPUS, processes)
         with harness.Ledger(scenario=scenario) as ledger:
-            time.sleep(SECONDS)  # not scraped: the first look at its cycles would cost memory
+            began = time.monotonic()  # its cycles are not asked for: the first scrape would cost memory
+            harness.wait_until(lambda: time.monotonic() - began > SECONDS, "its books to fill")
             before = resident(ledger)
             seen = set()
 

@@ -172,7 +172,7 @@ class MetricsTest(harness.Case):
         with self.start() as ledger:
             info = lambda **labels: ledger.metrics().find("gpu_ledger_process_info", **labels)
             harness.wait_until(lambda: info(pid="1003", uid="2001", user_name="ana", slurm_job_id="77", owner="slurm_job"),
-                               15, "the user of the process")
+                               "the user of the process")
             self.assertTrue(info(pid="1001", user_name="root", type="graphics", unit="gdm.service"))
             (pod, _), = info(pid="1004", uid="165536", owner="pod")
             self.assertNotIn("user_name", pod, "a uid of a user namespace has no name")

@@ -204,7 +204,7 @@ class StateTest(harness.Case):
             place.rename(self.folder / "elsewhere")
             harness.wait_until(lambda: up() == 0, "the state file to fail")
             harness.wait_until(lambda: ledger.metrics().value(DEVICE, gpu="0") > before.value(DEVICE, gpu="0") + 200,
-                               10, "the books to go on")
+                               "the books to go on")
             (self.folder / "elsewhere").rename(place)
             harness.wait_until(lambda: up() == 1, "the state file to work again")
             last, _ = self.kill(ledger)

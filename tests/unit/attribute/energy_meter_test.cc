@@ -13,8 +13,8 @@ using testing::BatchBuilder;
 DeviceSample counter_at(int64_t mj) {
   return BatchBuilder(0).gpu(0, mj).device();
 }
-Timestamp at(double seconds) {
-  return {BatchBuilder::to_ns(seconds), BatchBuilder::to_ns(seconds)};
+Timestamp at(double second) {
+  return {BatchBuilder::to_ns(second), BatchBuilder::to_ns(second)};
 }
 
 TEST(EnergyMeter, FirstLookOnlySetsTheBaseline) {

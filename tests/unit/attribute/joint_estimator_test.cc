@@ -9,7 +9,7 @@
 namespace gpuledger::attribute {
 namespace {
 
-constexpr double kFull = 700;
+constexpr double kFullPower = 700;
 
 // A kind of work: watts above the static ones, and what it makes the GPU show when it has it to itself.
 struct Work {
@@ -39,7 +39,7 @@ class Gpu {
     Step step;
     step.begin = now_;
     step.end = now_ += 1;
-    step.full_watts = kFull;
+    step.full_watts = kFullPower;
     Reading reading;
     reading.from = step.begin;
     reading.to = step.end;

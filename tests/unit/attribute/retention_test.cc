@@ -6,6 +6,7 @@
 
 #include "attribute/books/engine.h"
 #include "attribute/state/state_text.h"
+#include "engine_steps.h"
 #include "support/batch_builder.h"
 #include "support/laws.h"
 
@@ -15,12 +16,6 @@ namespace {
 
 using gpuledger::testing::BatchBuilder;
 using gpuledger::testing::pod_owner;
-
-Ledger step(Engine& engine, const BatchBuilder& batch) {
-  Ledger ledger = engine.advance(batch.batch(), batch.identities());
-  gpuledger::testing::expect_balanced(ledger);
-  return ledger;
-}
 
 const OwnerAccount* find_owner(const Ledger& ledger, const std::string& pod) {
   const auto found = std::find_if(ledger.owners.begin(), ledger.owners.end(),

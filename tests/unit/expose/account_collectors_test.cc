@@ -8,14 +8,6 @@
 namespace gpuledger::expose {
 namespace {
 
-using Value = std::optional<std::string>;
-
-Exposition expose(const Cycle& cycle, const ExposeOptions& options = example_options()) {
-  auto parsed = parse_exposition(write_text(cycle, options), Format::kText);
-  EXPECT_TRUE(parsed.ok()) << parsed.error().message;
-  return parsed.value_or({});
-}
-
 TEST(DeviceCollector, InfoSaysWhatTheGpuIs) {
   const Exposition out = expose(node_example());
   const auto found = out.find("gpu_ledger_device_info", {{"gpu", "0"}});
@@ -43,32 +35,32 @@ TEST(DeviceCollector, HealthOfTheGpus) {
   const auto of = [&](const std::string& name, const std::string& label, const std::string& value) {
     return out.value(name, {{"gpu", "0"}, {label, value}});
   };
-  EXPECT_EQ(of("gpu_ledger_xid_last_seen_timestamp_seconds", "xid", "31"), Value("1700000000.25"));
-  EXPECT_EQ(of("gpu_ledger_temperature_celsius", "sensor", "gpu"), Value("61"));
-  EXPECT_EQ(of("gpu_ledger_temperature_celsius", "sensor", "memory"), Value("70"));
-  EXPECT_EQ(of("gpu_ledger_clock_hertz", "domain", "sm"), Value("1755000000"));
-  EXPECT_EQ(of("gpu_ledger_clock_hertz", "domain", "memory"), Value("3201000000"));
-  EXPECT_EQ(out.value("gpu_ledger_fan_speed_ratio", gpu), Value("0.35"));
-  EXPECT_EQ(of("gpu_ledger_throttle_active", "reason", "sw_power_cap"), Value("1"));
-  EXPECT_EQ(of("gpu_ledger_throttle_active", "reason", "hw_thermal"), Value("1"));
-  EXPECT_EQ(of("gpu_ledger_throttle_active", "reason", "hw_slowdown"), Value("0"));
-  EXPECT_EQ(of("gpu_ledger_throttle_seconds_total", "reason", "power"), Value("12.500000001"));
-  EXPECT_EQ(out.value("gpu_ledger_retired_pages_pending", gpu), Value("0"));
+  EXPECT_EQ(of("gpu_ledger_xid_last_seen_timestamp_seconds", "xid", "31"), Shown("1700000000.25"));
+  EXPECT_EQ(of("gpu_ledger_temperature_celsius", "sensor", "gpu"), Shown("61"));
+  EXPECT_EQ(of("gpu_ledger_temperature_celsius", "sensor", "memory"), Shown("70"));
+  EXPECT_EQ(of("gpu_ledger_clock_hertz", "domain", "sm"), Shown("1755000000"));
+  EXPECT_EQ(of("gpu_ledger_clock_hertz", "domain", "memory"), Shown("3201000000"));
+  EXPECT_EQ(out.value("gpu_ledger_fan_speed_ratio", gpu), Shown("0.35"));
+  EXPECT_EQ(of("gpu_ledger_throttle_active", "reason", "sw_power_cap"), Shown("1"));
+  EXPECT_EQ(of("gpu_ledger_throttle_active", "reason", "hw_thermal"), Shown("1"));
+  EXPECT_EQ(of("gpu_ledger_throttle_active", "reason", "hw_slowdown"), Shown("0"));
+  EXPECT_EQ(of("gpu_ledger_throttle_seconds_total", "reason", "power"), Shown("12.500000001"));
+  EXPECT_EQ(out.value("gpu_ledger_retired_pages_pending", gpu), Shown("0"));
   EXPECT_EQ(of("gpu_ledger_nvlink_bytes_total", "direction", "received"),
-            Value(std::to_string(1024 * (static_cast<int>(Vital::kNvlinkReceived) + 1))));
+            Shown(std::to_string(1024 * (static_cast<int>(Vital::kNvlinkReceived) + 1))));
   EXPECT_TRUE(out.find("gpu_ledger_temperature_celsius", {{"gpu", "2"}}).empty()) << "lost";
-  EXPECT_EQ(out.value("gpu_ledger_gpus_expected"), Value("5"));
-  EXPECT_EQ(out.value("gpu_ledger_gpus_visible"), Value("3"));
+  EXPECT_EQ(out.value("gpu_ledger_gpus_expected"), Shown("5"));
+  EXPECT_EQ(out.value("gpu_ledger_gpus_visible"), Shown("3"));
 }
 
 TEST(DeviceCollector, EnergyPowerAndXids) {
   const Exposition out = expose(node_example());
   const Labels h200{{"gpu", "0"}, {"uuid", "GPU-0000"}};
-  EXPECT_EQ(out.value("gpu_ledger_device_up", h200), Value("1"));
-  EXPECT_EQ(out.value("gpu_ledger_device_energy_joules_total", h200), Value("6000.000123"));
-  EXPECT_EQ(out.value("gpu_ledger_device_power_watts", h200), Value("312.5"));
-  EXPECT_EQ(out.value("gpu_ledger_device_idle_power_watts", h200), Value("75.5"));
-  EXPECT_EQ(out.value("gpu_ledger_xid_errors_total", {{"gpu", "0"}, {"xid", "31"}}), Value("2"));
+  EXPECT_EQ(out.value("gpu_ledger_device_up", h200), Shown("1"));
+  EXPECT_EQ(out.value("gpu_ledger_device_energy_joules_total", h200), Shown("6000.000123"));
+  EXPECT_EQ(out.value("gpu_ledger_device_power_watts", h200), Shown("312.5"));
+  EXPECT_EQ(out.value("gpu_ledger_device_idle_power_watts", h200), Shown("75.5"));
+  EXPECT_EQ(out.value("gpu_ledger_xid_errors_total", {{"gpu", "0"}, {"xid", "31"}}), Shown("2"));
   EXPECT_EQ(out.find("gpu_ledger_xid_errors_total").size(), 2u);
 }
 
@@ -78,16 +70,16 @@ TEST(DeviceCollector, EveryReasonIsAlwaysThere) {
     EXPECT_EQ(out.find("gpu_ledger_device_unattributed_joules_total", {{"reason", reason}}).size(), 4u) << reason;
   }
   EXPECT_EQ(out.value("gpu_ledger_device_unattributed_joules_total", {{"gpu", "0"}, {"reason", "idle"}}),
-            Value("1000.000001"));
-  EXPECT_EQ(out.value("gpu_ledger_device_unattributed_joules_total", {{"gpu", "0"}, {"reason", "static"}}), Value("0"));
+            Shown("1000.000001"));
+  EXPECT_EQ(out.value("gpu_ledger_device_unattributed_joules_total", {{"gpu", "0"}, {"reason", "static"}}), Shown("0"));
 }
 
 TEST(DeviceCollector, LostGpuKeepsItsCountersOnly) {
   const Exposition out = expose(node_example());
   const Labels lost{{"gpu", "2"}};
   EXPECT_EQ(out.find("gpu_ledger_device_info", lost).size(), 1u);
-  EXPECT_EQ(out.value("gpu_ledger_device_up", lost), Value("0"));
-  EXPECT_EQ(out.value("gpu_ledger_device_energy_joules_total", lost), Value("0.56"));
+  EXPECT_EQ(out.value("gpu_ledger_device_up", lost), Shown("0"));
+  EXPECT_EQ(out.value("gpu_ledger_device_energy_joules_total", lost), Shown("0.56"));
   for (const char* name : {"gpu_ledger_device_power_watts", "gpu_ledger_device_idle_power_watts",
                            "gpu_idle_memory_total_bytes", "gpu_process_info", "my_gpu_process_sm_utilization_ratio"}) {
     EXPECT_TRUE(out.find(name, lost).empty()) << name;
@@ -103,12 +95,12 @@ TEST(PodCollector, OneFamilyPerKindOfOwner) {
                    {"gpu", "0"}};
   EXPECT_EQ(out.micro_sum("gpu_ledger_pod_energy_joules_total", pod), 3'000'000'000);
   EXPECT_EQ(out.find("gpu_ledger_pod_energy_joules_total", pod).size(), 2u);
-  EXPECT_EQ(out.value("gpu_ledger_pod_gpu_seconds_total", pod), Value("20"));
-  EXPECT_EQ(out.value("gpu_ledger_pod_idle_memory_bytes", pod), Value("0"));
+  EXPECT_EQ(out.value("gpu_ledger_pod_gpu_seconds_total", pod), Shown("20"));
+  EXPECT_EQ(out.value("gpu_ledger_pod_idle_memory_bytes", pod), Shown("0"));
   EXPECT_EQ(
       out.find("gpu_ledger_slurm_job_energy_joules_total")[0]->labels,
       (Labels{{"slurm_job_id", "4711"}, {"job", "4711"}, {"step", "0"}, {"gpu", "1"}, {"energy_estimated", "false"}}));
-  EXPECT_EQ(out.value("gpu_ledger_slurm_job_gpu_seconds_total"), Value("9"));
+  EXPECT_EQ(out.value("gpu_ledger_slurm_job_gpu_seconds_total"), Shown("9"));
   EXPECT_EQ(out.find("gpu_ledger_container_energy_joules_total")[0]->labels, (Labels{{"runtime", "docker"},
                                                                                      {"container_id", "9f3c"},
                                                                                      {"container", "jupyter"},
@@ -136,7 +128,7 @@ TEST(PodCollector, ErrorsOfOwnersWithSharedEnergy) {
                                     {"pod_uid", "0b6f1c52-91ab-4c2c-8a0f-0d5a4d6a1f10"},
                                     {"gpu", "0"}}));
   const Labels service{{"unit", "triton.service"}, {"user", "998"}, {"gpu", "1"}};
-  EXPECT_EQ(out.value("gpu_ledger_host_energy_standard_error_joules", service), Value("0.5"));
+  EXPECT_EQ(out.value("gpu_ledger_host_energy_standard_error_joules", service), Shown("0.5"));
   const auto job = out.find("gpu_ledger_slurm_job_energy_standard_error_joules");
   ASSERT_EQ(job.size(), 1u);
   EXPECT_EQ(job[0]->value, "2.5");
@@ -148,7 +140,7 @@ TEST(PodCollector, ErrorsOfOwnersWithSharedEnergy) {
             (Labels{{"runtime", "docker"}, {"container_id", "9f3c"}, {"container", "jupyter"}, {"gpu", "2"}}));
 
   cycle.ledger.owners[0].standard_error_joules = 2.4e-11;
-  EXPECT_EQ(expose(cycle).value("gpu_ledger_pod_energy_standard_error_joules"), Value("0")) << "noise";
+  EXPECT_EQ(expose(cycle).value("gpu_ledger_pod_energy_standard_error_joules"), Shown("0")) << "noise";
   for (OwnerAccount& owner : cycle.ledger.owners) owner.booked.shared = Energy();
   const Exposition measured = expose(cycle);
   for (const std::string kind : {"pod", "slurm_job", "container", "host", "unknown_owner"}) {
@@ -182,7 +174,7 @@ TEST(PodCollector, SwappedCardOfTheSameIndexAddsUp) {
   cycle.ledger.owners.push_back(other);
   const Exposition out = expose(cycle);
   EXPECT_EQ(out.micro_sum("gpu_ledger_pod_energy_joules_total"), 3'000'001'000);
-  EXPECT_EQ(out.value("gpu_ledger_pod_energy_standard_error_joules"), Value("5")) << "errors of two GPUs";
+  EXPECT_EQ(out.value("gpu_ledger_pod_energy_standard_error_joules"), Shown("5")) << "errors of two GPUs";
 }
 
 TEST(DriverCallsCollector, HasAHistogramOfEachCallForThoseWhoAsk) {
@@ -190,27 +182,27 @@ TEST(DriverCallsCollector, HasAHistogramOfEachCallForThoseWhoAsk) {
   EXPECT_FALSE(expose(node_example()).has("gpu_ledger_driver_call_duration_seconds_sum"));
   ExposeOptions options = example_options();
   options.collectors.insert("driver-calls");
-  EXPECT_EQ(expose(node_example(), options).value("gpu_ledger_driver_call_duration_seconds_sum", call), Value("5"));
+  EXPECT_EQ(expose(node_example(), options).value("gpu_ledger_driver_call_duration_seconds_sum", call), Shown("5"));
 }
 
 TEST(SelfCollector, SaysHowTheProgramFares) {
   const Exposition out = expose(node_example());
-  EXPECT_EQ(out.value("gpu_ledger_build_info", {{"version", "1.2.3"}, {"revision", "0123abc"}}), Value("1"));
-  EXPECT_EQ(out.value("gpu_ledger_simulated"), Value("1"));
-  EXPECT_EQ(out.value("gpu_ledger_source_up", {{"source", "nvml"}}), Value("1"));
-  EXPECT_EQ(out.value("gpu_ledger_source_up", {{"source", "pod-resources"}}), Value("0"));
-  EXPECT_EQ(out.value("gpu_ledger_source_errors_total", {{"source", "nvml"}, {"code", "timeout"}}), Value("3"));
-  EXPECT_EQ(out.value("gpu_ledger_sample_duration_seconds_count"), Value("2"));
-  EXPECT_EQ(out.value("gpu_ledger_sample_duration_seconds_bucket", {{"le", "1.0"}}), Value("2"));
-  EXPECT_EQ(out.value("gpu_ledger_snapshot_timestamp_seconds"), Value("1700000100.25"));
-  EXPECT_EQ(out.value("gpu_ledger_processes_without_owner"), Value("1"));
-  EXPECT_EQ(out.value("process_cpu_seconds_total"), Value("12.5"));
-  EXPECT_EQ(out.value("process_start_time_seconds"), Value("1700000000.5"));
-  EXPECT_EQ(out.value("process_resident_memory_bytes"), Value("20971520"));
-  EXPECT_EQ(out.value("process_virtual_memory_bytes"), Value("209715200"));
-  EXPECT_EQ(out.value("process_open_fds"), Value("12"));
-  EXPECT_EQ(out.value("process_max_fds"), Value("1024"));
-  EXPECT_EQ(out.value("process_threads"), Value("5"));
+  EXPECT_EQ(out.value("gpu_ledger_build_info", {{"version", "1.2.3"}, {"revision", "0123abc"}}), Shown("1"));
+  EXPECT_EQ(out.value("gpu_ledger_simulated"), Shown("1"));
+  EXPECT_EQ(out.value("gpu_ledger_source_up", {{"source", "nvml"}}), Shown("1"));
+  EXPECT_EQ(out.value("gpu_ledger_source_up", {{"source", "pod-resources"}}), Shown("0"));
+  EXPECT_EQ(out.value("gpu_ledger_source_errors_total", {{"source", "nvml"}, {"code", "timeout"}}), Shown("3"));
+  EXPECT_EQ(out.value("gpu_ledger_sample_duration_seconds_count"), Shown("2"));
+  EXPECT_EQ(out.value("gpu_ledger_sample_duration_seconds_bucket", {{"le", "1.0"}}), Shown("2"));
+  EXPECT_EQ(out.value("gpu_ledger_snapshot_timestamp_seconds"), Shown("1700000100.25"));
+  EXPECT_EQ(out.value("gpu_ledger_processes_without_owner"), Shown("1"));
+  EXPECT_EQ(out.value("process_cpu_seconds_total"), Shown("12.5"));
+  EXPECT_EQ(out.value("process_start_time_seconds"), Shown("1700000000.5"));
+  EXPECT_EQ(out.value("process_resident_memory_bytes"), Shown("20971520"));
+  EXPECT_EQ(out.value("process_virtual_memory_bytes"), Shown("209715200"));
+  EXPECT_EQ(out.value("process_open_fds"), Shown("12"));
+  EXPECT_EQ(out.value("process_max_fds"), Shown("1024"));
+  EXPECT_EQ(out.value("process_threads"), Shown("5"));
 }
 
 TEST(SelfCollector, CountsTheSeriesItselfIncluded) {
@@ -219,7 +211,7 @@ TEST(SelfCollector, CountsTheSeriesItselfIncluded) {
                                               : write_openmetrics(node_example(), example_options());
     const auto out = parse_exposition(text, format);
     ASSERT_TRUE(out.ok()) << out.error().message;
-    EXPECT_EQ(out->value("gpu_ledger_series"), Value(std::to_string(out->samples.size())));
+    EXPECT_EQ(out->value("gpu_ledger_series"), Shown(std::to_string(out->samples.size())));
   }
 }
 
@@ -231,7 +223,7 @@ TEST(SelfCollector, AbsentIsAbsent) {
   const Exposition out = expose(cycle);
   EXPECT_FALSE(out.has("gpu_ledger_simulated"));
   EXPECT_FALSE(out.has("process_max_fds"));
-  EXPECT_EQ(out.value("gpu_ledger_source_up"), Value("1"));  // the batch's own word remains
+  EXPECT_EQ(out.value("gpu_ledger_source_up"), Shown("1"));  // the batch's own word remains
 }
 
 TEST(Kubernetes, AllocationsAreListedEachAndTheirIdlenessOnce) {
@@ -293,9 +285,9 @@ TEST(Kubernetes, LabelsThatBecomeOneNameAreWrittenOnce) {
 TEST(SelfCollector, SaysThatNobodyTellsTheNamesOfPods) {
   Cycle cycle = node_example();
   const auto missing = [&] { return expose(cycle).value("gpu_ledger_pod_names_missing"); };
-  EXPECT_EQ(missing(), Value("1"));
+  EXPECT_EQ(missing(), Shown("1"));
   cycle.sources.push_back({"apiserver", true, "", {}});
-  EXPECT_EQ(missing(), Value("0"));
+  EXPECT_EQ(missing(), Shown("0"));
   cycle.sources.back() = {"apiserver", false, "", {}, true};
   EXPECT_EQ(missing(), std::nullopt) << "not decided yet";
   std::erase_if(cycle.sources, [](const SourceHealth& health) { return health.source != "nvml"; });
@@ -313,16 +305,16 @@ TEST(SelfCollector, AllocationsAloneNameOnlyPodsThatShareNoGpu) {
     cycle.identities = identities;
   };
   cycle.sources = {{"pod-resources", true, "", {}}, {"pods", false, "needs --node-name", {}}};
-  EXPECT_EQ(missing(), Value("0")) << "no process needs more";
+  EXPECT_EQ(missing(), Shown("0")) << "no process needs more";
   pod_of_five("alone");
-  EXPECT_EQ(missing(), Value("0"));
+  EXPECT_EQ(missing(), Shown("0"));
   pod_of_five("");
-  EXPECT_EQ(missing(), Value("1"));
+  EXPECT_EQ(missing(), Shown("1"));
   cycle.sources[1].undecided = true;
   EXPECT_EQ(missing(), std::nullopt) << "its source may still answer";
   // The other mix: names are there, allocations are not, which gpu_ledger_source_up says.
   cycle.sources = {{"pod-resources", false, "refused", {}}, {"apiserver", true, "", {}}};
-  EXPECT_EQ(missing(), Value("0")) << "the pod may have started this moment";
+  EXPECT_EQ(missing(), Shown("0")) << "the pod may have started this moment";
 }
 
 }  // namespace

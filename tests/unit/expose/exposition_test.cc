@@ -20,10 +20,6 @@ Exposition parsed(const std::string& text, Format format) {
   return result.value_or({});
 }
 
-Exposition expose(const Cycle& cycle, const ExposeOptions& options = example_options()) {
-  return parsed(write_text(cycle, options), Format::kText);
-}
-
 std::set<std::string> words(std::string_view text) {
   std::istringstream stream{std::string(text)};
   return {std::istream_iterator<std::string>(stream), {}};

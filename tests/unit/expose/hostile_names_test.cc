@@ -24,7 +24,7 @@ Cycle with_name(const std::string& name) {
 
 size_t samples_in(const std::string& text, Format format, const std::string& name) {
   const auto result = parse_exposition(text, format);
-  EXPECT_TRUE(result.ok()) << result.error().message << " for " << testing::PrintToString(name);
+  EXPECT_TRUE(result.ok()) << result.error().message << " for " << ::testing::PrintToString(name);
   return result.ok() ? result->samples.size() : 0;
 }
 

@@ -11,14 +11,6 @@
 namespace gpuledger::expose {
 namespace {
 
-using Value = std::optional<std::string>;
-
-Exposition expose(const Cycle& cycle, const ExposeOptions& options = example_options()) {
-  auto parsed = parse_exposition(write_text(cycle, options), Format::kText);
-  EXPECT_TRUE(parsed.ok()) << parsed.error().message;
-  return parsed.value_or({});
-}
-
 ExposeOptions lean() {
   ExposeOptions options = example_options();
   options.collectors = {"process-native", "process-info", "device", "pod", "self"};
@@ -56,15 +48,15 @@ TEST(ProcessInfo, ASlurmJobIsNamedByItsNewLabelOnly) {
 
 TEST(ProcessInfo, PeakStaysAfterExitAndVideoIsAbsentUntilUsed) {
   const Exposition out = expose(node_example());
-  EXPECT_EQ(out.value("gpu_ledger_process_memory_peak_bytes", {{"pid", "100"}}), Value("3221225472"));
-  EXPECT_EQ(out.value("gpu_ledger_process_memory_peak_bytes", {{"pid", "90"}}), Value("3221225472"));
+  EXPECT_EQ(out.value("gpu_ledger_process_memory_peak_bytes", {{"pid", "100"}}), Shown("3221225472"));
+  EXPECT_EQ(out.value("gpu_ledger_process_memory_peak_bytes", {{"pid", "90"}}), Shown("3221225472"));
   EXPECT_TRUE(out.find("gpu_ledger_process_memory_peak_bytes", {{"pid", "300"}}).empty());
-  EXPECT_EQ(out.value("gpu_ledger_process_encoder_utilization_ratio"), Value("0.25"));
+  EXPECT_EQ(out.value("gpu_ledger_process_encoder_utilization_ratio"), Shown("0.25"));
   EXPECT_FALSE(out.has("gpu_ledger_process_decoder_utilization_ratio"));
   Cycle cycle = node_example();
   process_of(cycle, 200).decoder = Ratio{0.4};
   const Exposition decoding = expose(cycle);
-  EXPECT_EQ(decoding.value("gpu_ledger_process_decoder_utilization_ratio", {{"pid", "200"}}), Value("0.4"));
+  EXPECT_EQ(decoding.value("gpu_ledger_process_decoder_utilization_ratio", {{"pid", "200"}}), Shown("0.4"));
   EXPECT_EQ(decoding.find("gpu_ledger_process_decoder_utilization_ratio").size(), 1u);
 }
 
@@ -95,7 +87,7 @@ TEST(OwnerInfo, UserOfASlurmJobAndPeaks) {
                                     {"user_name", "ana"},
                                     {"account", "physics"},
                                     {"partition", "gpu"}}));
-  EXPECT_EQ(out.value("gpu_ledger_slurm_job_memory_peak_bytes"), Value("4294967296"));
+  EXPECT_EQ(out.value("gpu_ledger_slurm_job_memory_peak_bytes"), Shown("4294967296"));
   EXPECT_FALSE(out.has("gpu_ledger_pod_memory_peak_bytes")) << "never reported";
   Cycle unknown = node_example();
   for (OwnerAccount& owner : unknown.ledger.owners) owner.uid = owner.user_name = Name();
@@ -109,7 +101,7 @@ TEST(OwnerInfo, UserOfASlurmJobAndPeaks) {
 TEST(DeviceMetrics, LimitLinkStateAndNumbers) {
   const Exposition out = expose(node_example());
   const Labels h200{{"gpu", "0"}};
-  EXPECT_EQ(out.value("gpu_ledger_device_power_limit_watts", h200), Value("700"));
+  EXPECT_EQ(out.value("gpu_ledger_device_power_limit_watts", h200), Shown("700"));
   EXPECT_TRUE(out.find("gpu_ledger_device_power_limit_watts", {{"gpu", "2"}}).empty()) << "lost";
   EXPECT_EQ(out.find("gpu_ledger_device_info", {{"serial", "1653020"}, {"vbios_version", "96.00.A5.00.00"}}).size(),
             1u);
@@ -118,8 +110,8 @@ TEST(DeviceMetrics, LimitLinkStateAndNumbers) {
     EXPECT_EQ(out.find(name, h200).size(), 1u) << name;
     EXPECT_TRUE(out.find(name, {{"gpu", "3"}}).empty()) << name << ": not read there";
   }
-  EXPECT_EQ(out.value("gpu_ledger_device_memory_used_bytes", h200), Value("42949672960"));
-  EXPECT_EQ(out.value("gpu_ledger_device_utilization_ratio", h200), Value("0.93"));
+  EXPECT_EQ(out.value("gpu_ledger_device_memory_used_bytes", h200), Shown("42949672960"));
+  EXPECT_EQ(out.value("gpu_ledger_device_utilization_ratio", h200), Shown("0.93"));
   Cycle nameless = node_example();
   auto description = std::make_shared<DeviceDescription>(*nameless.ledger.devices[0].description);
   description->serial.clear();
@@ -141,7 +133,7 @@ TEST(DeviceMetrics, MigInstances) {
                                      {"gi_id", "7"},
                                      {"ci_id", "0"},
                                      {"compute_slices", "1"}}));
-  EXPECT_EQ(out.value("gpu_ledger_mig_instance_memory_total_bytes"), Value("10737418240"));
+  EXPECT_EQ(out.value("gpu_ledger_mig_instance_memory_total_bytes"), Shown("10737418240"));
   EXPECT_FALSE(out.has("gpu_ledger_mig_instance_memory_used_bytes")) << "not reported";
 }
 
@@ -153,12 +145,12 @@ TEST(DeviceMetrics, WorkOfMigInstances) {
   activity.graphics = Ratio{0.75};
   cycle.batch.devices[1].instance_activity[9].graphics = Ratio{1};  // an instance that is gone
   Exposition out = expose(cycle);
-  EXPECT_EQ(out.value(names[0], {{"gpu", "1"}, {"mig_uuid", "MIG-0001"}, {"gi_id", "7"}}), Value("0.75"));
+  EXPECT_EQ(out.value(names[0], {{"gpu", "1"}, {"mig_uuid", "MIG-0001"}, {"gi_id", "7"}}), Shown("0.75"));
   EXPECT_EQ(out.find(names[0]).size(), 1u);
   EXPECT_FALSE(out.has(names[1])) << "this one the driver does not say";
   activity.parts[Activity::kSm] = Ratio{0.5};
   out = expose(cycle);
-  EXPECT_EQ(out.value(names[1], {{"mig_profile", "1g.10gb"}}), Value("0.5"));
+  EXPECT_EQ(out.value(names[1], {{"mig_profile", "1g.10gb"}}), Shown("0.5"));
   cycle.ledger.devices[1].up = cycle.batch.devices[1].up = false;
   for (const std::string& name : names) EXPECT_FALSE(expose(cycle).has(name)) << name << ": lost";
 }
@@ -167,23 +159,23 @@ TEST(DeviceMetrics, RequestsBesideTheAllocation) {
   const Exposition out = expose(node_example());
   const Labels shared{
       {"namespace", "ml"}, {"pod", "train-0"}, {"container", "pytorch"}, {"resource", "nvidia.com/gpu.shared"}};
-  EXPECT_EQ(out.value("gpu_ledger_container_requested_devices", shared), Value("2"));
+  EXPECT_EQ(out.value("gpu_ledger_container_requested_devices", shared), Shown("2"));
   // Two replicas of one GPU, and an instance that has the same resource in the example.
-  EXPECT_EQ(out.value("gpu_ledger_container_allocated_devices", shared), Value("3"));
+  EXPECT_EQ(out.value("gpu_ledger_container_allocated_devices", shared), Shown("3"));
   EXPECT_EQ(out.find("gpu_ledger_container_allocated_devices")[0]->labels, shared);
 }
 
 TEST(Sources, OneThatNobodyNeedsIsNotDown) {
   Cycle cycle = node_example();
   cycle.sources.push_back({.source = "docker", .up = false, .reason = "no permission", .errors = {{"permission", 3}}});
-  EXPECT_EQ(expose(cycle).value("gpu_ledger_source_up", {{"source", "docker"}}), Value("0"));
+  EXPECT_EQ(expose(cycle).value("gpu_ledger_source_up", {{"source", "docker"}}), Shown("0"));
   cycle.sources.back().needed = false;
   const Exposition out = expose(cycle);
   EXPECT_TRUE(out.find("gpu_ledger_source_up", {{"source", "docker"}}).empty());
   EXPECT_TRUE(out.find("gpu_ledger_source_errors_total", {{"source", "docker"}}).empty());
   cycle.sources.back().up = true;
-  EXPECT_EQ(expose(cycle).value("gpu_ledger_source_up", {{"source", "docker"}}), Value("1"));
-  EXPECT_EQ(expose(cycle).value("gpu_ledger_source_errors_total", {{"source", "docker"}}), Value("3"));
+  EXPECT_EQ(expose(cycle).value("gpu_ledger_source_up", {{"source", "docker"}}), Shown("1"));
+  EXPECT_EQ(expose(cycle).value("gpu_ledger_source_errors_total", {{"source", "docker"}}), Shown("3"));
 }
 
 TEST(Push, ShowsWhatWentAndWhatWaits) {
@@ -209,19 +201,19 @@ TEST(Push, ShowsWhatWentAndWhatWaits) {
 TEST(IdleMemory, OfADesktopIsNotWaste) {
   Cycle cycle = node_example();
   const Labels gpu{{"gpu", "0"}};
-  EXPECT_EQ(expose(cycle).value("gpu_idle_memory_total_bytes", gpu), Value("21474836480"));
+  EXPECT_EQ(expose(cycle).value("gpu_idle_memory_total_bytes", gpu), Shown("21474836480"));
   // The books do not judge one that only draws.
   ProcessAccount& desktop = process_of(cycle, 200);
   desktop.compute = false;
   desktop.idle = {};
   const Exposition out = expose(cycle);
-  EXPECT_EQ(out.value("gpu_idle_memory_total_bytes", gpu), Value("0"));
+  EXPECT_EQ(out.value("gpu_idle_memory_total_bytes", gpu), Shown("0"));
   EXPECT_TRUE(out.find("gpu_idle_process_idle_memory_bytes", {{"pid", "200"}}).empty());
   EXPECT_EQ(out.find("gpu_idle_process_memory_used_bytes", {{"pid", "200"}}).size(), 1u);
   // With nobody else there, nothing is idle, and that is known.
   std::erase_if(cycle.ledger.processes,
                 [](const ProcessAccount& one) { return one.gpu_index == 0 && one.identity.key.pid != 200; });
-  EXPECT_EQ(expose(cycle).value("gpu_idle_memory_total_bytes", gpu), Value("0"));
+  EXPECT_EQ(expose(cycle).value("gpu_idle_memory_total_bytes", gpu), Shown("0"));
 }
 
 // Series with this pid, by pid.

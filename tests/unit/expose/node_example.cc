@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node_example.h"
 
+#include <gtest/gtest.h>
+
 #include <stdexcept>
 
 namespace gpuledger::expose {
@@ -10,7 +12,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr uint64_t kMiB = 1 << 20;
-constexpr uint64_t kGiB = 1 << 30;
 
 Owner trainer_pod() {
   Owner owner;
@@ -289,6 +290,12 @@ ExposeOptions example_options() {
   options.version = "1.2.3";
   options.revision = "0123abc";
   return options;
+}
+
+Exposition expose(const Cycle& cycle, const ExposeOptions& options) {
+  auto parsed = parse_exposition(write_text(cycle, options), Format::kText);
+  EXPECT_TRUE(parsed.ok()) << parsed.error().message;
+  return parsed.value_or({});
 }
 
 ProcessAccount& process_of(Cycle& cycle, Pid pid) {

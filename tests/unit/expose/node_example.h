@@ -2,6 +2,7 @@
 #pragma once
 
 #include "expose/expose.h"
+#include "exposition_parser.h"
 #include "model/snapshot.h"
 
 namespace gpuledger::expose {
@@ -13,6 +14,12 @@ namespace gpuledger::expose {
 // GPU 3: T4 without an energy counter, nobody on it, but pods were whose accounts are closed.
 Cycle node_example();
 ExposeOptions example_options();
+
+// As a scraper reads it.
+Exposition expose(const Cycle& cycle, const ExposeOptions& options = example_options());
+using Shown = std::optional<std::string>;
+
+inline constexpr uint64_t kGiB = 1 << 30;
 
 ProcessAccount& process_of(Cycle& cycle, Pid pid);
 

@@ -8,24 +8,15 @@
 namespace gpuledger::expose {
 namespace {
 
-using Value = std::optional<std::string>;
 using std::chrono::seconds;
-
-Exposition expose(const Cycle& cycle, const ExposeOptions& options = example_options()) {
-  auto parsed = parse_exposition(write_text(cycle, options), Format::kText);
-  EXPECT_TRUE(parsed.ok()) << parsed.error().message;
-  return parsed.value_or({});
-}
-
-constexpr uint64_t kGiB = 1 << 30;
 
 TEST(ProcessCollector, EnergyIsTwoSeries) {
   const Exposition out = expose(node_example());
   const std::string name = "my_gpu_process_energy_joules_total";
-  EXPECT_EQ(out.value(name, {{"pid", "100"}, {"energy_estimated", "false"}}), Value("1234.567891"));
-  EXPECT_EQ(out.value(name, {{"pid", "100"}, {"energy_estimated", "true"}}), Value("700"));
-  EXPECT_EQ(out.value(name, {{"pid", "200"}, {"energy_estimated", "true"}}), Value("1500.0001"));
-  EXPECT_EQ(out.value(name, {{"pid", "200"}, {"energy_estimated", "false"}}), Value("0"));
+  EXPECT_EQ(out.value(name, {{"pid", "100"}, {"energy_estimated", "false"}}), Shown("1234.567891"));
+  EXPECT_EQ(out.value(name, {{"pid", "100"}, {"energy_estimated", "true"}}), Shown("700"));
+  EXPECT_EQ(out.value(name, {{"pid", "200"}, {"energy_estimated", "true"}}), Shown("1500.0001"));
+  EXPECT_EQ(out.value(name, {{"pid", "200"}, {"energy_estimated", "false"}}), Shown("0"));
   EXPECT_EQ(out.families.at(name).type, "counter");
 }
 
@@ -69,13 +60,13 @@ TEST(ProcessCollector, MigProcessNamesItsSlice) {
 TEST(ProcessCollector, GaugesOfALivingProcess) {
   const Exposition out = expose(node_example());
   const Labels trainer{{"pid", "100"}};
-  EXPECT_EQ(out.value("my_gpu_process_sm_utilization_ratio", trainer), Value("0.85"));
-  EXPECT_EQ(out.value("my_gpu_process_memory_utilization_ratio", trainer), Value("0.07"));
-  EXPECT_EQ(out.value("my_gpu_process_memory_used_bytes", trainer), Value("2147483648"));
-  EXPECT_EQ(out.value("my_gpu_process_start_time_seconds", trainer), Value("1700000000.25"));
-  EXPECT_EQ(out.value("my_gpu_process_active", trainer), Value("1"));
-  EXPECT_EQ(out.value("my_gpu_process_gpu_seconds_total", trainer), Value("12.345"));
-  EXPECT_EQ(out.value("my_gpu_process_energy_standard_error_joules", trainer), Value("3.5"));
+  EXPECT_EQ(out.value("my_gpu_process_sm_utilization_ratio", trainer), Shown("0.85"));
+  EXPECT_EQ(out.value("my_gpu_process_memory_utilization_ratio", trainer), Shown("0.07"));
+  EXPECT_EQ(out.value("my_gpu_process_memory_used_bytes", trainer), Shown("2147483648"));
+  EXPECT_EQ(out.value("my_gpu_process_start_time_seconds", trainer), Shown("1700000000.25"));
+  EXPECT_EQ(out.value("my_gpu_process_active", trainer), Shown("1"));
+  EXPECT_EQ(out.value("my_gpu_process_gpu_seconds_total", trainer), Shown("12.345"));
+  EXPECT_EQ(out.value("my_gpu_process_energy_standard_error_joules", trainer), Shown("3.5"));
 }
 
 TEST(ProcessCollector, ExitedProcessKeepsItsCountersOnly) {
@@ -84,9 +75,9 @@ TEST(ProcessCollector, ExitedProcessKeepsItsCountersOnly) {
   process_of(cycle, 90).memory = Bytes{kGiB};
   const Exposition out = expose(cycle);
   const Labels exited{{"pid", "90"}};
-  EXPECT_EQ(out.value("my_gpu_process_active", exited), Value("0"));
+  EXPECT_EQ(out.value("my_gpu_process_active", exited), Shown("0"));
   EXPECT_EQ(out.micro_sum("my_gpu_process_energy_joules_total", exited), 65'432'109);
-  EXPECT_EQ(out.value("my_gpu_process_gpu_seconds_total", exited), Value("1"));
+  EXPECT_EQ(out.value("my_gpu_process_gpu_seconds_total", exited), Shown("1"));
   for (const char* name : {"my_gpu_process_sm_utilization_ratio", "my_gpu_process_memory_utilization_ratio",
                            "my_gpu_process_memory_used_bytes", "my_gpu_process_energy_standard_error_joules"}) {
     EXPECT_TRUE(out.find(name, exited).empty()) << name;
@@ -122,14 +113,14 @@ TEST(ProcessCollector, ReusedPidWithEqualLabelsAddsUp) {
   const Exposition out = expose(cycle);  // the parser refuses a series that comes twice
   const Labels both{{"pid", "90"}};
   EXPECT_EQ(out.value("my_gpu_process_energy_joules_total", {{"pid", "90"}, {"energy_estimated", "false"}}),
-            Value("65.43211"));
-  EXPECT_EQ(out.value("my_gpu_process_energy_joules_total", {{"pid", "90"}, {"energy_estimated", "true"}}), Value("7"));
-  EXPECT_EQ(out.value("my_gpu_process_gpu_seconds_total", both), Value("3"));
-  EXPECT_EQ(out.value("my_gpu_process_energy_standard_error_joules", both), Value("5"));
-  EXPECT_EQ(out.value("my_gpu_process_active", both), Value("1"));
-  EXPECT_EQ(out.value("my_gpu_process_start_time_seconds", both), Value("1700000050"));
-  EXPECT_EQ(out.value("my_gpu_process_sm_utilization_ratio", both), Value("0.5"));
-  EXPECT_EQ(out.value("my_gpu_process_memory_used_bytes", both), Value("1073741824"));
+            Shown("65.43211"));
+  EXPECT_EQ(out.value("my_gpu_process_energy_joules_total", {{"pid", "90"}, {"energy_estimated", "true"}}), Shown("7"));
+  EXPECT_EQ(out.value("my_gpu_process_gpu_seconds_total", both), Shown("3"));
+  EXPECT_EQ(out.value("my_gpu_process_energy_standard_error_joules", both), Shown("5"));
+  EXPECT_EQ(out.value("my_gpu_process_active", both), Shown("1"));
+  EXPECT_EQ(out.value("my_gpu_process_start_time_seconds", both), Shown("1700000050"));
+  EXPECT_EQ(out.value("my_gpu_process_sm_utilization_ratio", both), Shown("0.5"));
+  EXPECT_EQ(out.value("my_gpu_process_memory_used_bytes", both), Shown("1073741824"));
 }
 
 TEST(ProcessCollector, TheLivingWinsWhateverTheOrder) {
@@ -140,8 +131,8 @@ TEST(ProcessCollector, TheLivingWinsWhateverTheOrder) {
   gone.identity.start_time_seconds = 1;
   cycle.ledger.processes.push_back(gone);
   const Exposition out = expose(cycle);
-  EXPECT_EQ(out.value("my_gpu_process_active", {{"pid", "100"}}), Value("1"));
-  EXPECT_EQ(out.value("my_gpu_process_start_time_seconds", {{"pid", "100"}}), Value("1700000000.25"));
+  EXPECT_EQ(out.value("my_gpu_process_active", {{"pid", "100"}}), Shown("1"));
+  EXPECT_EQ(out.value("my_gpu_process_start_time_seconds", {{"pid", "100"}}), Shown("1700000000.25"));
 }
 
 TEST(IdleCollector, HolderAndWorker) {
@@ -149,23 +140,23 @@ TEST(IdleCollector, HolderAndWorker) {
   const Labels holder{{"gpu", "0"}, {"pid", "200"}, {"process", "notebook"}};
   const Labels worker{{"gpu", "0"},       {"pid", "100"},      {"process", "python3"},
                       {"pod", "train-0"}, {"namespace", "ml"}, {"container", "pytorch"}};
-  EXPECT_EQ(out.value("gpu_idle_process_idle_seconds", holder), Value("700"));
-  EXPECT_EQ(out.value("gpu_idle_process_idle_memory_bytes", holder), Value(std::to_string(20 * kGiB)));
-  EXPECT_EQ(out.value("gpu_idle_process_memory_used_bytes", holder), Value(std::to_string(20 * kGiB)));
-  EXPECT_EQ(out.value("gpu_idle_process_compute_utilization_percent", holder), Value("0"));
-  EXPECT_EQ(out.value("gpu_idle_process_idle_seconds", worker), Value("0"));
-  EXPECT_EQ(out.value("gpu_idle_process_idle_memory_bytes", worker), Value("0"));
-  EXPECT_EQ(out.value("gpu_idle_process_compute_utilization_percent", worker), Value("85"));
+  EXPECT_EQ(out.value("gpu_idle_process_idle_seconds", holder), Shown("700"));
+  EXPECT_EQ(out.value("gpu_idle_process_idle_memory_bytes", holder), Shown(std::to_string(20 * kGiB)));
+  EXPECT_EQ(out.value("gpu_idle_process_memory_used_bytes", holder), Shown(std::to_string(20 * kGiB)));
+  EXPECT_EQ(out.value("gpu_idle_process_compute_utilization_percent", holder), Shown("0"));
+  EXPECT_EQ(out.value("gpu_idle_process_idle_seconds", worker), Shown("0"));
+  EXPECT_EQ(out.value("gpu_idle_process_idle_memory_bytes", worker), Shown("0"));
+  EXPECT_EQ(out.value("gpu_idle_process_compute_utilization_percent", worker), Shown("85"));
 }
 
 TEST(IdleCollector, NobodyIsIdleWhereTheGpuCannotSay) {
   const Exposition out = expose(node_example());
-  EXPECT_EQ(out.value("gpu_idle_process_memory_used_bytes", {{"pid", "300"}}), Value(std::to_string(5 * kGiB)));
+  EXPECT_EQ(out.value("gpu_idle_process_memory_used_bytes", {{"pid", "300"}}), Shown(std::to_string(5 * kGiB)));
   EXPECT_TRUE(out.find("gpu_idle_process_idle_seconds", {{"pid", "300"}}).empty());
   EXPECT_TRUE(out.find("gpu_idle_process_idle_memory_bytes", {{"pid", "300"}}).empty());
   EXPECT_TRUE(out.find("gpu_idle_memory_total_bytes", {{"gpu", "1"}}).empty());
-  EXPECT_EQ(out.value("gpu_idle_memory_total_bytes", {{"gpu", "0"}}), Value(std::to_string(20 * kGiB)));
-  EXPECT_EQ(out.value("gpu_idle_memory_total_bytes", {{"gpu", "3"}}), Value("0"));
+  EXPECT_EQ(out.value("gpu_idle_memory_total_bytes", {{"gpu", "0"}}), Shown(std::to_string(20 * kGiB)));
+  EXPECT_EQ(out.value("gpu_idle_memory_total_bytes", {{"gpu", "3"}}), Shown("0"));
 }
 
 TEST(IdleCollector, GoneForThirtySecondsIsForgotten) {
@@ -178,10 +169,10 @@ TEST(IdleCollector, GoneForThirtySecondsIsForgotten) {
   exited.gone_for = seconds(29);
   const Exposition out = expose(cycle);
   for (const char* name : {"compute_utilization_percent", "memory_used_bytes", "idle_seconds", "idle_memory_bytes"}) {
-    EXPECT_EQ(out.value("gpu_idle_process_" + std::string(name), {{"pid", "90"}}), Value("0"))
+    EXPECT_EQ(out.value("gpu_idle_process_" + std::string(name), {{"pid", "90"}}), Shown("0"))
         << name << ": it holds nothing and does nothing any more";
   }
-  EXPECT_EQ(out.value("gpu_idle_memory_total_bytes", {{"gpu", "0"}}), Value(std::to_string(20 * kGiB)));
+  EXPECT_EQ(out.value("gpu_idle_memory_total_bytes", {{"gpu", "0"}}), Shown(std::to_string(20 * kGiB)));
 }
 
 TEST(IdleCollector, StaysForThirtySecondsAlsoWhereNobodyKnewWhetherItWasIdle) {
@@ -191,7 +182,7 @@ TEST(IdleCollector, StaysForThirtySecondsAlsoWhereNobodyKnewWhetherItWasIdle) {
   exited.gone_for = seconds(29);
   exited.memory_peak = Bytes{kGiB};
   const Exposition out = expose(cycle);
-  EXPECT_EQ(out.value("gpu_idle_process_memory_used_bytes", {{"pid", "90"}}), Value("0"));
+  EXPECT_EQ(out.value("gpu_idle_process_memory_used_bytes", {{"pid", "90"}}), Shown("0"));
   for (const char* name : {"compute_utilization_percent", "idle_seconds", "idle_memory_bytes"}) {
     EXPECT_TRUE(out.find("gpu_idle_process_" + std::string(name), {{"pid", "90"}}).empty()) << name;
   }
@@ -202,22 +193,22 @@ TEST(IdleCollector, StaysForThirtySecondsAlsoWhereNobodyKnewWhetherItWasIdle) {
 TEST(IdleCollector, Devices) {
   const Exposition out = expose(node_example());
   const Labels h200{{"gpu", "0"}, {"model", "NVIDIA H200"}, {"uuid", "GPU-0000"}};
-  EXPECT_EQ(out.value("gpu_idle_device_utilization_percent", h200), Value("93"));
-  EXPECT_EQ(out.value("gpu_idle_device_memory_used_bytes", h200), Value(std::to_string(40 * kGiB)));
-  EXPECT_EQ(out.value("gpu_idle_device_memory_total_bytes", h200), Value(std::to_string(80 * kGiB)));
-  EXPECT_EQ(out.value("gpu_idle_device_power_watts", h200), Value("312.5"));
-  EXPECT_EQ(out.value("gpu_idle_device_temperature_celsius", h200), Value("61"));
+  EXPECT_EQ(out.value("gpu_idle_device_utilization_percent", h200), Shown("93"));
+  EXPECT_EQ(out.value("gpu_idle_device_memory_used_bytes", h200), Shown(std::to_string(40 * kGiB)));
+  EXPECT_EQ(out.value("gpu_idle_device_memory_total_bytes", h200), Shown(std::to_string(80 * kGiB)));
+  EXPECT_EQ(out.value("gpu_idle_device_power_watts", h200), Shown("312.5"));
+  EXPECT_EQ(out.value("gpu_idle_device_temperature_celsius", h200), Shown("61"));
   EXPECT_TRUE(out.find("gpu_idle_device_temperature_celsius", {{"gpu", "3"}}).empty());
   EXPECT_TRUE(out.find("gpu_idle_device_memory_total_bytes", {{"gpu", "2"}}).empty());
 }
 
 TEST(ProcessList, CountsRunningProcesses) {
   const Exposition out = expose(node_example());
-  EXPECT_EQ(out.value("gpu_process_count", {{"gpu", "0"}}), Value("2"));
-  EXPECT_EQ(out.value("gpu_process_count", {{"gpu", "1"}}), Value("1"));
+  EXPECT_EQ(out.value("gpu_process_count", {{"gpu", "0"}}), Shown("2"));
+  EXPECT_EQ(out.value("gpu_process_count", {{"gpu", "1"}}), Shown("1"));
   EXPECT_TRUE(out.find("gpu_process_count", {{"gpu", "2"}}).empty());  // lost: nobody knows
-  EXPECT_EQ(out.value("gpu_process_count", {{"gpu", "3"}}), Value("0"));
-  EXPECT_EQ(out.value("gpu_total_processes"), Value("3"));
+  EXPECT_EQ(out.value("gpu_process_count", {{"gpu", "3"}}), Shown("0"));
+  EXPECT_EQ(out.value("gpu_total_processes"), Shown("3"));
   EXPECT_EQ(out.find("gpu_process_info").size(), 3u);
 }
 
@@ -258,15 +249,15 @@ TEST(ProcessList, UtilizationInPercent) {
   EXPECT_EQ(
       found[0]->labels,
       (Labels{{"gpu", "0"}, {"pid", "gpu0_100"}, {"command", "python3"}, {"pod", "train-0"}, {"namespace", "ml"}}));
-  EXPECT_EQ(out.value("gpu_process_memory_utilization", {{"pid", "gpu0_200"}}), Value("25"));
+  EXPECT_EQ(out.value("gpu_process_memory_utilization", {{"pid", "gpu0_200"}}), Shown("25"));
 }
 
 TEST(ProcessList, MigSharesAreOfTheSlice) {
   Cycle cycle = node_example();
   const Labels slice{{"pid", "gpu1_300"}, {"gi_id", "7"}, {"ci_id", "0"}};
-  EXPECT_EQ(expose(cycle).value("gpu_process_memory_utilization", slice), Value("50"));
+  EXPECT_EQ(expose(cycle).value("gpu_process_memory_utilization", slice), Shown("50"));
   process_of(cycle, 300).mig->memory_total.reset();
-  EXPECT_EQ(expose(cycle).value("gpu_process_memory_utilization", slice), Value("6.25"));
+  EXPECT_EQ(expose(cycle).value("gpu_process_memory_utilization", slice), Shown("6.25"));
 }
 
 TEST(ProcessList, UnknownMemoryIsAbsent) {

@@ -48,7 +48,7 @@ std::string mig_of(const DeviceRef& ref) {
   return text.empty() ? "-" : text;
 }
 
-std::string read(const std::string& id) {
+std::string read_id(const std::string& id) {
   const DeviceRef ref = parse_device_id(id);
   return gpu_of(ref) + " " + mig_of(ref) + " " + (ref.replica ? std::to_string(*ref.replica) : "-");
 }
@@ -59,49 +59,49 @@ TEST(ParseDeviceId, EveryRowOfTheTable) {
   for (auto& row : testing::read_outside_table("device_ids.tsv")) rows.push_back(std::move(row));
   for (const auto& row : rows) {
     ASSERT_GE(row.size(), 4u);
-    EXPECT_EQ(read(row[0]), row[1] + " " + row[2] + " " + row[3]) << row[0];
+    EXPECT_EQ(read_id(row[0]), row[1] + " " + row[2] + " " + row[3]) << row[0];
   }
 }
 
 TEST(ParseDeviceId, Uuids) {
-  EXPECT_EQ(read("GPU-" + kUuid), "uuid:GPU-" + kUuid + " - -");
-  EXPECT_EQ(read("GPU-" + kUuid + "::12"), "uuid:GPU-" + kUuid + " - 12");
-  EXPECT_EQ(read(kUuid), "uuid:GPU-" + kUuid + " - -");
-  EXPECT_EQ(read("MIG-" + kUuid), "nvml-parent uuid:MIG-" + kUuid + " -");
-  EXPECT_EQ(read("MIG-GPU-" + kUuid + "/7/0::2"), "uuid:GPU-" + kUuid + " gi:7,ci:0 2");
-  EXPECT_EQ(read("GPU-" + kUuid + "::4294967296"), "uuid:GPU-" + kUuid + " - -");
-  EXPECT_EQ(read("GPU-" + kUuid + "::"), "uuid:GPU-" + kUuid + " - -") << "no number, but still the GPU";
-  EXPECT_EQ(read("MIG-" + kUuid + "::"), "nvml-parent uuid:MIG-" + kUuid + " -");
-  EXPECT_EQ(read("::"), "unknown - -");
+  EXPECT_EQ(read_id("GPU-" + kUuid), "uuid:GPU-" + kUuid + " - -");
+  EXPECT_EQ(read_id("GPU-" + kUuid + "::12"), "uuid:GPU-" + kUuid + " - 12");
+  EXPECT_EQ(read_id(kUuid), "uuid:GPU-" + kUuid + " - -");
+  EXPECT_EQ(read_id("MIG-" + kUuid), "nvml-parent uuid:MIG-" + kUuid + " -");
+  EXPECT_EQ(read_id("MIG-GPU-" + kUuid + "/7/0::2"), "uuid:GPU-" + kUuid + " gi:7,ci:0 2");
+  EXPECT_EQ(read_id("GPU-" + kUuid + "::4294967296"), "uuid:GPU-" + kUuid + " - -");
+  EXPECT_EQ(read_id("GPU-" + kUuid + "::"), "uuid:GPU-" + kUuid + " - -") << "no number, but still the GPU";
+  EXPECT_EQ(read_id("MIG-" + kUuid + "::"), "nvml-parent uuid:MIG-" + kUuid + " -");
+  EXPECT_EQ(read_id("::"), "unknown - -");
 }
 
 TEST(ParseDeviceId, Hami) {
-  EXPECT_EQ(read("GPU-" + kUuid + "-9"), "uuid:GPU-" + kUuid + " - 9");
+  EXPECT_EQ(read_id("GPU-" + kUuid + "-9"), "uuid:GPU-" + kUuid + " - 9");
   EXPECT_TRUE(parse_device_id("GPU-" + kUuid + "-9").hami);
   EXPECT_FALSE(parse_device_id("GPU-" + kUuid + "::9").hami);
 }
 
 TEST(ParseDeviceId, MinorsAndIndexes) {
-  EXPECT_EQ(read("nvidia3"), "minor:3 - -");
-  EXPECT_EQ(read("nvidia3/gi5/vgpu2"), "minor:3 gi:5 2");
-  EXPECT_EQ(read("gpu-4"), "minor:4 - -");
-  EXPECT_EQ(read("gpu-4-mig-1g12gb-me-20-6"), "minor:4 profile:1g12gb-me,profile_id:20,start:6 -");
-  EXPECT_EQ(read("gpu-4-mig-9-4-2"), "minor:4 profile_id:9,start:4,size:2 -");
-  EXPECT_EQ(read("3"), "index:3 - -");
-  EXPECT_EQ(read("gpu3"), "index:3 - -");
-  EXPECT_EQ(read("3:1"), "index:3 index:1 -");
-  EXPECT_EQ(read("mig3:1"), "index:3 index:1 -");
+  EXPECT_EQ(read_id("nvidia3"), "minor:3 - -");
+  EXPECT_EQ(read_id("nvidia3/gi5/vgpu2"), "minor:3 gi:5 2");
+  EXPECT_EQ(read_id("gpu-4"), "minor:4 - -");
+  EXPECT_EQ(read_id("gpu-4-mig-1g12gb-me-20-6"), "minor:4 profile:1g12gb-me,profile_id:20,start:6 -");
+  EXPECT_EQ(read_id("gpu-4-mig-9-4-2"), "minor:4 profile_id:9,start:4,size:2 -");
+  EXPECT_EQ(read_id("3"), "index:3 - -");
+  EXPECT_EQ(read_id("gpu3"), "index:3 - -");
+  EXPECT_EQ(read_id("3:1"), "index:3 index:1 -");
+  EXPECT_EQ(read_id("mig3:1"), "index:3 index:1 -");
 }
 
 TEST(ParseDeviceId, Cdi) {
-  EXPECT_EQ(read("nvidia.com/gpu=GPU-" + kUuid), "uuid:GPU-" + kUuid + " - -");
-  EXPECT_EQ(read("k8s.device-plugin.nvidia.com/gpu=MIG-" + kUuid), "nvml-parent uuid:MIG-" + kUuid + " -");
-  EXPECT_EQ(read("k8s.gpu.nvidia.com/claim=" + kUuid + "-gpu-2"), "minor:2 - -");
-  EXPECT_EQ(read("k8s.gpu.nvidia.com/claim=gpu-2"), "unknown - -");
-  EXPECT_EQ(read("amd.com/gpu=0"), "unknown - -");
-  EXPECT_EQ(read("notnvidia.com/gpu=0"), "unknown - -");
-  EXPECT_EQ(read("nvidia.com/gpu="), "unknown - -");
-  EXPECT_EQ(read("gpu=0"), "unknown - -");
+  EXPECT_EQ(read_id("nvidia.com/gpu=GPU-" + kUuid), "uuid:GPU-" + kUuid + " - -");
+  EXPECT_EQ(read_id("k8s.device-plugin.nvidia.com/gpu=MIG-" + kUuid), "nvml-parent uuid:MIG-" + kUuid + " -");
+  EXPECT_EQ(read_id("k8s.gpu.nvidia.com/claim=" + kUuid + "-gpu-2"), "minor:2 - -");
+  EXPECT_EQ(read_id("k8s.gpu.nvidia.com/claim=gpu-2"), "unknown - -");
+  EXPECT_EQ(read_id("amd.com/gpu=0"), "unknown - -");
+  EXPECT_EQ(read_id("notnvidia.com/gpu=0"), "unknown - -");
+  EXPECT_EQ(read_id("nvidia.com/gpu="), "unknown - -");
+  EXPECT_EQ(read_id("gpu=0"), "unknown - -");
 }
 
 TEST(ParseDeviceId, WhatNobodyDocumentedIsUnknown) {
@@ -136,7 +136,7 @@ TEST(ParseDeviceId, WhatNobodyDocumentedIsUnknown) {
                                      "ALL",
                                      std::string(1000, '1'),
                                      std::string("\0", 1)}) {
-    EXPECT_EQ(read(id), "unknown - -") << id;
+    EXPECT_EQ(read_id(id), "unknown - -") << id;
   }
   EXPECT_EQ(parse_device_id("").kind, Kind::kInvalid);
 }

@@ -12,12 +12,12 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-constexpr Nanoseconds kGpuStart = seconds(1'000'000);
+constexpr Nanoseconds kRecordStart = seconds(1'000'000);
 
 class Stream : public ::testing::Test {
  protected:
   Stream() {
-    EXPECT_TRUE(clock_.compare({kGpuStart, seconds(50), Nanoseconds(0)}));
+    EXPECT_TRUE(clock_.compare({kRecordStart, seconds(50), Nanoseconds(0)}));
     builder_.begin(seconds(50));
   }
 
@@ -29,7 +29,7 @@ class Stream : public ::testing::Test {
     record.pid = pid;
     record.context = pid;
     record.gpu_instance = record.compute_instance = 255;
-    record.timestamp = static_cast<uint64_t>((kGpuStart + after).count());
+    record.timestamp = static_cast<uint64_t>((kRecordStart + after).count());
     return record;
   }
   std::string take(const SwitchRecord& record) {

@@ -77,7 +77,7 @@ class AllocationApi : public testing::Test {
   static Result<Statement> many_queries(const State& state, const std::function<bool()>& given_up) {
     while (!state.opened) {
       if (given_up()) return Error{Code::kTimeout, "given up"};
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      (void)state.gate.wait_for(std::chrono::milliseconds(2));
     }
     return sample_statement();
   }

@@ -11,9 +11,9 @@ namespace gpuledger::app {
 namespace {
 
 // A Monday.
-const std::chrono::sys_seconds kNow = at(2026, 11, 16, 13, 37) + std::chrono::seconds(42);
+const std::chrono::sys_seconds kAskedAt = at(2026, 11, 16, 13, 37) + std::chrono::seconds(42);
 
-std::string window(std::string_view text, std::chrono::sys_seconds now = kNow) {
+std::string window(std::string_view text, std::chrono::sys_seconds now = kAskedAt) {
   const auto span = parse_window(text, now);
   return span ? utc_text(span->begin) + " " + utc_text(span->end) : span.error().message;
 }
@@ -82,7 +82,7 @@ TEST(BillWindow, RefusesEverythingElse) {
                                      "7d\0"sv,
                                      "\xff\xfe"sv,
                                      "today\n"sv}) {
-    const auto span = parse_window(odd, kNow);
+    const auto span = parse_window(odd, kAskedAt);
     ASSERT_FALSE(span) << odd;
     EXPECT_THAT(span.error().message, testing::HasSubstr("is not a window (write today")) << odd;
     EXPECT_EQ(span.error().message.find_first_of("\n\xff"), std::string::npos);

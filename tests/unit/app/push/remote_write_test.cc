@@ -15,7 +15,7 @@ using expose::example_options;
 using expose::node_example;
 using std::chrono::milliseconds;
 
-constexpr int64_t kAt = 1'700'000'000'123;
+constexpr int64_t kSentAt = 1'700'000'000'123;
 
 Cycle cycle_at(int64_t at_ms) {
   Cycle cycle = node_example();
@@ -47,14 +47,14 @@ std::map<Labels, double> scraped(const Cycle& cycle, const expose::ExposeOptions
 }
 
 TEST(RemoteWrite, HasTheVerySeriesOfTheText) {
-  const Cycle cycle = cycle_at(kAt);
+  const Cycle cycle = cycle_at(kSentAt);
   expose::ExposeOptions options = example_options();
   options.node = "n\"od\\e\n1";
   for (const size_t most : {size_t{0}, size_t{150}}) {
     options.max_series = most;
     const expose::ExtraLabels extra = {{"job", "gpu-ledger"}, {"instance", "node1"}, {"Cluster", "east"}};
     const auto wire = expose::remote_write_series(cycle, options, extra);
-    const Received received = read_request(expose::write_request(wire, kAt));
+    const Received received = read_request(expose::write_request(wire, kSentAt));
     const auto wanted = scraped(cycle, options, {extra.begin(), extra.end()});
     ASSERT_GT(wanted.size(), 100u);
     ASSERT_EQ(received.size(), wanted.size());
@@ -62,15 +62,16 @@ TEST(RemoteWrite, HasTheVerySeriesOfTheText) {
       const auto found = received.find(labels);
       ASSERT_NE(found, received.end()) << labels.at("__name__");
       EXPECT_EQ(found->second.value(), value) << labels.at("__name__");
-      EXPECT_EQ(found->second.at_ms, kAt);
+      EXPECT_EQ(found->second.at_ms, kSentAt);
     }
   }
 }
 
 TEST(RemoteWrite, ASeriesOwnLabelIsKept) {
-  const auto wire = expose::remote_write_series(cycle_at(kAt), example_options(), {{"gpu", "other"}, {"job", "push"}});
+  const auto wire =
+      expose::remote_write_series(cycle_at(kSentAt), example_options(), {{"gpu", "other"}, {"job", "push"}});
   bool own = false, slurm = false;
-  for (const auto& [labels, sample] : read_request(expose::write_request(wire, kAt))) {
+  for (const auto& [labels, sample] : read_request(expose::write_request(wire, kSentAt))) {
     own |= labels.contains("gpu") && labels.at("gpu") == "0";
     slurm |= labels.contains("slurm_job_id") && labels.at("job") == labels.at("slurm_job_id");
   }
@@ -80,7 +81,7 @@ TEST(RemoteWrite, ASeriesOwnLabelIsKept) {
 
 // Accounts and meter balance only together.
 TEST(SnapshotPacker, ALargeSnapshotIsOneBlock) {
-  Cycle large = cycle_at(kAt);
+  Cycle large = cycle_at(kSentAt);
   ASSERT_FALSE(large.ledger.owners.empty());
   const OwnerAccount first = large.ledger.owners.front();
   for (int i = 0; i < 1000; ++i) {
@@ -95,8 +96,8 @@ TEST(SnapshotPacker, ALargeSnapshotIsOneBlock) {
 
 TEST(SnapshotPacker, MarksTheEndOfASeriesOnce) {
   SnapshotPacker packer{expose::ExtraLabels{{"job", "x"}}};
-  const Received first = read(packer.pack(cycle_at(kAt), example_options()));
-  Cycle less = cycle_at(kAt + 1000);
+  const Received first = read(packer.pack(cycle_at(kSentAt), example_options()));
+  Cycle less = cycle_at(kSentAt + 1000);
   ASSERT_FALSE(less.ledger.owners.empty());
   less.ledger.owners.clear();
   const Received second = read(packer.pack(less, example_options()));
@@ -110,23 +111,23 @@ TEST(SnapshotPacker, MarksTheEndOfASeriesOnce) {
   }
   EXPECT_GT(ended, 0u);
   EXPECT_EQ(second.size(), expected.size() + ended);
-  less.batch.at.wall = milliseconds(kAt + 2000);
+  less.batch.at.wall = milliseconds(kSentAt + 2000);
   EXPECT_EQ(read(packer.pack(less, example_options())).size(), expected.size()) << "markers are sent once";
   // It comes back.
-  EXPECT_EQ(read(packer.pack(cycle_at(kAt + 3000), example_options())).size(), first.size());
+  EXPECT_EQ(read(packer.pack(cycle_at(kSentAt + 3000), example_options())).size(), first.size());
 }
 
 TEST(SnapshotPacker, AtTheEndAllSeriesEnd) {
   SnapshotPacker packer{expose::ExtraLabels()};
   EXPECT_FALSE(packer.end());
-  const Received last = read(packer.pack(cycle_at(kAt), example_options()));
-  EXPECT_FALSE(packer.pack(cycle_at(kAt), example_options())) << "a snapshot is packed once";
+  const Received last = read(packer.pack(cycle_at(kSentAt), example_options()));
+  EXPECT_FALSE(packer.pack(cycle_at(kSentAt), example_options())) << "a snapshot is packed once";
   const Received markers = read(packer.end());
   EXPECT_EQ(markers.size(), last.size());
   for (const auto& [labels, sample] : markers) {
     EXPECT_TRUE(last.contains(labels));
     EXPECT_EQ(sample.bits, expose::kStaleMarker);
-    EXPECT_EQ(sample.at_ms, kAt + 1);
+    EXPECT_EQ(sample.at_ms, kSentAt + 1);
   }
 }
 

@@ -25,9 +25,9 @@ Owner pod(const std::string& name, const std::string& container = "main") {
 }
 
 // Books that the test writes: joules per owner and GPU.
-class Node {
+class HistoryNode {
  public:
-  explicit Node(int gpus) : spent_(static_cast<size_t>(gpus)) {
+  explicit HistoryNode(int gpus) : spent_(static_cast<size_t>(gpus)) {
     for (int i = 0; i < gpus; ++i) {
       auto description = std::make_shared<DeviceDescription>();
       description->uuid = {"GPU-" + std::to_string(i)};
@@ -97,7 +97,7 @@ const HistoryPoint& last_point(const HistoryKeeper& keeper) {
 
 TEST(History, BeginsEmptyAndHasAPointPerStep) {
   HistoryKeeper keeper;
-  Node node(1);
+  HistoryNode node(1);
   EXPECT_TRUE(keeper.add(node.cycle()));
   EXPECT_EQ(shown(keeper), json::parse(R"({"at":1700000000.0,"gpus":[],"owners":[],"step_seconds":10.0})"));
   for (int second = 1; second <= 30; ++second) {
@@ -119,7 +119,7 @@ TEST(History, BeginsEmptyAndHasAPointPerStep) {
 
 TEST(History, TheLargestOwnersHaveNamesAndAllJoulesAreThere) {
   HistoryKeeper keeper;
-  Node node(1);
+  HistoryNode node(1);
   keeper.add(node.cycle());
   for (int i = 0; i < 40; ++i) node.spend(0, pod("p" + std::to_string(i)), 1 + i);
   node.idle(0, 7);
@@ -137,7 +137,7 @@ TEST(History, TheLargestOwnersHaveNamesAndAllJoulesAreThere) {
 
 TEST(History, AClosedAccountGoesToTheOthersAndNothingTwice) {
   HistoryKeeper keeper;
-  Node node(1);
+  HistoryNode node(1);
   node.spend(0, pod("a"), 1000);
   keeper.add(node.cycle());
   node.spend(0, pod("a"), 20);
@@ -151,7 +151,7 @@ TEST(History, AClosedAccountGoesToTheOthersAndNothingTwice) {
 
 TEST(History, AnHourAndNoMore) {
   HistoryKeeper keeper;
-  Node node(2);
+  HistoryNode node(2);
   for (int step = 0; step < 500; ++step) {
     keeper.add(node.cycle());
     node.spend(0, pod("p" + std::to_string(step)), 10);
@@ -166,7 +166,7 @@ TEST(History, AnHourAndNoMore) {
 
 TEST(History, AReaderKeepsWhatItHas) {
   HistoryKeeper keeper;
-  Node node(1);
+  HistoryNode node(1);
   keeper.add(node.cycle());
   node.wait(10s);
   keeper.add(node.cycle());
@@ -181,7 +181,7 @@ TEST(History, AReaderKeepsWhatItHas) {
 
 TEST(History, ALostGpuHasNoPointsAndItsNextOneCoversTheGap) {
   HistoryKeeper keeper;
-  Node node(2);
+  HistoryNode node(2);
   keeper.add(node.cycle());
   node.wait(10s);
   node.set_up(1, false);
@@ -198,12 +198,12 @@ TEST(History, ALostGpuHasNoPointsAndItsNextOneCoversTheGap) {
 
 TEST(History, AGpuThatIsGoneKeepsItsPastAndBeginsAnewWhenItIsBack) {
   HistoryKeeper keeper;
-  Node both(2);
-  Node one = both;
+  HistoryNode both(2);
+  HistoryNode one = both;
   one.remove_last();
-  for (Node* node : {&both, &both, &one, &both, &both}) {
+  for (HistoryNode* node : {&both, &both, &one, &both, &both}) {
     both.spend(1, pod("a"), 100);
-    for (Node* each : {&both, &one}) each->wait(10s);
+    for (HistoryNode* each : {&both, &one}) each->wait(10s);
     keeper.add(node->cycle());
   }
   const json gpus = shown(keeper)["gpus"];
@@ -214,7 +214,7 @@ TEST(History, AGpuThatIsGoneKeepsItsPastAndBeginsAnewWhenItIsBack) {
 
 TEST(History, OtherBooksAreABeginningAndNoPeak) {
   HistoryKeeper keeper;
-  Node node(1);
+  HistoryNode node(1);
   node.spend(0, pod("a"), 1000);
   keeper.add(node.cycle());
   node.restart_books();
@@ -230,7 +230,7 @@ TEST(History, OtherBooksAreABeginningAndNoPeak) {
 
 TEST(History, AClockThatIsSetMovesAllPointsAlike) {
   HistoryKeeper keeper;
-  Node node(1);
+  HistoryNode node(1);
   for (int step = 0; step < 4; ++step, node.wait(10s)) keeper.add(node.cycle());
   node.set_wall(1'600'000'000s);
   keeper.add(node.cycle());
@@ -242,7 +242,7 @@ TEST(History, AClockThatIsSetMovesAllPointsAlike) {
 
 TEST(History, RareCyclesAreLongSteps) {
   HistoryKeeper keeper;
-  Node node(1);
+  HistoryNode node(1);
   for (int step = 0; step < 100; ++step, node.wait(60s)) keeper.add(node.cycle());
   EXPECT_EQ(keeper.history()->steps.size(), 60u);
   EXPECT_EQ(last_point(keeper).to - last_point(keeper).from, 60s);
@@ -250,7 +250,7 @@ TEST(History, RareCyclesAreLongSteps) {
 
 TEST(History, ManyLongNamesMakeItShorterNotLarger) {
   HistoryKeeper keeper;
-  Node node(8);
+  HistoryNode node(8);
   std::string padding(200, 'x');
   for (int step = 0; step < 150; ++step, node.wait(10s)) {
     for (size_t gpu = 0; gpu < 8; ++gpu) {

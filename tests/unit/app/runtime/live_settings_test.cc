@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 using ::gpuledger::testing::BatchBuilder;
 using ::gpuledger::testing::pod_owner;
 
-struct Node {
+struct LiveNode {
   ManualClock clock{0s, 1'700'000'000s};
   IdentityMap identities;
 };
@@ -24,7 +24,7 @@ struct Node {
 // Two processes share a GPU all the time, a third was there for the first three seconds.
 class NodeSource final : public GpuSource {
  public:
-  explicit NodeSource(Node& node) : node_(node) {}
+  explicit NodeSource(LiveNode& node) : node_(node) {}
   SampleBatch sample(bool) override {
     const double second = std::chrono::duration<double>(node_.clock.now().steady).count();
     BatchBuilder batch(second);
@@ -39,18 +39,18 @@ class NodeSource final : public GpuSource {
   void resume() override {}
 
  private:
-  Node& node_;
+  LiveNode& node_;
 };
 
 class NodeNames final : public IdentitySource {
  public:
-  explicit NodeNames(const Node& node) : node_(node) {}
+  explicit NodeNames(const LiveNode& node) : node_(node) {}
   std::shared_ptr<const IdentityMap> resolve(const SampleBatch&) override {
     return std::make_shared<const IdentityMap>(node_.identities);
   }
 
  private:
-  const Node& node_;
+  const LiveNode& node_;
 };
 
 const ProcessAccount* find(const Ledger& ledger, Pid pid) {
@@ -79,7 +79,7 @@ class LiveSettings : public ::testing::TestWithParam<LiveSetting> {
   }
 
   static Ledger run(Config config, const std::optional<Config>& reread) {
-    Node node;
+    LiveNode node;
     Pipeline pipeline(std::make_unique<NodeSource>(node), std::make_unique<NodeNames>(node), booking_rules(config),
                       PipelineOptions{}, node.clock);
     Ledger ledger;

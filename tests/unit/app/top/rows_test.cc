@@ -16,9 +16,6 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-const Books kNow = example();
-const Books kBefore = a_second_before(kNow);
-
 View sorted_by(SortBy sort, bool reverse = false) {
   View view;
   view.sort = sort;

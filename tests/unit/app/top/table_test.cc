@@ -13,9 +13,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const Books kNow = example();
-const Books kBefore = a_second_before(kNow);
-
 std::vector<std::string> lines_of(const Screen& screen) {
   std::vector<std::string> lines;
   for (const Line& line : screen.lines) lines.push_back(write_line(line, false, false));

@@ -61,4 +61,7 @@ inline Books a_second_before(const Books& now) {
   return books;
 }
 
+inline const Books kNow = example();
+inline const Books kBefore = a_second_before(kNow);
+
 }  // namespace gpuledger::app::top

@@ -12,6 +12,9 @@
 
 namespace gpuledger::identity {
 
+// grpc::StatusCode
+enum GrpcStatus { kUnknown = 2, kResourceExhausted = 8, kFailedPrecondition = 9, kUnavailable = 14 };
+
 // A real gRPC server on a unix socket in a folder of its own. It knows nothing of messages: bytes in, bytes out.
 class FakeGrpcServer {
  public:

@@ -21,7 +21,6 @@ using namespace std::chrono_literals;
 constexpr const char* kList = "/v1.PodResourcesLister/List";
 constexpr const char* kOldList = "/v1alpha1.PodResourcesLister/List";
 constexpr const char* kAllocatable = "/v1.PodResourcesLister/GetAllocatableResources";
-enum Status { kUnknown = 2, kResourceExhausted = 8, kUnavailable = 14 };
 
 std::string devices(const std::string& resource, const std::vector<std::string>& ids) {
   std::string out = wire_field(1, resource);
@@ -45,7 +44,7 @@ FakeGrpcServer::Reply bytes(std::string message) {
   return {{std::move(message)}, 0, {}, false};
 }
 
-PodResources::Options quick(const FakeGrpcServer& server) {
+PodResources::Options quick_resources(const FakeGrpcServer& server) {
   PodResources::Options options;
   options.socket = server.socket();
   options.period = 50ms;
@@ -54,7 +53,7 @@ PodResources::Options quick(const FakeGrpcServer& server) {
 }
 
 PodResources::Options timed(const FakeGrpcServer& server, const ManualTimer& timer) {
-  auto options = quick(server);
+  auto options = quick_resources(server);
   options.timer = &timer;
   options.period = 1h;
   return options;
@@ -83,7 +82,7 @@ TEST(PodResources, GrantsOfGpusOnly) {
   server.answer(kAllocatable, bytes(wire_field(1, devices("nvidia.com/gpu", {"GPU-1::0", "GPU-1::1"})) +
                                     wire_field(1, devices("example.com/nic", {"nic0"}))));
   server.start();
-  auto options = quick(server);
+  auto options = quick_resources(server);
   options.more_resources = {"example.com/accelerator"};
   const PodResources source(options);
   ASSERT_TRUE(eventually([&] { return source.view() != nullptr; }));
@@ -104,7 +103,7 @@ TEST(PodResources, NodeWithoutPods) {
   FakeGrpcServer server;
   server.answer(kList, bytes(""));
   server.start();
-  const PodResources source(quick(server));
+  const PodResources source(quick_resources(server));
   ASSERT_TRUE(eventually([&] { return source.view() != nullptr; }));
   EXPECT_TRUE(source.health().up);
   EXPECT_TRUE(source.view()->grants.empty());
@@ -114,7 +113,7 @@ TEST(PodResources, OldKubeletUntilItIsANewOne) {
   FakeGrpcServer server;
   server.answer(kOldList, bytes(one_pod("old", "GPU-1")));
   server.start();
-  const PodResources source(quick(server));
+  const PodResources source(quick_resources(server));
   ASSERT_TRUE(eventually([&] { return server.calls(kOldList) >= 3; }));
   EXPECT_EQ(ids_of(source), std::vector<std::string>{"GPU-1"});
   EXPECT_EQ(server.calls(kList), 1) << "asked again for what it does not have";
@@ -132,7 +131,7 @@ TEST(PodResources, NoAllocatableIsNoError) {
     server.answer(kList, bytes(one_pod("a", "GPU-1")));
     server.answer(kAllocatable, FakeGrpcServer::Reply{{}, status, "switched off", false});
     server.start();
-    const PodResources source(quick(server));
+    const PodResources source(quick_resources(server));
     ASSERT_TRUE(eventually([&] { return server.calls(kList) >= 3; }));
     EXPECT_EQ(server.calls(kAllocatable), 1);
     EXPECT_TRUE(source.health().up);
@@ -143,7 +142,7 @@ TEST(PodResources, NoAllocatableIsNoError) {
 TEST(PodResources, NoServiceAtAll) {
   FakeGrpcServer server;
   server.start();
-  const PodResources source(quick(server));
+  const PodResources source(quick_resources(server));
   ASSERT_TRUE(eventually([&] { return source.health().errors["unimplemented"] > 0; }));
   EXPECT_FALSE(source.health().up);
   EXPECT_EQ(source.view(), nullptr);
@@ -182,7 +181,7 @@ TEST(PodResources, KubeletRestarts) {
   FakeGrpcServer server;
   server.answer(kList, bytes(one_pod("a", "GPU-1")));
   server.start();
-  const PodResources source(quick(server));
+  const PodResources source(quick_resources(server));
   ASSERT_TRUE(eventually([&] { return source.health().up; }));
   server.stop();
   ASSERT_TRUE(eventually([&] { return !source.health().up; }));
@@ -203,7 +202,7 @@ TEST(PodResources, SocketOfADeadKubelet) {
   const std::string other = server.socket() + ".old";
   ASSERT_EQ(::link(server.socket().c_str(), other.c_str()), 0);  // survives, as a mounted file does
   server.stop();
-  auto options = quick(server);
+  auto options = quick_resources(server);
   options.socket = other;
   const PodResources source(options);
   ASSERT_TRUE(eventually([&] { return source.health().errors["unavailable"] > 0; }));
@@ -214,7 +213,7 @@ TEST(PodResources, ServerThatNeverAnswers) {
   FakeGrpcServer server;
   server.answer(kList, FakeGrpcServer::Reply{{}, 0, {}, true});
   server.start();
-  auto options = quick(server);
+  auto options = quick_resources(server);
   options.deadline = 100ms;
   const PodResources source(options);
   ASSERT_TRUE(eventually([&] { return source.health().errors["deadline_exceeded"] > 0; }));
@@ -226,7 +225,7 @@ TEST(PodResources, EndsInTheMiddleOfACall) {
   FakeGrpcServer server;
   server.answer(kList, FakeGrpcServer::Reply{{}, 0, {}, true});
   server.start();
-  auto options = quick(server);
+  auto options = quick_resources(server);
   options.deadline = 5h;
   const PodResources source(options);
   ASSERT_TRUE(eventually([&] { return server.calls(kList) == 1; }));
@@ -235,7 +234,7 @@ TEST(PodResources, EndsInTheMiddleOfACall) {
 TEST(PodResources, EndsWhereNobodyGreets) {
   FakeGrpcServer folder;
   // A socket that listens and accepts nobody.
-  auto options = quick(folder);
+  auto options = quick_resources(folder);
   options.deadline = options.connect_within = 5h;
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_un address{};
@@ -263,7 +262,7 @@ TEST(PodResources, AnswersNobodyCanRead) {
     }
   });
   server.start();
-  auto options = quick(server);
+  auto options = quick_resources(server);
   options.largest_answer = 1 << 20;
   const PodResources source(options);
   ASSERT_TRUE(eventually([&] { return source.view() != nullptr; }));

@@ -16,13 +16,12 @@ using namespace std::chrono_literals;
 
 constexpr const char* kWatch = "/v1alpha1.Pods/WatchPods";
 enum EventType { kAdded = 1, kModified = 2, kDeleted = 3, kFirstListComplete = 4 };
-enum Status { kFailedPrecondition = 9, kUnavailable = 14 };
 
 std::string event(int type, const std::string& pod = {}) {
   return wire_number(1, static_cast<uint64_t>(type)) + (pod.empty() ? std::string() : wire_field(2, pod));
 }
 
-PodBytes pod(const std::string& name, const std::string& container_id = "containerd://id") {
+PodBytes watched_pod(const std::string& name, const std::string& container_id = "containerd://id") {
   return {.name = name, .uid = "uid-" + name, .containers = {{"main", container_id}}};
 }
 
@@ -33,7 +32,7 @@ FakeGrpcServer::Reply list_of(const std::vector<PodBytes>& pods) {
   return reply;
 }
 
-PodsApi::Options quick(const FakeGrpcServer& server) {
+PodsApi::Options quick_pods(const FakeGrpcServer& server) {
   PodsApi::Options options;
   options.socket = server.socket();
   options.publish_every = 20ms;
@@ -48,17 +47,17 @@ bool knows(const PodsApi& source, const std::string& name) {
 
 TEST(PodsApi, FirstListThenChanges) {
   FakeGrpcServer server;
-  server.answer(kWatch, list_of({pod("a", "containerd://a1"), pod("b")}));
+  server.answer(kWatch, list_of({watched_pod("a", "containerd://a1"), watched_pod("b")}));
   server.start();
-  PodsApi source(quick(server));
+  PodsApi source(quick_pods(server));
   ASSERT_TRUE(eventually([&] { return source.health().up; }));
   EXPECT_TRUE(knows(source, "a") && knows(source, "b"));
   EXPECT_EQ(server.last_authority(), "localhost");
 
-  server.send(event(kAdded, pod("c").bytes()));
+  server.send(event(kAdded, watched_pod("c").bytes()));
   ASSERT_TRUE(eventually([&] { return knows(source, "c"); }));
 
-  PodBytes restarted = pod("a", "containerd://a2");
+  PodBytes restarted = watched_pod("a", "containerd://a2");
   restarted.last_id = "containerd://a1";
   server.send(event(kModified, restarted.bytes()));
   ASSERT_TRUE(eventually([&] { return source.view()->by_container_id("a2").container != nullptr; }));
@@ -68,10 +67,10 @@ TEST(PodsApi, FirstListThenChanges) {
 
 TEST(PodsApi, NothingIsShownOfHalfAList) {
   FakeGrpcServer server;
-  server.answer(kWatch, FakeGrpcServer::Reply{{event(kAdded, pod("a").bytes())}, 0, {}, true});
+  server.answer(kWatch, FakeGrpcServer::Reply{{event(kAdded, watched_pod("a").bytes())}, 0, {}, true});
   server.start();
   ManualTimer timer;
-  auto options = quick(server);
+  auto options = quick_pods(server);
   options.timer = &timer;
   PodsApi source(options);
   // Events that cannot be read are counted: what came before the last of them is worked through.
@@ -84,8 +83,8 @@ TEST(PodsApi, NothingIsShownOfHalfAList) {
   EXPECT_EQ(source.view(), nullptr);
   EXPECT_FALSE(source.health().up);
   // Deleted while the list is still being sent.
-  server.send(event(kAdded, pod("b").bytes()));
-  server.send(event(kDeleted, pod("a").metadata_only()));
+  server.send(event(kAdded, watched_pod("b").bytes()));
+  server.send(event(kDeleted, watched_pod("a").metadata_only()));
   server.send(event(kFirstListComplete));
   ASSERT_TRUE(eventually([&] { return knows(source, "b"); }));
   EXPECT_FALSE(knows(source, "a"));
@@ -95,19 +94,19 @@ TEST(PodsApi, NodeWithoutPods) {
   FakeGrpcServer server;
   server.answer(kWatch, list_of({}));
   server.start();
-  PodsApi source(quick(server));
+  PodsApi source(quick_pods(server));
   ASSERT_TRUE(eventually([&] { return source.health().up; }));
   EXPECT_TRUE(source.view()->pods().empty());
 }
 
 TEST(PodsApi, DeletedPodsKeepTheirNameUntilANewOneTakesIt) {
   FakeGrpcServer server;
-  server.answer(kWatch, list_of({pod("a")}));
+  server.answer(kWatch, list_of({watched_pod("a")}));
   server.start();
-  PodsApi source(quick(server));
+  PodsApi source(quick_pods(server));
   ASSERT_TRUE(eventually([&] { return knows(source, "a"); }));
-  server.send(event(kDeleted, pod("a").metadata_only()));
-  PodBytes again = pod("a", "containerd://new");
+  server.send(event(kDeleted, watched_pod("a").metadata_only()));
+  PodBytes again = watched_pod("a", "containerd://new");
   again.uid = "uid-second";
   server.send(event(kAdded, again.bytes()));
   ASSERT_TRUE(eventually([&] { return source.view()->by_name("ml", "a")->uid == "uid-second"; }));
@@ -117,16 +116,16 @@ TEST(PodsApi, DeletedPodsKeepTheirNameUntilANewOneTakesIt) {
 
 TEST(PodsApi, KubeletRestartsAndPodsAreGoneMeanwhile) {
   FakeGrpcServer server;
-  server.answer(kWatch, list_of({pod("a"), pod("b")}));
+  server.answer(kWatch, list_of({watched_pod("a"), watched_pod("b")}));
   server.start();
-  PodsApi source(quick(server));
+  PodsApi source(quick_pods(server));
   ASSERT_TRUE(eventually([&] { return knows(source, "b"); }));
   server.stop();
   ASSERT_TRUE(eventually([&] { return !source.health().up; }));
   EXPECT_TRUE(knows(source, "a")) << "names must not flap";
   ASSERT_TRUE(eventually([&] { return source.health().errors["no_socket"] > 0; }));
   EXPECT_NE(source.health().reason.find("1.37"), std::string::npos) << source.health().reason;
-  PodBytes again = pod("a");
+  PodBytes again = watched_pod("a");
   again.uid = "uid-second";
   server.answer(kWatch, list_of({again}));
   server.start();
@@ -137,11 +136,11 @@ TEST(PodsApi, KubeletRestartsAndPodsAreGoneMeanwhile) {
 
 TEST(PodsApi, AStreamThatEndsIsBegunAnew) {
   FakeGrpcServer server;
-  server.answer(kWatch, list_of({pod("a")}));
+  server.answer(kWatch, list_of({watched_pod("a")}));
   server.start();
-  PodsApi source(quick(server));
+  PodsApi source(quick_pods(server));
   ASSERT_TRUE(eventually([&] { return knows(source, "a"); }));
-  server.answer(kWatch, list_of({pod("a"), pod("b")}));
+  server.answer(kWatch, list_of({watched_pod("a"), watched_pod("b")}));
   server.end_open_calls(0);
   ASSERT_TRUE(eventually([&] { return knows(source, "b"); }));
   EXPECT_TRUE(source.health().up);
@@ -153,10 +152,10 @@ TEST(PodsApi, KubeletThatIsStarting) {
   std::atomic<bool> starting = true;
   server.answer(kWatch, [&]() -> FakeGrpcServer::Reply {
     if (starting) return {{}, kFailedPrecondition, "not ready", false};
-    return list_of({pod("a")});
+    return list_of({watched_pod("a")});
   });
   server.start();
-  PodsApi source(quick(server));
+  PodsApi source(quick_pods(server));
   ASSERT_TRUE(eventually([&] { return source.health().errors["failed_precondition"] >= 2; }));
   EXPECT_EQ(source.health().reason, "the kubelet is still starting");
   starting = false;
@@ -166,19 +165,20 @@ TEST(PodsApi, KubeletThatIsStarting) {
 TEST(PodsApi, KubeletWithoutIt) {
   FakeGrpcServer server;
   server.start();
-  PodsApi source(quick(server));
+  PodsApi source(quick_pods(server));
   ASSERT_TRUE(eventually([&] { return source.health().errors["unimplemented"] > 0; }));
   EXPECT_EQ(source.view(), nullptr);
 }
 
 TEST(PodsApi, BadEventsAreCountedAndSkipped) {
   FakeGrpcServer server;
-  auto reply = list_of({pod("a")});
-  reply.messages.insert(reply.messages.begin(), {"\xff\xff\xff garbage", event(kAdded, "\xff\xff"),
-                                                 event(kAdded, pod("").bytes()), event(9, pod("x").bytes()), ""});
+  auto reply = list_of({watched_pod("a")});
+  reply.messages.insert(reply.messages.begin(),
+                        {"\xff\xff\xff garbage", event(kAdded, "\xff\xff"), event(kAdded, watched_pod("").bytes()),
+                         event(9, watched_pod("x").bytes()), ""});
   server.answer(kWatch, reply);
   server.start();
-  PodsApi source(quick(server));
+  PodsApi source(quick_pods(server));
   ASSERT_TRUE(eventually([&] { return knows(source, "a"); }));
   EXPECT_EQ(source.health().errors["malformed"], 3u);
   EXPECT_EQ(source.view()->pods().size(), 1u);
@@ -186,9 +186,9 @@ TEST(PodsApi, BadEventsAreCountedAndSkipped) {
 
 TEST(PodsApi, AListThatNeverEnds) {
   FakeGrpcServer server;
-  server.answer(kWatch, FakeGrpcServer::Reply{{event(kAdded, pod("a").bytes())}, 0, {}, true});
+  server.answer(kWatch, FakeGrpcServer::Reply{{event(kAdded, watched_pod("a").bytes())}, 0, {}, true});
   server.start();
-  auto options = quick(server);
+  auto options = quick_pods(server);
   options.first_list = 100ms;
   PodsApi source(options);
   ASSERT_TRUE(eventually([&] { return source.health().errors["deadline_exceeded"] > 0; }));
@@ -200,7 +200,7 @@ TEST(PodsApi, AMessageThatIsTooLarge) {
   reply.messages.insert(reply.messages.begin(), std::string(2 << 20, '\0'));
   server.answer(kWatch, reply);
   server.start();
-  auto options = quick(server);
+  auto options = quick_pods(server);
   options.largest_message = 1 << 20;
   PodsApi source(options);
   ASSERT_TRUE(eventually([&] { return source.health().errors["too_large"] > 0; }));
@@ -210,9 +210,9 @@ TEST(PodsApi, AMessageThatIsTooLarge) {
 // Only the stop can end the stream: the server holds it.
 TEST(PodsApi, EndsWithAStreamOpen) {
   FakeGrpcServer server;
-  server.answer(kWatch, list_of({pod("a")}));
+  server.answer(kWatch, list_of({watched_pod("a")}));
   server.start();
-  const PodsApi source(quick(server));
+  const PodsApi source(quick_pods(server));
   ASSERT_TRUE(eventually([&] { return knows(source, "a"); }));
 }
 
