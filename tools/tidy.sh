@@ -8,8 +8,8 @@ build=${1:-build/dev}
 shift || true
 files=("$@")
 if [ ${#files[@]} -eq 0 ]; then mapfile -t files < <(git ls-files -- 'src/*.cc'); fi
-# The compiler of the build is g++: clang does not know one of its flags, and cannot read its precompiled headers.
+# The compiler of the build is g++: clang does not know two of its flags, and cannot read its precompiled headers.
 mkdir -p build/tidy
-sed -E 's/ -fno-gnu-unique| -Winvalid-pch -include [^ ]+//g' "$build/compile_commands.json" >build/tidy/compile_commands.json
+sed -E 's/ -fno-gnu-unique| --param=[^ ]+| -Winvalid-pch -include [^ ]+//g' "$build/compile_commands.json" >build/tidy/compile_commands.json
 printf '%s\n' "${files[@]}" | xargs -P "$(nproc)" -n 4 clang-tidy-14 -p build/tidy --quiet \
   --extra-arg=-Wno-unknown-warning-option 2>/dev/null

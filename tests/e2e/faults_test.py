@@ -164,11 +164,11 @@ class FaultsTest(harness.Case):
         with self.start("gpus: [{model: H200}]\nallocations:\n" + pods, "--sample-interval=4s",
                         "--process-scan-interval=4s") as ledger:
             first = ledger.metrics()
-            for number in range(20):
-                # It lives until it was glanced at. The third look begins after the second was made use of.
+            for number in range(12):
+                # It lives until it was glanced at. A cycle may look three times before it makes use of what it saw.
                 self.control.say(tell, f"do: process_start, process: {{pid: {5000 + number}, name: job, gpus: 0, "
                                  f"memory: 1GiB, load: gemm, owner: {{pod: short-{number % 4}, namespace: ml}}}}")
-                self.control.wait(f"called {watched}", 3)
+                self.control.wait(f"called {watched}", 6)
                 self.control.say(tell)
                 self.control.wait(f"called {watched}")
             last = ledger.pass_cycles(1)

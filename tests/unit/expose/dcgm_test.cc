@@ -7,13 +7,13 @@
 #include "expose/collectors/dcgm.h"
 #include "expose/expose.h"
 #include "exposition_parser.h"
+#include "node_example.h"
 #include "support/batch_builder.h"
 
 namespace gpuledger::expose {
 namespace {
 
 using gpuledger::testing::pod_owner;
-constexpr uint64_t kMiB = 1 << 20;
 
 Energy millijoules(int64_t count) {
   return Energy::millijoules(count);

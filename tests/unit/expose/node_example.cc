@@ -11,8 +11,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr uint64_t kMiB = 1 << 20;
-
 Owner trainer_pod() {
   Owner owner;
   owner.kind = OwnerKind::kPod;

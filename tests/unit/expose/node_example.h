@@ -19,6 +19,7 @@ ExposeOptions example_options();
 Exposition expose(const Cycle& cycle, const ExposeOptions& options = example_options());
 using Shown = std::optional<std::string>;
 
+inline constexpr uint64_t kMiB = 1 << 20;
 inline constexpr uint64_t kGiB = 1 << 30;
 
 ProcessAccount& process_of(Cycle& cycle, Pid pid);

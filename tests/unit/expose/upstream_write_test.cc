@@ -5,11 +5,11 @@
 #include <gtest/gtest.h>
 
 #include "exposition_parser.h"
+#include "node_example.h"
 
 namespace gpuledger::expose {
 namespace {
 
-constexpr uint64_t kMiB = 1 << 20;
 using Labels = std::map<std::string, std::string>;
 
 Owner pod_owner(const std::string& name) {

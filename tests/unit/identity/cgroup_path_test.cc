@@ -13,9 +13,9 @@ namespace {
 using Texts = std::vector<std::string>;
 using Verdict = CgroupHome::Verdict;
 
-const std::string kId = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
-const std::string kOtherId(64, 'a');
-const std::string kUid = "11112222-3333-4444-5555-666677778888";
+const std::string kPathId = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+const std::string kOtherContainer(64, 'a');
+const std::string kPathUid = "11112222-3333-4444-5555-666677778888";
 const std::string kUidUnderscores = "11112222_3333_4444_5555_666677778888";
 const std::string kOtherUid = "99992222-3333-4444-5555-666677778888";
 const std::string kSlice = "kubepods-burstable-pod" + kUidUnderscores + ".slice";
@@ -29,7 +29,7 @@ CgroupHome home_of(const std::string& path) {
 std::string read(const std::string& path) {
   const CgroupHome home = home_of(path);
   const auto shown = [](const std::string& text) {
-    return text.empty() ? "-" : text == kId ? "ID" : text == kUid ? "UID" : text;
+    return text.empty() ? "-" : text == kPathId ? "ID" : text == kPathUid ? "UID" : text;
   };
   return home.runtime + " " + shown(home.container_id) + " " + shown(home.pod_uid);
 }
@@ -62,108 +62,113 @@ TEST(ParseCgroup, EveryRowOfTheTable) {
 }
 
 TEST(ParseCgroup, PodsOfTheSystemdDriver) {
-  EXPECT_EQ(read(kPodSlice + "/cri-containerd-" + kId + ".scope"), "containerd ID UID");
-  EXPECT_EQ(read(kPodSlice + "/cri-containerd-" + kId), "containerd ID UID") << "without .scope";
-  EXPECT_EQ(read("/kubepods.slice/kubepods-pod" + kUidUnderscores + ".slice/crio-" + kId + ".scope/container"),
+  EXPECT_EQ(read(kPodSlice + "/cri-containerd-" + kPathId + ".scope"), "containerd ID UID");
+  EXPECT_EQ(read(kPodSlice + "/cri-containerd-" + kPathId), "containerd ID UID") << "without .scope";
+  EXPECT_EQ(read("/kubepods.slice/kubepods-pod" + kUidUnderscores + ".slice/crio-" + kPathId + ".scope/container"),
             "crio ID UID");
-  EXPECT_EQ(read("/a.slice/a-b.slice/a-b-kubepods-besteffort-pod" + kUidUnderscores + ".slice/cri-o-" + kId + ".scope"),
-            "crio ID UID")
+  EXPECT_EQ(
+      read("/a.slice/a-b.slice/a-b-kubepods-besteffort-pod" + kUidUnderscores + ".slice/cri-o-" + kPathId + ".scope"),
+      "crio ID UID")
       << "a cgroupRoot of its own";
-  EXPECT_EQ(read("/kubepods-pod11112222\\x2d3333_4444-5555\\x2d666677778888.slice/docker-" + kId + ".scope"),
+  EXPECT_EQ(read("/kubepods-pod11112222\\x2d3333_4444-5555\\x2d666677778888.slice/docker-" + kPathId + ".scope"),
             "docker ID UID");
-  EXPECT_EQ(read(kPodSlice + "/newruntime-" + kId + ".scope"), "cri ID UID");
-  EXPECT_EQ(read("/system.slice/containerd.service/" + kSlice + ":cri-containerd:" + kId), "containerd ID UID");
-  EXPECT_EQ(read("/" + kSlice + ":crio:" + kId + ".scope/x"), "crio ID UID");
+  EXPECT_EQ(read(kPodSlice + "/newruntime-" + kPathId + ".scope"), "cri ID UID");
+  EXPECT_EQ(read("/system.slice/containerd.service/" + kSlice + ":cri-containerd:" + kPathId), "containerd ID UID");
+  EXPECT_EQ(read("/" + kSlice + ":crio:" + kPathId + ".scope/x"), "crio ID UID");
 }
 
 TEST(ParseCgroup, PodsOfTheCgroupfsDriver) {
-  EXPECT_EQ(read("/kubepods/pod" + kUid + "/" + kId), "cri ID UID");
-  EXPECT_EQ(read("/kubelet/kubepods/besteffort/pod" + kUid + "/crio-" + kId), "crio ID UID");
-  const CgroupHome fixed = home_of("/kubepods/burstable/pod0123456789abcdef0123456789abcdef/" + kId);
+  EXPECT_EQ(read("/kubepods/pod" + kPathUid + "/" + kPathId), "cri ID UID");
+  EXPECT_EQ(read("/kubelet/kubepods/besteffort/pod" + kPathUid + "/crio-" + kPathId), "crio ID UID");
+  const CgroupHome fixed = home_of("/kubepods/burstable/pod0123456789abcdef0123456789abcdef/" + kPathId);
   EXPECT_EQ(fixed.pod_uid, "0123456789abcdef0123456789abcdef") << "a static pod";
-  EXPECT_EQ(fixed.container_id, kId);
+  EXPECT_EQ(fixed.container_id, kPathId);
 }
 
 TEST(ParseCgroup, InThePodAndInNoContainer) {
   EXPECT_EQ(read(kPodSlice), "pod - UID");
   EXPECT_EQ(read(kPodSlice + "/sandbox"), "pod - UID");
-  EXPECT_EQ(read(kPodSlice + "/cri-containerd-" + kId.substr(1) + ".scope"), "pod - UID");
-  EXPECT_EQ(read(kPodSlice + "/x/" + kId), "pod - UID") << "only the direct child is the pod's container";
-  EXPECT_EQ(read(kPodSlice + "/crio-conmon-" + kId + ".scope"), "conmon - UID");
-  EXPECT_EQ(read(kPodSlice + "/kata_" + kId), "kata - UID");
+  EXPECT_EQ(read(kPodSlice + "/cri-containerd-" + kPathId.substr(1) + ".scope"), "pod - UID");
+  EXPECT_EQ(read(kPodSlice + "/x/" + kPathId), "pod - UID") << "only the direct child is the pod's container";
+  EXPECT_EQ(read(kPodSlice + "/crio-conmon-" + kPathId + ".scope"), "conmon - UID");
+  EXPECT_EQ(read(kPodSlice + "/kata_" + kPathId), "kata - UID");
 }
 
 TEST(ParseCgroup, SeenFromACgroupNamespace) {
-  EXPECT_EQ(read("/../" + kSlice + "/cri-containerd-" + kId + ".scope"), "containerd ID UID");
-  EXPECT_EQ(read("/../../pod" + kUid + "/" + kId), "cri ID UID");
-  EXPECT_EQ(read("/../" + kId), "container ID -");
+  EXPECT_EQ(read("/../" + kSlice + "/cri-containerd-" + kPathId + ".scope"), "containerd ID UID");
+  EXPECT_EQ(read("/../../pod" + kPathUid + "/" + kPathId), "cri ID UID");
+  EXPECT_EQ(read("/../" + kPathId), "container ID -");
   EXPECT_EQ(read("/.."), "host - -");
-  EXPECT_EQ(read("/../x/pod" + kUid + "/" + kId), "container ID -");
-  EXPECT_EQ(read("/../../system.slice/docker-" + kId + ".scope"), "docker ID -");
+  EXPECT_EQ(read("/../x/pod" + kPathUid + "/" + kPathId), "container ID -");
+  EXPECT_EQ(read("/../../system.slice/docker-" + kPathId + ".scope"), "docker ID -");
 }
 
 TEST(ParseCgroup, ClustersInContainers) {
-  const std::string pod = "/kubepods/pod" + kUid + "/" + kId;
+  const std::string pod = "/kubepods/pod" + kPathUid + "/" + kPathId;
   for (const std::string& node :
-       Texts{"/docker/" + kOtherId, "/system.slice/docker-" + kOtherId + ".scope/kubelet", "/lxc.payload.k8s",
-             "/machine.slice/libpod-" + kOtherId + ".scope/container", "/machine.slice/machine-node.scope"}) {
+       Texts{"/docker/" + kOtherContainer, "/system.slice/docker-" + kOtherContainer + ".scope/kubelet",
+             "/lxc.payload.k8s", "/machine.slice/libpod-" + kOtherContainer + ".scope/container",
+             "/machine.slice/machine-node.scope"}) {
     EXPECT_EQ(read(node + pod), "cri ID UID") << node;
   }
 }
 
 TEST(ParseCgroup, TheOutermostPodWins) {
-  EXPECT_EQ(read("/kubepods/pod" + kUid + "/" + kId + "/kubepods/pod" + kOtherUid + "/" + kOtherId), "cri ID UID");
-  EXPECT_EQ(read("/kubepods/pod" + kUid + "/kubepods-pod" + kOtherUid + ".slice/cri-containerd-" + kOtherId),
+  EXPECT_EQ(read("/kubepods/pod" + kPathUid + "/" + kPathId + "/kubepods/pod" + kOtherUid + "/" + kOtherContainer),
+            "cri ID UID");
+  EXPECT_EQ(read("/kubepods/pod" + kPathUid + "/kubepods-pod" + kOtherUid + ".slice/cri-containerd-" + kOtherContainer),
             "pod - UID");
-  EXPECT_EQ(read("/kubepods/pod" + kUid + "/" + kId + "/user.slice/user-0.slice/docker/" + kOtherId), "cri ID UID");
+  EXPECT_EQ(read("/kubepods/pod" + kPathUid + "/" + kPathId + "/user.slice/user-0.slice/docker/" + kOtherContainer),
+            "cri ID UID");
 }
 
 TEST(ParseCgroup, NothingBelowAUsersSliceIsAPodOrAJob) {
   for (const std::string& user :
        Texts{"/user.slice", "/user.slice/user-1000.slice/user@1000.service/app.slice", "/../user-1000.slice",
              "/../user-0001.slice", "/../../session-c2.scope", "/user@1000.service"}) {
-    for (const std::string& claim : Texts{kPodSlice + "/cri-containerd-" + kId + ".scope",
-                                          "/kubepods/pod" + kUid + "/" + kId, "/crio-" + kId + ".scope", "/" + kId,
-                                          "/system.slice/slurmstepd.scope/job_7/step_0", "/slurm/uid_1000/job_7/step_0",
-                                          "/kata_" + kId, "/" + kSlice + ":cri-containerd:" + kId, "/some.service"}) {
+    for (const std::string& claim :
+         Texts{kPodSlice + "/cri-containerd-" + kPathId + ".scope", "/kubepods/pod" + kPathUid + "/" + kPathId,
+               "/crio-" + kPathId + ".scope", "/" + kPathId, "/system.slice/slurmstepd.scope/job_7/step_0",
+               "/slurm/uid_1000/job_7/step_0", "/kata_" + kPathId, "/" + kSlice + ":cri-containerd:" + kPathId,
+               "/some.service"}) {
       const CgroupHome home = home_of(user + claim);
       EXPECT_EQ(home.runtime, "user") << user + claim;
       EXPECT_TRUE(home.pod_uid.empty() && home.container_id.empty() && home.job.empty()) << user + claim;
       EXPECT_FALSE(home.ask_kubernetes);
     }
   }
-  EXPECT_EQ(read("/docker/" + kId + "/user.slice/kubepods/pod" + kOtherUid + "/" + kOtherId), "docker ID -");
+  EXPECT_EQ(read("/docker/" + kPathId + "/user.slice/kubepods/pod" + kOtherUid + "/" + kOtherContainer), "docker ID -");
 }
 
 TEST(ParseCgroup, AUsersOwnContainersAreNotAskedOfKubernetes) {
   const std::string user = "/user.slice/user-1000.slice/user@1000.service/user.slice";
   for (const auto& [leaf, runtime] : {std::pair("libpod-", "podman"), {"nerdctl-", "nerdctl"}, {"docker-", "docker"}}) {
-    const CgroupHome home = home_of(user + "/" + leaf + kId + ".scope/container");
+    const CgroupHome home = home_of(user + "/" + leaf + kPathId + ".scope/container");
     EXPECT_EQ(home.runtime, runtime);
-    EXPECT_EQ(home.container_id, kId);
+    EXPECT_EQ(home.container_id, kPathId);
     EXPECT_EQ(home.user, "1000");
     EXPECT_FALSE(home.ask_kubernetes);
   }
-  EXPECT_TRUE(home_of("/docker/" + kId).ask_kubernetes);
-  EXPECT_TRUE(home_of(kPodSlice + "/crio-" + kId).ask_kubernetes);
-  EXPECT_FALSE(parse_cgroup("1:name=systemd:/machine.slice/libpod-" + kId + ".scope\n2:cpu:" + user + "/libpod-" + kId +
-                            ".scope\n")
+  EXPECT_TRUE(home_of("/docker/" + kPathId).ask_kubernetes);
+  EXPECT_TRUE(home_of(kPodSlice + "/crio-" + kPathId).ask_kubernetes);
+  EXPECT_FALSE(parse_cgroup("1:name=systemd:/machine.slice/libpod-" + kPathId + ".scope\n2:cpu:" + user + "/libpod-" +
+                            kPathId + ".scope\n")
                    .ask_kubernetes);
 }
 
 using Payer = CgroupHome::Payer;
 
 TEST(ParseCgroup, TheOutermostThatNobodyBelowCouldHaveMadePays) {
-  const std::string pod = "/kubepods/pod" + kUid + "/" + kId;
+  const std::string pod = "/kubepods/pod" + kPathUid + "/" + kPathId;
   const std::string job = "/system.slice/slurmstepd.scope/job_7/step_0/user/task_0";
-  const std::string docker = "/docker/" + kOtherId;
+  const std::string docker = "/docker/" + kOtherContainer;
   const std::string user = "/user.slice/user-1000.slice/user@1000.service";
   const struct {
     std::string path;
     Payer payer;
   } rows[] = {
       {pod, Payer::kPod},
-      {"/system.slice/containerd.service/" + kSlice + ":cri-containerd:" + kId, Payer::kPod},
+      {"/system.slice/containerd.service/" + kSlice + ":cri-containerd:" + kPathId, Payer::kPod},
       {"/podruntime.slice/snap.microk8s.daemon-containerd.service" + pod, Payer::kPod},
       {pod + docker + job, Payer::kPod},
       {job, Payer::kJob},
@@ -174,7 +179,7 @@ TEST(ParseCgroup, TheOutermostThatNobodyBelowCouldHaveMadePays) {
       {docker + job, Payer::kContainer},
       {docker + "/slurm/uid_5/job_7", Payer::kContainer},
       {docker + pod, Payer::kContainer},
-      {"/system.slice/docker-" + kOtherId + ".scope/kubelet.slice" + kPodSlice, Payer::kContainer},
+      {"/system.slice/docker-" + kOtherContainer + ".scope/kubelet.slice" + kPodSlice, Payer::kContainer},
       {"/system.slice/garden.service/garden/ab-cd-12", Payer::kContainer},
       {"/system.slice/systemd-nspawn@box.service/payload" + job, Payer::kContainer},
       {user, Payer::kUser},
@@ -183,11 +188,11 @@ TEST(ParseCgroup, TheOutermostThatNobodyBelowCouldHaveMadePays) {
       {user + job, Payer::kUser},
       {"/system.slice/mine.service", Payer::kHost},
       {"/system.slice/mine.service" + pod, Payer::kHost},
-      {"/system.slice/mine.service" + kPodSlice + "/cri-containerd-" + kId + ".scope", Payer::kHost},
+      {"/system.slice/mine.service" + kPodSlice + "/cri-containerd-" + kPathId + ".scope", Payer::kHost},
       {"/system.slice/mine.service" + job, Payer::kHost},
       {"/system.slice/mine.service" + docker, Payer::kHost},
-      {"/system.slice/mine.service/libpod-payload-" + kId, Payer::kHost},
-      {"/system.slice/mine.service/containerd.service/" + kSlice + ":cri-containerd:" + kId, Payer::kHost},
+      {"/system.slice/mine.service/libpod-payload-" + kPathId, Payer::kHost},
+      {"/system.slice/mine.service/containerd.service/" + kSlice + ":cri-containerd:" + kPathId, Payer::kHost},
       {"/system.slice/run-r1.scope" + job, Payer::kHost},
       {"/system.slice/run-r1.scope" + pod, Payer::kHost},
       {"/", Payer::kHost},
@@ -200,20 +205,22 @@ TEST(ParseCgroup, TheOutermostThatNobodyBelowCouldHaveMadePays) {
 }
 
 TEST(ParseCgroup, APodBelowAContainerTellsOfBoth) {
-  const CgroupHome home = home_of("/system.slice/docker-" + kOtherId + ".scope/kubepods/pod" + kUid + "/" + kId);
-  EXPECT_EQ(home.pod_uid, kUid);
-  EXPECT_EQ(home.container_id, kId);
+  const CgroupHome home =
+      home_of("/system.slice/docker-" + kOtherContainer + ".scope/kubepods/pod" + kPathUid + "/" + kPathId);
+  EXPECT_EQ(home.pod_uid, kPathUid);
+  EXPECT_EQ(home.container_id, kPathId);
   EXPECT_EQ(home.node.runtime, "docker");
-  EXPECT_EQ(home.node.container_id, kOtherId);
-  EXPECT_EQ(home.node.cgroup, "/system.slice/docker-" + kOtherId + ".scope");
-  EXPECT_EQ(home_of("/../../docker/" + kOtherId + "/kubepods/pod" + kUid + "/" + kId).node.cgroup, "")
+  EXPECT_EQ(home.node.container_id, kOtherContainer);
+  EXPECT_EQ(home.node.cgroup, "/system.slice/docker-" + kOtherContainer + ".scope");
+  EXPECT_EQ(home_of("/../../docker/" + kOtherContainer + "/kubepods/pod" + kPathUid + "/" + kPathId).node.cgroup, "")
       << "what stands above is hidden";
-  EXPECT_EQ(home_of("/kubepods/pod" + kUid + "/" + kId).node.runtime, "");
-  const CgroupHome torn = parse_cgroup("1:a:/docker/" + kOtherId + "/kubepods/pod" + kUid + "/" + kId +
-                                       "\n2:b:/docker/" + kOtherId + "/kubepods/pod" + kOtherUid + "/" + kId + "\n");
+  EXPECT_EQ(home_of("/kubepods/pod" + kPathUid + "/" + kPathId).node.runtime, "");
+  const CgroupHome torn =
+      parse_cgroup("1:a:/docker/" + kOtherContainer + "/kubepods/pod" + kPathUid + "/" + kPathId + "\n2:b:/docker/" +
+                   kOtherContainer + "/kubepods/pod" + kOtherUid + "/" + kPathId + "\n");
   EXPECT_EQ(torn.verdict, Verdict::kClear) << "nobody gets out of a bill by claims that contradict each other";
   EXPECT_EQ(torn.payer, Payer::kContainer);
-  EXPECT_EQ(torn.container_id, kOtherId);
+  EXPECT_EQ(torn.container_id, kOtherContainer);
   EXPECT_EQ(torn.pod_uid, "");
 }
 
@@ -227,30 +234,31 @@ TEST(LivesBelow, WholeSegmentsOfWholePaths) {
 }
 
 TEST(ParseCgroup, ContainersWithoutAPod) {
-  EXPECT_EQ(read("/docker/" + kId + "/docker/" + kOtherId), "docker ID -") << "the outermost";
-  EXPECT_EQ(read("/docker-" + kId), "docker ID -");
-  EXPECT_EQ(read("/system.slice/cri-containerd-" + kId + ".scope"), "containerd ID -");
-  EXPECT_EQ(read("/containerd/" + kId), "containerd ID -");
-  EXPECT_EQ(read("/system.slice:docker:" + kId), "docker ID -");
-  EXPECT_EQ(read("/machine.slice/libpod-" + kId + ".scope"), "podman ID -");
-  EXPECT_EQ(read("/system.slice/x.service/libpod-payload-" + kId), "podman ID -");
-  EXPECT_EQ(read("/machine.slice/libpod-conmon-" + kId + ".scope"), "conmon - -");
-  EXPECT_EQ(read("/default/" + kId), "container ID -");
-  EXPECT_EQ(read("/ecs/some-task/" + kId), "ecs ID -");
-  EXPECT_EQ(read("/ecs/" + kId.substr(0, 32) + "/" + kId.substr(0, 32) + "-77"), "ecs " + kId.substr(0, 32) + "-77 -");
+  EXPECT_EQ(read("/docker/" + kPathId + "/docker/" + kOtherContainer), "docker ID -") << "the outermost";
+  EXPECT_EQ(read("/docker-" + kPathId), "docker ID -");
+  EXPECT_EQ(read("/system.slice/cri-containerd-" + kPathId + ".scope"), "containerd ID -");
+  EXPECT_EQ(read("/containerd/" + kPathId), "containerd ID -");
+  EXPECT_EQ(read("/system.slice:docker:" + kPathId), "docker ID -");
+  EXPECT_EQ(read("/machine.slice/libpod-" + kPathId + ".scope"), "podman ID -");
+  EXPECT_EQ(read("/system.slice/x.service/libpod-payload-" + kPathId), "podman ID -");
+  EXPECT_EQ(read("/machine.slice/libpod-conmon-" + kPathId + ".scope"), "conmon - -");
+  EXPECT_EQ(read("/default/" + kPathId), "container ID -");
+  EXPECT_EQ(read("/ecs/some-task/" + kPathId), "ecs ID -");
+  EXPECT_EQ(read("/ecs/" + kPathId.substr(0, 32) + "/" + kPathId.substr(0, 32) + "-77"),
+            "ecs " + kPathId.substr(0, 32) + "-77 -");
   EXPECT_EQ(read("/system.slice/garden.service/garden/ab-cd-12"), "garden ab-cd-12 -");
   EXPECT_EQ(read("/garden/good/ab-cd-12"), "garden ab-cd-12 -");
   EXPECT_EQ(read("/garden/good"), "host - -");
-  EXPECT_EQ(read("/libpod_parent/" + kOtherId + "/libpod-" + kId), "podman ID -") << "in a pod of podman's";
+  EXPECT_EQ(read("/libpod_parent/" + kOtherContainer + "/libpod-" + kPathId), "podman ID -") << "in a pod of podman's";
   EXPECT_EQ(read("/docker/buildkit/abcdefghijklmnopqrstuvwx9"), "buildkit abcdefghijklmnopqrstuvwx9 -");
-  EXPECT_EQ(read("/kata_overhead/" + kId), "kata - -");
-  EXPECT_EQ(read("/kubepods/podnobody/" + kId), "container ID -");
+  EXPECT_EQ(read("/kata_overhead/" + kPathId), "kata - -");
+  EXPECT_EQ(read("/kubepods/podnobody/" + kPathId), "container ID -");
 }
 
 TEST(ParseCgroup, SystemContainersAndMachines) {
   EXPECT_EQ(read("/lxc.payload.web-1/system.slice/a.service"), "lxc web-1 -");
   EXPECT_EQ(read("/lxc/101/ns"), "lxc 101 -");
-  EXPECT_EQ(read("/lxc/" + kId), "docker ID -") << "docker's old LXC driver";
+  EXPECT_EQ(read("/lxc/" + kPathId), "docker ID -") << "docker's old LXC driver";
   EXPECT_EQ(read("/lxc.monitor.web-1"), "host - -");
   EXPECT_EQ(read("/libvirt/lxc/web"), "libvirt-lxc web -");
   EXPECT_EQ(read("/machine.slice/machine-lxc\\x2d12\\x2dweb.scope"), "libvirt-lxc lxc-12-web -");
@@ -275,8 +283,8 @@ TEST(ParseCgroup, Slurm) {
   EXPECT_EQ(sluid.job, "s0123456789ABC");
   EXPECT_EQ(sluid.step_cgroup, "/system.slice/slurmstepd.scope/s0123456789ABC/step_extern");
   const CgroupHome in_pod =
-      home_of(kPodSlice + "/crio-" + kId + ".scope/system.slice/slurmstepd.scope/job_3/step_1/user");
-  EXPECT_EQ(in_pod.pod_uid, kUid);
+      home_of(kPodSlice + "/crio-" + kPathId + ".scope/system.slice/slurmstepd.scope/job_3/step_1/user");
+  EXPECT_EQ(in_pod.pod_uid, kPathUid);
   EXPECT_EQ(in_pod.job, "3");
   EXPECT_EQ(in_pod.runtime, "crio");
 }
@@ -308,7 +316,7 @@ TEST(ParseCgroup, AnotherBatchSchedulerIsOneRow) {
                                nullptr};
   const BatchScheduler both[] = {batch_schedulers().front(), made_up};
   const std::string path = "/batch.slice/batch.service/batch-7/main";
-  const CgroupHome home = parse_cgroup("0::" + path + "/docker/" + kId + "\n", both);
+  const CgroupHome home = parse_cgroup("0::" + path + "/docker/" + kPathId + "\n", both);
   EXPECT_EQ(home.payer, CgroupHome::Payer::kJob);
   EXPECT_EQ(parse_cgroup("0::" + path + "\n", both).runtime, "batch");
   const Owner owner = owner_of(home, NameBook()).owner;
@@ -328,8 +336,8 @@ TEST(ParseCgroup, UnitsUsersAndTheHost) {
   EXPECT_EQ(home_of("/user.slice/user-501.slice/session-3.scope").user, "501");
   EXPECT_EQ(home_of("/system.slice/\xc3(\x1b[1m.service").unit, "\xef\xbf\xbd([1m.service");
   for (const std::string& path :
-       Texts{"/", "/init.scope", "/system.slice", "/system.slice/var-lib-" + kId + "-merged.mount",
-             "/system.slice/run-" + kId + ".scope", "/.service", "/" + kId + ".scope"}) {
+       Texts{"/", "/init.scope", "/system.slice", "/system.slice/var-lib-" + kPathId + "-merged.mount",
+             "/system.slice/run-" + kPathId + ".scope", "/.service", "/" + kPathId + ".scope"}) {
     EXPECT_EQ(read(path), "host - -") << path;
   }
   const CgroupHome mixed = parse_cgroup(
@@ -339,65 +347,68 @@ TEST(ParseCgroup, UnitsUsersAndTheHost) {
 }
 
 TEST(ParseCgroup, AlmostAPod) {
-  for (const std::string& path : Texts{
-           "/kubepods/pod" + kUid + "x", "/kubepods/xpod" + kUid, "/xkubepods-pod" + kUidUnderscores + ".slice",
-           "/-kubepods-pod" + kUidUnderscores + ".slice", "/kubepods-pod" + kUidUnderscores,
-           "/kubepods-guess-pod" + kUidUnderscores + ".slice", "/kubepods/pod11112222-3333-4444-5555-66667777888",
-           "/kubepods/pod" + kUidUnderscores + "-", "/kubepods/pod1111222-23333-4444-5555-666677778888",
-           "/kubepods/podAAAA2222-3333-4444-5555-666677778888", "/elsewhere/pod" + kUid,
-           "/" + kSlice + ":cri-containerd:" + kId.substr(1), "/" + kSlice + ".slice", "/" + kSlice + " (deleted)x"}) {
+  for (const std::string& path :
+       Texts{"/kubepods/pod" + kPathUid + "x", "/kubepods/xpod" + kPathUid,
+             "/xkubepods-pod" + kUidUnderscores + ".slice", "/-kubepods-pod" + kUidUnderscores + ".slice",
+             "/kubepods-pod" + kUidUnderscores, "/kubepods-guess-pod" + kUidUnderscores + ".slice",
+             "/kubepods/pod11112222-3333-4444-5555-66667777888", "/kubepods/pod" + kUidUnderscores + "-",
+             "/kubepods/pod1111222-23333-4444-5555-666677778888", "/kubepods/podAAAA2222-3333-4444-5555-666677778888",
+             "/elsewhere/pod" + kPathUid, "/" + kSlice + ":cri-containerd:" + kPathId.substr(1),
+             "/" + kSlice + ".slice", "/" + kSlice + " (deleted)x"}) {
     EXPECT_EQ(home_of(path).pod_uid, "") << path;
     EXPECT_EQ(home_of(path).verdict, Verdict::kClear) << path;
   }
 }
 
 TEST(ParseCgroup, IdsOfTheWrongLengthOrCase) {
-  for (std::string id : Texts{kId.substr(1), kId + "0", std::string(64, 'A'), std::string(64, 'g'), std::string()}) {
+  for (std::string id :
+       Texts{kPathId.substr(1), kPathId + "0", std::string(64, 'A'), std::string(64, 'g'), std::string()}) {
     EXPECT_EQ(read("/system.slice/docker-" + id + ".scope"), "host - -") << id;
     EXPECT_EQ(read("/docker/x" + id), "host - -") << id;
   }
 }
 
 TEST(ParseCgroup, Deleted) {
-  EXPECT_EQ(read(kPodSlice + "/crio-" + kId + ".scope (deleted)"), "crio ID UID");
-  EXPECT_EQ(read("/docker/" + kId + " (deleted) (deleted)"), "host - -");
-  EXPECT_EQ(parse_cgroup("4:cpu:/docker/" + kId + " (deleted)\n").container_id, "") << "v1 never says so";
+  EXPECT_EQ(read(kPodSlice + "/crio-" + kPathId + ".scope (deleted)"), "crio ID UID");
+  EXPECT_EQ(read("/docker/" + kPathId + " (deleted) (deleted)"), "host - -");
+  EXPECT_EQ(parse_cgroup("4:cpu:/docker/" + kPathId + " (deleted)\n").container_id, "") << "v1 never says so";
 }
 
 TEST(ParseCgroup, WhichOfSeveralLines) {
-  const std::string pod = "7:cpu:/kubepods/pod" + kUid + "/" + kId + "\n";
+  const std::string pod = "7:cpu:/kubepods/pod" + kPathUid + "/" + kPathId + "\n";
   const std::string service = "0::/system.slice/containerd.service\n";
-  const std::string node = "9:pids:/docker/" + kOtherId + "\n";
+  const std::string node = "9:pids:/docker/" + kOtherContainer + "\n";
   const std::string job = "8:memory:/slurm/uid_1/job_5/step_0\n";
   for (const std::string& text :
        Texts{pod + service + node + job, job + node + service + pod, "3:rdma:/\n" + pod + "2:misc:/"}) {
     const CgroupHome home = parse_cgroup(text);
-    EXPECT_EQ(home.pod_uid, kUid) << text;
-    EXPECT_EQ(home.container_id, kId) << text;
+    EXPECT_EQ(home.pod_uid, kPathUid) << text;
+    EXPECT_EQ(home.container_id, kPathId) << text;
     EXPECT_EQ(home.job, "") << text;
   }
-  EXPECT_EQ(parse_cgroup(service + job + node).container_id, kOtherId);
+  EXPECT_EQ(parse_cgroup(service + job + node).container_id, kOtherContainer);
   EXPECT_EQ(parse_cgroup(service + job).job, "5");
   EXPECT_EQ(parse_cgroup("6:x:/\n" + service).runtime, "systemd");
-  const CgroupHome twice = parse_cgroup("7:cpu:/kubepods/pod" + kUid + "\n1:name=systemd:" + kPodSlice + "/crio-" +
-                                        kId + ".scope\n2:x:/kubepods/pod" + kUid + "/" + kId + "\n");
+  const CgroupHome twice = parse_cgroup("7:cpu:/kubepods/pod" + kPathUid + "\n1:name=systemd:" + kPodSlice + "/crio-" +
+                                        kPathId + ".scope\n2:x:/kubepods/pod" + kPathUid + "/" + kPathId + "\n");
   EXPECT_EQ(twice.runtime, "crio");
-  EXPECT_EQ(twice.container_id, kId);
+  EXPECT_EQ(twice.container_id, kPathId);
 }
 
 TEST(ParseCgroup, DisagreementNamesNobody) {
-  for (const std::string& text :
-       Texts{"1:cpu:/kubepods/pod" + kUid + "/" + kId + "\n2:pids:/kubepods/pod" + kOtherUid + "/" + kId + "\n",
-             "1:cpu:/kubepods/pod" + kUid + "/" + kId + "\n2:pids:/kubepods/pod" + kUid + "/" + kOtherId + "\n",
-             "1:cpu:/docker/" + kId + "\n0::/docker/" + kOtherId + "\n",
-             "1:cpu:/slurm/uid_1/job_1\n2:pids:/slurm/uid_1/job_2\n"}) {
+  for (const std::string& text : Texts{"1:cpu:/kubepods/pod" + kPathUid + "/" + kPathId + "\n2:pids:/kubepods/pod" +
+                                           kOtherUid + "/" + kPathId + "\n",
+                                       "1:cpu:/kubepods/pod" + kPathUid + "/" + kPathId + "\n2:pids:/kubepods/pod" +
+                                           kPathUid + "/" + kOtherContainer + "\n",
+                                       "1:cpu:/docker/" + kPathId + "\n0::/docker/" + kOtherContainer + "\n",
+                                       "1:cpu:/slurm/uid_1/job_1\n2:pids:/slurm/uid_1/job_2\n"}) {
     const CgroupHome home = parse_cgroup(text);
     EXPECT_EQ(home.verdict, Verdict::kAmbiguous) << text;
     EXPECT_TRUE(home.runtime.empty() && home.pod_uid.empty() && home.container_id.empty() && home.job.empty());
     EXPECT_FALSE(home.ask_kubernetes);
   }
-  const CgroupHome above = parse_cgroup("1:cpu:/docker/" + kId + "\n2:x:/docker/" + kOtherId + "\n3:y:/kubepods/pod" +
-                                        kUid + "/" + kId + "\n");
+  const CgroupHome above = parse_cgroup("1:cpu:/docker/" + kPathId + "\n2:x:/docker/" + kOtherContainer +
+                                        "\n3:y:/kubepods/pod" + kPathUid + "/" + kPathId + "\n");
   EXPECT_EQ(above.verdict, Verdict::kClear) << "what a pod's line outranks may disagree";
 }
 
@@ -405,27 +416,28 @@ TEST(ParseCgroup, LinesTheKernelNeverWrites) {
   std::string ups;
   for (int i = 0; i < 33; ++i) ups += "/..";
   for (const std::string& text :
-       Texts{std::string(), "\n\n", "0", "0:", "0::", "0::docker/" + kId, "x::/docker/" + kId, "::/docker/" + kId,
-             "-1:cpu:/docker/" + kId, "1:cpu", "0::/docker//" + kId, "0::/docker/" + kId + "/", "0::/docker/./" + kId,
-             "0::/docker/../docker/" + kId, "0::" + ups + "/docker/" + kId, "0::/docker/" + kId + std::string(1, '\0'),
-             "0::/docker/" + kId + "/" + std::string(5000, 'x'), "0:: (deleted)"}) {
+       Texts{std::string(), "\n\n", "0", "0:", "0::", "0::docker/" + kPathId, "x::/docker/" + kPathId,
+             "::/docker/" + kPathId, "-1:cpu:/docker/" + kPathId, "1:cpu", "0::/docker//" + kPathId,
+             "0::/docker/" + kPathId + "/", "0::/docker/./" + kPathId, "0::/docker/../docker/" + kPathId,
+             "0::" + ups + "/docker/" + kPathId, "0::/docker/" + kPathId + std::string(1, '\0'),
+             "0::/docker/" + kPathId + "/" + std::string(5000, 'x'), "0:: (deleted)"}) {
     const CgroupHome home = parse_cgroup(text);
     EXPECT_EQ(home.verdict, Verdict::kInvalid) << text;
     EXPECT_EQ(home.container_id, "") << text;
-    EXPECT_EQ(parse_cgroup(text + "\n3:cpu:/docker/" + kId).container_id, kId) << "the other lines still count";
+    EXPECT_EQ(parse_cgroup(text + "\n3:cpu:/docker/" + kPathId).container_id, kPathId) << "the other lines still count";
   }
-  EXPECT_EQ(read(ups.substr(3) + "/docker/" + kId), "docker ID -");
+  EXPECT_EQ(read(ups.substr(3) + "/docker/" + kPathId), "docker ID -");
 }
 
 TEST(ParseCgroup, HugeFiles) {
   std::string text;
   while (text.size() < 70'000) text += "3:cpu:/x\n";
-  EXPECT_EQ(parse_cgroup(text + "0::/docker/" + kId + "\n").container_id, "");
-  EXPECT_EQ(parse_cgroup("0::/docker/" + kId + "\n" + text).container_id, kId);
+  EXPECT_EQ(parse_cgroup(text + "0::/docker/" + kPathId + "\n").container_id, "");
+  EXPECT_EQ(parse_cgroup("0::/docker/" + kPathId + "\n" + text).container_id, kPathId);
   // The cut falls into a line that would read as another, shorter one.
   std::string cut = "2:a:/x\n" + std::string(4096, '\n');
   while (cut.size() < 65'536 - 70) cut += "3:c:/\n";
-  cut += "0::/docker/" + kId + "/" + std::string(200, 'y') + "\n";
+  cut += "0::/docker/" + kPathId + "/" + std::string(200, 'y') + "\n";
   EXPECT_EQ(parse_cgroup(cut).container_id, "");
 }
 

@@ -329,7 +329,9 @@ TEST_F(HttpClientTest, EndsWhenInterrupted) {
       EXPECT_FALSE(reply);
     });
     EXPECT_TRUE(eventually([&] { return server->requests().size() > asked; }));
-    if (server == flood.get()) { EXPECT_TRUE(eventually([&] { return pieces > 10; })); }
+    if (server == flood.get()) {
+      EXPECT_TRUE(eventually([&] { return pieces > 10; }));
+    }
     stop.request_stop();
     asking.join();
   }

@@ -100,8 +100,8 @@ TEST(SystemTimer, AStopOrTheConditionEndsAWait) {
     changed.notify_all();
   });
   MutexLock lock(mutex);
-  EXPECT_TRUE(system_timer().wait_until(lock, changed, std::stop_token(), system_timer().now() + 1h,
-                                        [&] { return held; }));
+  EXPECT_TRUE(
+      system_timer().wait_until(lock, changed, std::stop_token(), system_timer().now() + 1h, [&] { return held; }));
 }
 
 }  // namespace
