@@ -9,7 +9,13 @@ if git grep -nE 'std::(recursive_|shared_|timed_)?mutex' -- src ':!src/base/mute
   echo "clang cannot follow these: use Mutex of base/mutex.h" >&2
   exit 1
 fi
+# Batches (cmake/batches.cmake) are read as one, which takes a fifth of the time; then the files that are in none.
+mapfile -t files < <(find "$build/src" -name 'unity_*_cxx.cxx')
+batched=$(cat "${files[@]}" /dev/null | sed -n 's/^#include "\(.*\)"$/\1/p')
+while read -r file; do
+  grep -qF "/$file" <<<"$batched" || files+=("$file")
+done < <(git ls-files -- 'src/*.cc')
 # Other warnings are the build's business. A file that clang cannot read is a failure too.
-git ls-files -- 'src/*.cc' | xargs -P "$(nproc)" -n 4 clang++-14 -fsyntax-only -std=gnu++20 -Isrc \
-  -isystem /usr/include/eigen3 -isystem "$build/src/identity/sources" -DGPU_LEDGER_VERSION='""' \
+printf '%s\n' "${files[@]}" | xargs -P "$(nproc)" -n 1 clang++-14 -fsyntax-only -std=gnu++20 -Isrc \
+  -isystem /usr/include/eigen3 -isystem "$build/src/identity/sources" -DGPU_LEDGER_VERSION='""' -DFMT_HEADER_ONLY=1 \
   -Wno-everything -Werror=thread-safety || exit 1
