@@ -360,7 +360,7 @@ TEST_F(PusherTest, EveryReasonNamesARemedy) {
 TEST_F(PusherTest, TheEndDoesNotWaitForever) {
   std::promise<void> end;
   const auto ended = end.get_future().share();
-  listen([&](const Request&, Connection&) { ended.wait(); });
+  listen([ended](const Request&, Connection&) { ended.wait(); });
   options_.receiver.answer_within = 1h;
   options_.queue_folder = folder_ / "queue";
   open();

@@ -156,7 +156,7 @@ TEST_F(UpstreamTest, ASlowAnswerHoldsUpNobody) {
   answer_within_ = 1h;
   std::promise<void> end;
   const auto ended = end.get_future().share();
-  read_url([&](const Request&, Connection&) { ended.wait(); });
+  read_url([ended](const Request&, Connection&) { ended.wait(); });
   ASSERT_TRUE(eventually([&] { return server_->requests().size() == 1; }));
   EXPECT_EQ(value(), "none");
   EXPECT_FALSE(upstream_->wait(10ms));
