@@ -11,7 +11,7 @@ fi
 cmake --preset coverage >/dev/null
 cmake --build --preset coverage
 find build/coverage -name '*.gcda' -delete
-ctest --test-dir build/coverage -j$((4 * $(nproc))) -R "${1:-.}" -LE 'e2e|accuracy|containers|fleet|soak|bench' --output-on-failure
+ctest --test-dir build/coverage -j$((6 * $(nproc))) -R "${1:-.}" -LE 'e2e|accuracy|containers|fleet|soak|bench' --output-on-failure
 gcovr --root . --filter 'src/' --exclude-throw-branches --object-directory build/coverage \
   --html-details build/coverage/index.html --txt --print-summary
 echo "coverage: line by line in build/coverage/index.html"

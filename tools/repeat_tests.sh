@@ -37,7 +37,7 @@ for ((round = 1; round <= rounds; ++round)); do
   done
   junit=$PWD/$out/round_$round.xml
   rm -f "$junit"
-  timeout $longest ctest --preset dev -j$((4 * cores)) --output-junit "$junit" "$@" >$out/round_$round.log 2>&1 &
+  timeout $longest ctest --preset dev -j$((6 * cores)) --output-junit "$junit" "$@" >$out/round_$round.log 2>&1 &
   started+=($!)
   wait $! || true  # unlike a program in the foreground it lets the traps run
   end_started
