@@ -3,7 +3,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 import unittest
 
