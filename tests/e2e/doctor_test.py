@@ -238,8 +238,8 @@ class DoctorTest(harness.Case):
                    f"--listen-address=127.0.0.1:{port}", *harness.FAST, *flags]
         with harness.Program(command, {"NVML_SIM_SCENARIO": str(self.folder / "s.yaml")}) as program:
             def missing():
-                with contextlib.suppress(OSError):
-                    return [value for _, value in harness.Metrics(harness.get(port).text).find("gpu_ledger_pod_names_missing")]
+                shown = harness.metrics_at(port)
+                return shown and [value for _, value in shown.find("gpu_ledger_pod_names_missing")]
             harness.wait_until(missing, "the metric")
             self.assertEqual(missing(), [1])
             harness.wait_until(lambda: "runAsUser: 0" in program.log(), "the log to say so")
@@ -329,9 +329,7 @@ class DoctorTest(harness.Case):
                    f"--pod-resources-socket={self.folder}/none/k.sock", f"--pods-api-socket={self.folder}/none/p.sock"]
         environment["NVML_SIM_SCENARIO"] = str(self.write("s.yaml", ACCOUNTING_ON))
         with self.serving(server, answer), harness.Program(command, environment) as program:
-            def metrics():
-                with contextlib.suppress(OSError):
-                    return harness.Metrics(harness.get(port).text)
+            metrics = lambda: harness.metrics_at(port)
             first = harness.wait_until(metrics, "metrics")
             self.assertFalse(first.find("gpu_ledger_source_up", source="apiserver"), "it has answered already")
             self.assertEqual(first.find("gpu_ledger_pod_names_missing"), [], "not known yet")

@@ -197,11 +197,7 @@ class FaultsTest(harness.Case):
         ledger = harness.Program([*run, harness.BINARY, *command, f"--listen-address=127.0.0.1:{port}",
                                   f"--state-file={place / 'state'}"], epoch)
         with ledger:
-            def metrics():
-                try:
-                    return harness.Metrics(harness.get(port).text)
-                except (OSError, AssertionError):
-                    return harness.Metrics("")
+            metrics = lambda: harness.metrics_at(port) or harness.Metrics("")
             up = lambda: metrics().total("gpu_ledger_source_up", source="state-file")
             harness.wait_until(lambda: up() == 1, "the program")
             inside = pathlib.Path(f"/proc/{ledger.child.pid}/root{place}")

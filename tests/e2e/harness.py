@@ -323,6 +323,15 @@ class Metrics:
         return rest
 
 
+def metrics_at(port):
+    """What the program there shows; None as long as it has no snapshot."""
+    with contextlib.suppress(OSError):
+        answer = get(port)
+        if answer.status == 200:
+            return Metrics(answer.text)
+    return None
+
+
 class Case(unittest.TestCase):
     """With the checks that several tests make."""
 

@@ -104,10 +104,12 @@ class JobTest(harness.Case):
 
     def test_epilog(self):
         node = "gpus: [{model: A100-40GB}]\nprocesses:\n" \
-               "  - {pid: 4200, name: job, gpus: 0, memory: 1GiB, load: gemm, end: 4, owner: {slurm: '12', step: '0'}}\n"
+               "  - {pid: 4200, name: job, gpus: 0, memory: 1GiB, load: gemm, owner: {slurm: '12', step: '0'}}\n"
         log = self.folder / "log" / "jobs.jsonl"
-        with harness.Ledger(*harness.FAST, scenario=self.write("node.yaml", node)) as ledger:
+        control = harness.Control(self.folder)
+        with harness.Ledger(*harness.FAST, scenario=self.write("node.yaml", node), environment=control.environment) as ledger:
             harness.wait_until(lambda: ledger.metrics().total("gpu_ledger_slurm_job_energy_joules_total") > 1, "joules")
+            control.say("do: process_exit, pid: 4200")
             slurm = {"SLURM_JOB_ID": "12", "SLURM_CLUSTER_NAME": "loop", "SLURMD_NODENAME": "node1", "SLURM_JOB_GPUS": "0",
                      "GPU_LEDGER_URL": f"http://127.0.0.1:{ledger.port}"}
             (self.folder / "jobs").mkdir()

@@ -252,29 +252,24 @@ class NeededSourcesTest(harness.Case):
 gpus: [{model: H200}]
 processes:
   - {pid: 7, name: train, gpus: 0, memory: 1GiB, load: gemm, real: true}
-  - {pid: 8, name: train, gpus: 0, memory: 1GiB, load: gemm, real: true, start: 6}
 """)
         port = harness.free_port()
         command = [harness.BINARY, "serve", "--backend=nvml", f"--nvml-library={harness.SIM}/libnvidia-ml.so.1",
                    f"--listen-address=127.0.0.1:{port}", *harness.FAST, "--no-kubernetes-enabled",
                    f"--docker-socket={path}", "--podman-socket=", f"--proc-root={proc}"]
-        with harness.Program(command, {"NVML_SIM_SCENARIO": str(scenario)}) as program:
-            def page():
-                try:
-                    return harness.Metrics(harness.get(port).text)
-                except OSError:
-                    return None
-
+        control = harness.Control(self.folder)
+        with harness.Program(command, {"NVML_SIM_SCENARIO": str(scenario), **control.environment}) as program:
+            page = lambda: harness.metrics_at(port) or harness.Metrics("")
             up = lambda: [value for _, value in page().find("gpu_ledger_source_up", source="docker")]
-            seen = lambda pid: page() and page().find("my_gpu_process_active", pid=pid)
+            seen = lambda pid: page().find("my_gpu_process_active", pid=pid)
             harness.wait_until(lambda: seen("7"), "the first process")
-            if not seen("8"):
-                self.assertEqual(up(), [])
-                self.assertNotIn("source fails", program.log())
-                (source,) = [one for one in json.loads(harness.get(port, "/api/v1/snapshot").text)["sources"]
-                             if one["source"] == "docker"]
-                self.assertFalse(source["needed"])
-                self.assertIn("not needed", source["reason"])
+            self.assertEqual(up(), [])
+            self.assertNotIn("source fails", program.log())
+            (source,) = [one for one in json.loads(harness.get(port, "/api/v1/snapshot").text)["sources"]
+                         if one["source"] == "docker"]
+            self.assertFalse(source["needed"])
+            self.assertIn("not needed", source["reason"])
+            control.say("do: process_start, process: {pid: 8, name: train, gpus: 0, memory: 1GiB, load: gemm, real: true}")
             harness.wait_until(lambda: seen("8"), "the process in docker")
             harness.wait_until(lambda: up() == [0], "docker to be missed")
             harness.wait_until(lambda: "source fails" in program.log(), "the log to say so")
