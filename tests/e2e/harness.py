@@ -26,7 +26,7 @@ BINARY = pathlib.Path(os.environ["GPU_LEDGER_BINARY"])
 SIM = pathlib.Path(os.environ["GPU_LEDGER_SIM"])
 SOURCE = pathlib.Path(os.environ["GPU_LEDGER_SOURCE"])
 SLOW = float(os.environ.get("GPU_LEDGER_SLOW", "1"))
-NET = 120 * SLOW  # seconds, of every wait, request and child
+NET = 300 * SLOW  # seconds, of every wait, request and child
 GIVEN_PORTS = set()  # by free_port(): none is given twice
 FAST = ("--sample-interval=200ms", "--process-scan-interval=200ms", "--idle-interval=200ms")
 
