@@ -15,8 +15,8 @@ set(CMAKE_CXX_FLAGS_DEV "-O1 -g1")
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG -ffunction-sections -fdata-sections")
 add_compile_options(-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wconversion -Wno-sign-conversion -Werror=unused-result)
 
-# gcc looks for garbage whenever its memory has grown by a third, all of the precompiled header included: that was a fifth of
-# the time of compiling the tests. From half a gibibyte on is soon enough.
+# gcc looks for garbage each time its memory has grown by some, and reads the whole precompiled header for it: up to a quarter
+# of the time of a batch of tests. Half a gibibyte is soon enough.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(--param=ggc-min-heapsize=524288)
 endif()
