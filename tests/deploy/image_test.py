@@ -53,7 +53,7 @@ class Builder(engines.Podman):
              "--network=host" if FROM_SOURCE else "--network=none", "--ulimit=nofile=1024:1024",
              f"--ignorefile={context}/deploy/docker/Dockerfile.dockerignore",
              f"--file={context}/deploy/docker/Dockerfile", f"--tag={TAG}", context],
-            self.environment, seconds=3600 if FROM_SOURCE else 300)
+            self.environment, seconds=3600 if FROM_SOURCE else harness.NET)
 
 
 def write_context(folder):

@@ -33,10 +33,10 @@ processes:
 """
 
 
-def run(command, environment=None):
+def run(command, environment=None, seconds=harness.NET):
     """What it printed; an error with everything it said, if it failed."""
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, stdin=subprocess.DEVNULL,
-                          env=harness.clean_environment(environment), timeout=harness.NET)
+                          env=harness.clean_environment(environment), timeout=seconds)
     if done.returncode != 0:
         raise AssertionError(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout.strip()
