@@ -14,6 +14,5 @@ get() {
 export GPU_LEDGER_CLUSTER_BUILD_SECONDS=3000 GPU_LEDGER_FETCH_SECONDS=3000
 get tests/cluster/build
 for part in helm crds linter debian crane thanos debian11 ubuntu; do get tests/deploy/fetch $part; done
-get tools/arm64_root.sh
 echo "get_parts: ended after $((SECONDS - begin)) s" >&2
 exit $outcome

@@ -51,7 +51,7 @@ class CleanRoot:
             test.assertGreaterEqual(len(metrics.find("gpu_ledger_device_energy_joules_total")), 4)
             for gpu, joules in metrics.imbalance().items():
                 test.assertLess(abs(joules), 0.001, f"the books of GPU {gpu} do not balance")
-            test.assertEqual(ledger.stop()[0], 0, ledger.log())
+            test.assertEqual(ledger.stop(), 0, ledger.log())
         test.assertEqual(list((self.path / "tmp").glob("gpu-ledger-sim-*")), [], "the simulated node's files are gone")
         return metrics
 

@@ -146,7 +146,7 @@ class Textfile(unittest.TestCase):
 
                 harness.wait_until(served, "gpu-ledger's series from node_exporter")
                 self.assertIn("node_textfile_scrape_error 0", harness.get(port).text)
-                self.assertEqual(ledger.stop()[0], 0)
+                self.assertEqual(ledger.stop(), 0)
                 harness.wait_until(lambda: "gpu_ledger_device" not in harness.get(port).text, "old numbers to go")
 
 

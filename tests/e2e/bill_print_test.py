@@ -153,7 +153,7 @@ class BillPrintTest(harness.Case):
             self.assertIn("INCOMPLETE", answer["warning"])
             status, answer = ask("window=soon")
             self.assertEqual((status, answer["code"]), (400, 400))
-            self.assertEqual(program.stop()[0], 0, program.log())
+            self.assertEqual(program.stop(), 0, program.log())
 
     def test_bad_input_is_one_line(self):
         taken = socket.create_server(("127.0.0.1", 0))

@@ -190,7 +190,7 @@ class ContainersTest(harness.Case):
                 self.check_names(ledger, engine, number, pid)
                 self.check_removal(ledger, engine, number)
                 self.assert_balanced(ledger.metrics())
-                self.assertEqual(ledger.stop()[0], 0)
+                self.assertEqual(ledger.stop(), 0)
 
     def check_names(self, ledger, engine, number, pid):
         labels = {"runtime": engine.runtime, "container_id": number, "container": "chat-server"}

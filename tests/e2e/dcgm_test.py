@@ -75,7 +75,7 @@ class DcgmTest(harness.Case):
                 self.assertLess(joules, metrics.value(DEVICE, gpu=labels["gpu"]))
             self.assertTrue(metrics.find("gpu_ledger_driver_call_duration_seconds_count",
                                          call="dcgmEntitiesGetLatestValues"))
-            code, _ = ledger.stop()
+            code = ledger.stop()
             self.assertEqual(code, 0, ledger.log())
 
     def test_the_engine_dies_and_comes_back(self):
@@ -97,7 +97,7 @@ class DcgmTest(harness.Case):
             harness.wait_until(lambda: self.engine(ledger.metrics()) == 0, "that it hangs")
             before = ledger.metrics().value(DEVICE, gpu="0")
             self.assertGreater(self.watch(ledger, 5).value(DEVICE, gpu="0"), before)
-            code, _ = ledger.stop()
+            code = ledger.stop()
             self.assertEqual(code, 0, ledger.log())
 
     def test_alone(self):

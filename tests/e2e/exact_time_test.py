@@ -74,7 +74,7 @@ class ExactTimeTest(harness.Case):
             wait_until_trusted(ledger)
             self.assertGreaterEqual(ledger.metrics().value("gpu_ledger_device_switches_total"),
                                     before.value("gpu_ledger_device_switches_total"))
-            code, _ = ledger.stop()
+            code = ledger.stop()
             self.assertEqual(code, 0, ledger.log())
 
     def test_a_gpu_that_is_lost_while_traced_loses_no_joule(self):
@@ -114,7 +114,7 @@ class ExactTimeTest(harness.Case):
         with harness.Program([harness.BINARY, "record", trace, "--backend=sim", f"--sim-scenario={scenario}",
                               "--exact-time=on"]) as record:
             harness.wait_until(lambda: sum(resident().get(501, [])) > 1500, "a time on the GPU")
-            code, _ = record.stop(signal.SIGINT)
+            code = record.stop(signal.SIGINT)
             self.assertEqual(code, 0, record.log())
         times = {pid: statistics.median(values) for pid, values in resident().items()}
         # Not their sums: on a busy machine the simulated kernel may bring some records too late for their bins.

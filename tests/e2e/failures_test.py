@@ -49,7 +49,7 @@ class FailuresTest(harness.Case):
         return self.watch_until(lambda metrics: count(metrics) >= end, f"{number} cycles")
 
     def end(self):
-        code, _ = self.ledger.stop()
+        code = self.ledger.stop()
         self.assertEqual(code, 0, self.ledger.log())
 
     def up(self, metrics, gpu):

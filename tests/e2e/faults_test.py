@@ -58,7 +58,7 @@ class FaultsTest(harness.Case):
             harness.wait_until(ledger.is_ready, "the driver")
             harness.wait_until(lambda: ledger.metrics().total(ENERGY, pid="4101") > 100, "joules")
             self.assert_balanced(ledger.metrics())
-            code, _ = ledger.stop()
+            code = ledger.stop()
             self.assertEqual(code, 0, ledger.log())
 
     def test_sigterm_while_the_driver_hangs(self):
@@ -67,7 +67,7 @@ class FaultsTest(harness.Case):
             self.control.say("do: hang, call: nvmlInit_v2")
             with self.subTest(serves=serves), self.start(ONE, *harness.FAST, ready=False) as ledger:
                 self.control.wait("hangs nvmlInit_v2") if not serves else self.wait_until_it_says_so(ledger)
-                code, _ = ledger.stop()
+                code = ledger.stop()
                 self.assertEqual(code, 0, ledger.log())
 
     def test_sigterm_while_one_gpu_hangs(self):
@@ -84,7 +84,7 @@ class FaultsTest(harness.Case):
                 if pause is not None:
                     harness.moment(pause)
                     self.control.say()
-                code, _ = ledger.stop()
+                code = ledger.stop()
                 self.assertEqual(code, 0, ledger.log())
                 self.assertIn("stopping", ledger.log().splitlines()[-1], "nothing is said of a crash")
 

@@ -76,7 +76,7 @@ class ReplayTest(harness.Case):
                 written = lambda: [path for path in self.folder.glob(f"*gpu-{number}*") if path.stat().st_size > 0]
                 harness.wait_until(written, "its first lines")
                 self.assertFalse(trace.exists(), "it has its name before it is whole")
-                code, _ = program.stop(number)
+                code = program.stop(number)
             self.assertEqual(code, 0)
             self.assert_exact(self.replay(trace))
 

@@ -18,14 +18,14 @@ class SignalsTest(harness.Case):
                 slow.sendall(b"GET /metrics HTTP/1.1\r\nHost: ")
                 idle = socket.create_connection(("127.0.0.1", ledger.port))
                 self.addCleanup(idle.close)
-                code, _ = ledger.stop(number)  # both clients are still there
+                code = ledger.stop(number)  # both clients are still there
                 self.assertEqual(code, 0, ledger.log())
 
     def test_sigterm_right_after_the_start(self):
         for pause in (0, 0.01, 0.05):
             with harness.Ledger(ready=False) as ledger:
                 harness.moment(pause)
-                code, _ = ledger.stop()
+                code = ledger.stop()
                 # Before main() has set its handler the signal's own effect is the answer.
                 self.assertIn(code, (0, -signal.SIGTERM), ledger.log())
 
@@ -35,7 +35,7 @@ class SignalsTest(harness.Case):
         scenario = self.write("hanging.yaml", "gpus: [{model: A10}]\n")
         with harness.Ledger(scenario=scenario, ready=False, environment=control.environment) as ledger:
             control.wait_for_hang("nvmlDeviceGetPowerUsage")
-            code, _ = ledger.stop()  # the call hangs still
+            code = ledger.stop()  # the call hangs still
             self.assertEqual(code, 0, ledger.log())
 
     def test_sigterm_with_all_at_once_that_holds_it_up(self):
@@ -60,7 +60,7 @@ class SignalsTest(harness.Case):
                     control.wait("called nvmlDeviceGetPowerUsage")  # it is in this call
                 if fault == f"do: hang, {power}":
                     harness.wait_until(lambda: not ledger.metrics().value("gpu_ledger_device_up"), "a lost GPU")
-                code, _ = ledger.stop()  # what hangs does so still
+                code = ledger.stop()  # what hangs does so still
                 self.assertEqual(code, 0, ledger.log())
                 self.assertFalse((self.folder / "gpu.prom").exists(), "the textfile is left")
                 (self.folder / "state").unlink()

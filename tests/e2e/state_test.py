@@ -160,7 +160,7 @@ class StateTest(harness.Case):
         with self.start() as ledger:
             before = self.run_for_a_while(ledger)
             self.assertTrue(self.recent.exists())
-            code, _ = ledger.stop()
+            code = ledger.stop()
             self.assertEqual(code, 0, ledger.log())
         self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["node.yaml", "state"])
         with self.start() as ledger:

@@ -75,7 +75,7 @@ class TextfileTest(harness.Case):
                 self.assertEqual(seen.value("node_textfile_scrape_error"), 0)
                 self.assertTrue(seen.find(OURS))
                 self.assert_balanced(seen)
-            code, _ = ledger.stop()
+            code = ledger.stop()
             self.assertEqual(code, 0, ledger.log())
             self.assertEqual(list(self.folder.iterdir()), [])
 

@@ -119,7 +119,7 @@ class SoakTest(harness.Case):
             self.check_flat(prometheus, steady, seconds)
             self.check_energy(prometheus, seconds)
             self.check_files(mortal)
-            code, _ = steady.stop()
+            code = steady.stop()
             self.assertEqual(code, 0, steady.log())
 
     def one_life(self, mortal, steady, begin):
@@ -131,7 +131,7 @@ class SoakTest(harness.Case):
             self.assertTrue(mortal.alive(), mortal.log())
             self.disturb(self.chance.choice([mortal, steady]))
         how = self.chance.choices([signal.SIGKILL, signal.SIGTERM], [4, 1])[0]
-        code, _ = mortal.stop(how)
+        code = mortal.stop(how)
         self.assertEqual(code, -signal.SIGKILL if how == signal.SIGKILL else 0, mortal.log())
         self.kills += 1
         mortal.__exit__()

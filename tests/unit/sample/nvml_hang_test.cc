@@ -18,7 +18,7 @@ class HangTest : public SourceTest {
   HangTest() {
     gpu().energy_mj = 10;
     nvml_.add_gpu("GPU-1").energy_mj = 20;
-    options_.least_answer_limit = 1s;
+    options_.least_answer_limit = 3s;  // so long a cycle waits for the GPU that hangs, and GPU 1 has time to answer
     options_.sample_interval = kLong;
   }
   ~HangTest() override { nvml_.let_go(); }
