@@ -87,7 +87,7 @@ class Workflow(unittest.TestCase):
         (job,) = said["jobs"].values()
         self.assertIn("debian:12", job["container"])
         script = "\n".join(step.get("run", "") for step in job["steps"])
-        for words in ("tools/setup.sh --release", "tools/release.sh", "build/dist/"):
+        for words in ("tools/setup.sh --release", "tests/release/run", "tools/release.sh", "build/dist/"):
             self.assertIn(words, script)
         self.assertNotIn("${{", script, "what GitHub fills in comes as an environment variable, never as shell text")
 
