@@ -168,8 +168,27 @@ SCENARIOS_10 = (
     Scenario("e_pair", [Job("speech", "requests:102:8:9", 2, 28), Job("spectral", "steady", 2, 28)]),
     Scenario("e_turns", [Job("vit+join", "turns:8", 2, 34), Job("mobile", "steady", 7, 34)]),
 )
+# Minutes in which hardly anybody is alone: three that begin together (VALIDATION_SET=11), services beside training and one that
+# waits busily and works in turns (12), a crowd with two replicas (13), MPS (14).
+SCENARIOS_11 = (
+    Scenario("f_never_alone", [Job("moe", "steady", 2, 400), Job("spin", "steady", 2, 400), Job("gpt", "steady", 2, 400)]),
+)
+SCENARIOS_12 = (
+    Scenario("f_services", [Job("bert", "steady", 2, 188), Job("vit", "requests:111:12:9", 2, 188),
+                            Job("chat", "requests:112:4:48", 3, 188), Job("hold", "steady", 3, 188)]),
+    Scenario("f_turns", [Job("denoiser", "steady", 2, 188), Job("spin+lstm", "turns:20", 2, 188), Job("join", "requests:113:5:8", 4, 188)]),
+)
+SCENARIOS_13 = (
+    Scenario("f_crowd", [Job("recsys", "steady", 2, 380), Job("stencil", "steady", 2, 380), Job("speech", "requests:114:9:8", 2, 380),
+                         Job("gpt", "requests:115:4:40", 3, 380), Job("gpt", "requests:116:4:40", 3, 380),
+                         Job("mobile", "burst:117", 4, 380)]),
+)
+SCENARIOS_14 = (
+    Scenario("f_mps", [Job("gpt", "steady", 2, 180), Job("vit", "requests:118:12:9", 2, 180), Job("moe", "steady", 40, 180)], mps=True),
+)
 SETS = {"1": SCENARIOS_1, "2": SCENARIOS_2, "3": SCENARIOS_3, "4": SCENARIOS_4, "5": SCENARIOS_5, "6": SCENARIOS_6,
-        "7": SCENARIOS_7, "8": SCENARIOS_8, "9": SCENARIOS_9, "10": SCENARIOS_10}
+        "7": SCENARIOS_7, "8": SCENARIOS_8, "9": SCENARIOS_9, "10": SCENARIOS_10,
+        "11": SCENARIOS_11, "12": SCENARIOS_12, "13": SCENARIOS_13, "14": SCENARIOS_14}
 
 
 def working_kinds(scenarios):
