@@ -186,9 +186,17 @@ SCENARIOS_13 = (
 SCENARIOS_14 = (
     Scenario("f_mps", [Job("gpt", "steady", 2, 180), Job("vit", "requests:118:12:9", 2, 180), Job("moe", "steady", 40, 180)], mps=True),
 )
+# Minutes again, in other company, for a look with fresh eyes after a change of the model (VALIDATION_SET=15).
+SCENARIOS_15 = (
+    Scenario("g_never_alone", [Job("bert", "steady", 2, 170), Job("video", "steady", 2, 170), Job("spin", "steady", 2, 170)]),
+    Scenario("g_turns", [Job("render", "steady", 2, 120), Job("spin+gpt", "turns:14", 2, 120), Job("mobile", "steady", 5, 120)]),
+    Scenario("g_services", [Job("recsys", "steady", 2, 110), Job("speech", "requests:121:9:8", 2, 110),
+                            Job("lstm", "requests:122:10:8", 3, 110)]),
+)
 SETS = {"1": SCENARIOS_1, "2": SCENARIOS_2, "3": SCENARIOS_3, "4": SCENARIOS_4, "5": SCENARIOS_5, "6": SCENARIOS_6,
         "7": SCENARIOS_7, "8": SCENARIOS_8, "9": SCENARIOS_9, "10": SCENARIOS_10,
-        "11": SCENARIOS_11, "12": SCENARIOS_12, "13": SCENARIOS_13, "14": SCENARIOS_14}
+        "11": SCENARIOS_11, "12": SCENARIOS_12, "13": SCENARIOS_13, "14": SCENARIOS_14,
+        "15": SCENARIOS_15}
 
 
 def working_kinds(scenarios):
