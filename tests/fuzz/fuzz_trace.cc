@@ -33,6 +33,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   check_sorted(trace->counters);
   check_sorted(trace->tickets);
   check_sorted(trace->listings);
+  check_sorted(trace->processes);
+  for (const auto& process : trace->processes) {
+    require(process.name.str().size() <= gpuledger::replay::kMostNameBytes, "a bounded name");
+    for (const auto& field : gpuledger::kOwnerFields) {
+      require((process.owner.*field.value).str().size() <= gpuledger::replay::kMostNameBytes, "a bounded owner");
+    }
+  }
   check_sorted(trace->states);
   check_sorted(trace->activities);
   check_sorted(trace->power);

@@ -47,6 +47,24 @@ Trace::Ticket parse_ticket(Line& line) {
   return ticket;
 }
 
+// A kind of owner of another version is unknown: its processes have no kin.
+Trace::Process parse_process(Line& line, Nanoseconds t) {
+  Trace::Process process;
+  process.t = t;
+  process.pid = line.whole<Pid>("pid", kMostPid);
+  process.name = line.bounded_text("name", kMostNameBytes);
+  line.enter("owner");
+  const std::string kind = line.bounded_text("kind", kMostNameBytes);
+  process.owner.kind = OwnerKind::kUnknown;
+  for (const OwnerKindRow& row : kOwnerKinds) {
+    if (row.word == kind) process.owner.kind = row.kind;
+  }
+  for (const KinField& field : owner_kind(process.owner.kind).kin) {
+    process.owner.*field.value = line.optional_text(name_of(field), kMostNameBytes);
+  }
+  return process;
+}
+
 Trace::State parse_state(Line& line, Nanoseconds t) {
   Trace::State state;
   state.t = t;
@@ -76,6 +94,8 @@ void parse_line(Line& line, const std::string& kind, Trace& trace) {
     // Belongs to the compute list read just before.
     if (trace.listings.empty()) trace.listings.push_back({t, {}, {}});
     trace.listings.back().mps = line.holders();
+  } else if (kind == "process") {
+    trace.processes.push_back(parse_process(line, t));
   } else if (kind == "state") {
     trace.states.push_back(parse_state(line, t));
   } else if (kind == "gpm") {
@@ -119,6 +139,7 @@ Result<Trace> parse_trace(std::string_view text, const std::string& source) {
   sort_by_time(trace.counters);
   sort_by_time(trace.tickets);
   sort_by_time(trace.listings);
+  sort_by_time(trace.processes);
   sort_by_time(trace.states);
   sort_by_time(trace.activities);
   sort_by_time(trace.power);

@@ -11,9 +11,13 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/units.h"
+#include "model/owner.h"
 #include "model/sample.h"
 
 namespace gpuledger::replay {
+
+// Longest text of a line of k "process".
+inline constexpr size_t kMostNameBytes = 256;
 
 // A recording of one GPU's driver data, each kind sorted by time. Times count from the start of the recording. Values
 // that the driver did not give are empty.
@@ -36,6 +40,13 @@ struct Trace {
   struct Listing {
     Nanoseconds t{0};
     std::vector<Holder> compute, mps;
+  };
+  // What a process was called from then on. Of the owner only the fields that make kin (kOwnerKinds), plain or hashed.
+  struct Process {
+    Nanoseconds t{0};
+    Pid pid = 0;
+    Name name;
+    Owner owner;
   };
   struct State {
     Nanoseconds t{0};
@@ -62,6 +73,7 @@ struct Trace {
   std::vector<Counter> counters;  // never empty
   std::vector<Ticket> tickets;
   std::vector<Listing> listings;
+  std::vector<Process> processes;  // empty: recorded without names
   std::vector<State> states;
   std::vector<Busy> activities;
   std::vector<Watts> power;

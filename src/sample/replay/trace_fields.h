@@ -22,12 +22,22 @@ inline constexpr double kWidestBinSeconds = 10;
 inline constexpr uint64_t kMost32 = UINT32_MAX;
 inline constexpr uint64_t kMost64 = UINT64_MAX;
 
+// A field's name in the lines of k "process".
+inline std::string name_of(const KinField& field) {
+  for (const OwnerField& owned : kOwnerFields) {
+    if (owned.value == field.value) return std::string(owned.name);
+  }
+  return {};
+}
+
 // One line's fields. The first invalid one is remembered and the whole line is refused, so that callers need no checks.
 class Line {
  public:
-  explicit Line(std::string_view text) : json_(Json::parse(text, nullptr, false)) {
+  explicit Line(std::string_view text) : json_(Json::parse(text, nullptr, false)), fields_(&json_) {
     if (!json_.is_object()) wrong("it is not a JSON object");
   }
+  Line(const Line&) = delete;
+  Line& operator=(const Line&) = delete;
 
   const std::string& problem() const { return problem_; }
 
@@ -36,6 +46,28 @@ class Line {
     if (value != nullptr && value->is_string()) return value->get<std::string>();
     missing_or(key, value, "is not a text");
     return {};
+  }
+
+  std::string bounded_text(const std::string& key, size_t most_bytes) {
+    std::string value = text(key.c_str());
+    if (value.size() <= most_bytes) return value;
+    wrong("'" + key + "' is longer than " + std::to_string(most_bytes) + " bytes");
+    return {};
+  }
+
+  // Empty: not there.
+  std::string optional_text(const std::string& key, size_t most_bytes) {
+    return find(key.c_str()) == nullptr ? std::string() : bounded_text(key, most_bytes);
+  }
+
+  // From here on the fields of the object in this field.
+  void enter(const char* key) {
+    const Json* value = find(key);
+    if (value == nullptr || !value->is_object()) {
+      missing_or(key, value, "is not an object");
+    } else {
+      fields_ = value;
+    }
   }
 
   template <typename T = uint64_t>
@@ -144,9 +176,9 @@ class Line {
   }
 
   const Json* find(const char* key) const {
-    if (!json_.is_object()) return nullptr;
-    const auto found = json_.find(key);
-    return found == json_.end() ? nullptr : &*found;
+    if (!fields_->is_object()) return nullptr;
+    const auto found = fields_->find(key);
+    return found == fields_->end() ? nullptr : &*found;
   }
   void wrong(std::string problem) {
     if (problem_.empty()) problem_ = std::move(problem);
@@ -184,6 +216,7 @@ class Line {
   }
 
   const Json json_;
+  const Json* fields_;  // in json_
   std::string problem_;
   size_t bins_ = 0;  // of a residency line; 0: unknown yet
 };

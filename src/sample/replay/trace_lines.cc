@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sample/replay/trace_lines.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <set>
 #include <span>
@@ -162,6 +163,23 @@ void write_listing(std::string& out, const Trace::Listing& listing) {
   begin(out, "mps", listing.t);
   append_holders(out, listing.mps);
   out += "}\n";
+}
+
+void write_process(std::string& out, const Trace::Process& process) {
+  const OwnerKindRow& kind = owner_kind(process.owner.kind);
+  begin(out, "process", process.t);
+  append_whole(out, "pid", process.pid);
+  append_text(out, "name", clean_text(process.name, kMostNameBytes));
+  append_key(out, "owner");
+  out += "{\"kind\":";
+  append_quoted(out, kind.word);
+  for (const OwnerField& field : kOwnerFields) {
+    const Name& value = process.owner.*field.value;
+    const auto makes_kin = [&](const KinField& one) { return one.value == field.value; };
+    if (value.empty() || std::none_of(kind.kin.begin(), kind.kin.end(), makes_kin)) continue;
+    append_text(out, std::string(field.name).c_str(), clean_text(value, kMostNameBytes));
+  }
+  out += "}}\n";
 }
 
 void write_state(std::string& out, const Trace::State& state) {

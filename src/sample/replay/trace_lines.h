@@ -13,6 +13,8 @@ void write_device(std::string& out, const Trace& trace);
 void write_counter(std::string& out, const Trace::Counter& counter, Nanoseconds call_time);
 void write_ticket(std::string& out, const Trace::Ticket& ticket, Nanoseconds read_at);
 void write_listing(std::string& out, const Trace::Listing& listing);
+// Of the owner only the fields that make kin. Texts that are too long are cut.
+void write_process(std::string& out, const Trace::Process& process);
 void write_state(std::string& out, const Trace::State& state);
 void write_busy(std::string& out, const Trace::Busy& busy);
 void write_power(std::string& out, const std::vector<Trace::Watts>& samples, Nanoseconds read_at);

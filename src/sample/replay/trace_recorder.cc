@@ -119,6 +119,12 @@ Status TraceRecorder::poll(std::string& out) {
   return ok_status();
 }
 
+std::set<Pid> TraceRecorder::pids() const {
+  std::set<Pid> pids = listed_;
+  pids.insert(sampled_.begin(), sampled_.end());
+  return pids;
+}
+
 void TraceRecorder::record_residency(std::vector<ResidencyBin> bins, std::string& out) const {
   std::erase_if(bins, [&](const ResidencyBin& bin) { return bin.end - bin.width < began_.steady; });
   for (ResidencyBin& bin : bins) bin.end -= began_.steady;
@@ -173,7 +179,9 @@ std::vector<ProcessUtilizationSample> TraceRecorder::fetch_tickets_newer() {
 // Read twice per driver period, so that one answer has one sample and not a mean of several.
 void TraceRecorder::record_tickets(std::string& out) {
   const std::vector<ProcessUtilizationSample> tickets = fetch_tickets();
+  sampled_.clear();
   for (const ProcessUtilizationSample& t : tickets) {
+    sampled_.insert(t.pid);
     write_ticket(out, {trace_time(tickets_, t.timeStamp), t.pid, t.smUtil, t.memUtil, t.encUtil, t.decUtil}, t_);
   }
   if (!tickets.empty() || !tickets_.offset) return;
@@ -188,7 +196,9 @@ void TraceRecorder::record_listing(std::string& out) {
   if (!processes.ok()) return;
   Trace::Listing listing;
   listing.t = t_;
+  listed_.clear();
   for (const ProcessSample& process : *processes) {
+    if (process.pid != 0) listed_.insert(process.pid);
     if (process.compute || process.graphics) listing.compute.push_back({process.pid, process.memory});
     if (process.mps_client) listing.mps.push_back({process.pid, process.memory});
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,10 @@ class TraceRecorder {
   // Residency bins, read by another object (on the steady clock).
   void record_residency(std::vector<ResidencyBin> bins, std::string& out) const;
   const std::string& bus_address() const { return bus_address_; }
+  // Of the last poll: its time, the same in the recording, and the processes in the last list or in its samples.
+  const Timestamp& polled_at() const { return now_; }
+  Nanoseconds t() const { return t_; }
+  std::set<Pid> pids() const;
   // The driver's samples since the last poll that read them.
   void finish(std::string& out);
 
@@ -68,6 +73,8 @@ class TraceRecorder {
   Nanoseconds t_{0};
   uint64_t polls_ = 0;
   bool mig_ = false;
+  std::set<Pid> listed_;   // in the last list
+  std::set<Pid> sampled_;  // in the last poll's tickets
   SampleClock tickets_;
   SampleClock power_;
 };

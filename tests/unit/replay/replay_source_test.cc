@@ -236,6 +236,30 @@ TEST(ReplaySource, ActivityAndClockAreMeansOfTheStep) {
   EXPECT_EQ(second.temperature_celsius, 40);
 }
 
+TEST(ReplayIdentities, HaveTheNewestNameOfTheirTime) {
+  const Trace trace = trace_of(
+      kDeviceLine + steady_power(4) +
+      "{\"k\":\"procs\",\"t\":0.5,\"p\":[[7,10],[8,10]]}\n"
+      "{\"k\":\"process\",\"t\":1.5,\"pid\":7,\"name\":\"sh\",\"owner\":{\"kind\":\"host\",\"unit\":\"a.service\"}}\n"
+      "{\"k\":\"process\",\"t\":2.5,\"pid\":7,\"name\":\"train\",\"owner\":{\"kind\":\"slurm_job\",\"job\":\"5\"}}\n"
+      "{\"k\":\"process\",\"t\":1.5,\"pid\":9,\"name\":\"never seen\",\"owner\":{\"kind\":\"host\"}}\n");
+  ReplayIdentities identities(trace);
+  ReplaySource source(trace, seconds(1));
+  std::vector<IdentityMap> maps;
+  while (!source.done()) maps.push_back(*identities.resolve(source.sample(false)));
+  ASSERT_THAT(maps, SizeIs(5));
+  EXPECT_EQ(maps[1].by_pid.at(7).name, "sh") << "the first name, a little early";
+  EXPECT_EQ(maps[2].by_pid.at(7).owner.unit, "a.service");
+  EXPECT_EQ(maps[3].by_pid.at(7).name, "train");
+  EXPECT_EQ(maps[3].by_pid.at(7).owner.kind, OwnerKind::kSlurmJob);
+  EXPECT_EQ(maps[3].by_pid.at(7).owner.job, "5");
+  EXPECT_EQ(maps[3].by_pid.at(7).key, maps[1].by_pid.at(7).key);
+  EXPECT_EQ(maps[1].by_pid.at(7).key, (ProcKey{7, 51}));
+  EXPECT_EQ(maps[3].by_pid.at(8).name, "pid-8");
+  EXPECT_EQ(maps[3].by_pid.at(8).owner, Owner{});
+  EXPECT_FALSE(maps[3].by_pid.contains(9));
+}
+
 TEST(ReplayIdentities, AreAliveWhileListedAndUnknownWhenNeverListed) {
   const Trace trace = trace_of(kDeviceLine + steady_power(4) +
                                "{\"k\":\"procs\",\"t\":0.5,\"p\":[[7,10]]}\n"

@@ -143,6 +143,86 @@ TEST(ParseTrace, ReadsBackWhatIsWritten) {
   EXPECT_EQ(trace.power[1].t, milliseconds(40));
 }
 
+TEST(ParseTrace, TakesWhatProcessesAreCalled) {
+  const Trace trace = trace_of(
+      kDeviceLine + energy_line(0, 1) +
+      "{\"k\":\"process\",\"t\":2,\"pid\":8,\"name\":\"b\",\"owner\":{\"kind\":\"host\",\"unit\":\"x.service\"}}\n"
+      "{\"k\":\"process\",\"t\":1,\"pid\":7,\"name\":\"python3\",\"owner\":{\"kind\":\"pod\",\"namespace\":\"ml\","
+      "\"pod\":\"train-0\",\"container\":\"main\",\"unit\":\"not of a pod\",\"of another day\":5}}\n"
+      "{\"k\":\"process\",\"t\":3,\"pid\":9,\"name\":\"\",\"owner\":{\"kind\":\"of another day\",\"unit\":\"y\"}}\n");
+  ASSERT_THAT(trace.processes, SizeIs(3));
+  const Trace::Process& pod = trace.processes[0];
+  EXPECT_EQ(pod.t, milliseconds(1000));
+  EXPECT_EQ(pod.pid, 7u);
+  EXPECT_EQ(pod.name, "python3");
+  Owner owner;
+  owner.kind = OwnerKind::kPod;
+  owner.name_space = "ml";
+  owner.pod = "train-0";
+  owner.container = "main";
+  EXPECT_EQ(pod.owner, owner);
+  EXPECT_EQ(trace.processes[1].owner.kind, OwnerKind::kHost);
+  EXPECT_EQ(trace.processes[1].owner.unit, "x.service");
+  Owner unknown;
+  unknown.kind = OwnerKind::kUnknown;
+  EXPECT_EQ(trace.processes[2].owner, unknown);
+}
+
+TEST(ParseTrace, RefusesNamesThatCannotBe) {
+  const std::string most(kMostNameBytes, 'x');
+  const std::pair<std::string, const char*> cases[] = {
+      {"\"name\":\"a\",\"owner\":{\"kind\":\"host\"}", "'pid' not found"},
+      {"\"pid\":-7,\"name\":\"a\",\"owner\":{\"kind\":\"host\"}", "'pid' is not a whole number between 0 and 4194304"},
+      {"\"pid\":7,\"owner\":{\"kind\":\"host\"}", "'name' not found"},
+      {"\"pid\":7,\"name\":[],\"owner\":{\"kind\":\"host\"}", "'name' is not a text"},
+      {"\"pid\":7,\"name\":\"x" + most + "\",\"owner\":{\"kind\":\"host\"}", "'name' is longer than 256 bytes"},
+      {"\"pid\":7,\"name\":\"a\"", "'owner' not found"},
+      {"\"pid\":7,\"name\":\"a\",\"owner\":\"me\"", "'owner' is not an object"},
+      {"\"pid\":7,\"name\":\"a\",\"owner\":{}", "'kind' not found"},
+      {"\"pid\":7,\"name\":\"a\",\"owner\":{\"kind\":\"host\",\"unit\":5}", "'unit' is not a text"},
+      {"\"pid\":7,\"name\":\"a\",\"owner\":{\"kind\":\"slurm_job\",\"job\":\"x" + most + "\"}",
+       "'job' is longer than 256 bytes"},
+  };
+  for (const auto& [fields, why] : cases) {
+    EXPECT_EQ(error_of(kDeviceLine + "{\"k\":\"process\",\"t\":1," + fields + "}"),
+              std::string("x.jsonl:2: not a line of a trace: ") + why)
+        << fields;
+  }
+}
+
+TEST(ParseTrace, ReadsBackNamesAsTheyAreWritten) {
+  Trace::Process process;
+  process.t = milliseconds(300);
+  process.pid = 7;
+  process.name = "odd \"name\"";
+  for (const OwnerKindRow& row : kOwnerKinds) {
+    process.owner = {};
+    process.owner.kind = row.kind;
+    for (const KinField& field : row.kin) process.owner.*field.value = "a \\ b";
+    std::string text = kDeviceLine + energy_line(0, 1);
+    write_process(text, process);
+    const Trace trace = trace_of(text);
+    ASSERT_THAT(trace.processes, SizeIs(1));
+    EXPECT_EQ(trace.processes[0].t, process.t);
+    EXPECT_EQ(trace.processes[0].name, process.name);
+    EXPECT_EQ(trace.processes[0].owner, process.owner) << row.word;
+  }
+}
+
+TEST(ParseTrace, WritesOnlyWhatMakesKinAndNothingLong) {
+  Trace::Process process;
+  process.pid = 7;
+  process.name = std::string(5000, 'n');
+  process.owner.unit = std::string(5000, 'u');
+  process.owner.user = "1000";
+  std::string text;
+  write_process(text, process);
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("1000")));
+  const Trace trace = trace_of(kDeviceLine + energy_line(0, 1) + text);
+  EXPECT_EQ(trace.processes.at(0).name, std::string(kMostNameBytes, 'n'));
+  EXPECT_EQ(trace.processes.at(0).owner.unit, std::string(kMostNameBytes, 'u'));
+}
+
 std::vector<int64_t> ends_of(const Trace& trace) {
   std::vector<int64_t> ends;
   for (const Trace::Resident& resident : trace.residency) ends.push_back(resident.t / milliseconds(1));
