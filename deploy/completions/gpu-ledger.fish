@@ -29,7 +29,7 @@ complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top job record replay
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top job record replay bill accounting completion help version' -l no-textfile-dcgm
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from once top job record replay accounting completion help version' -l web-config-file -r -F -d 'TLS and basic authentication, in the format of Prometheus'\'' exporter-toolkit'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from once top job record replay accounting completion help version' -l allowed-hosts -x -d 'more host names that browsers may use, besides IP addresses, localhost, names without a dot, this machine'\''s and those of Kubernetes services'
-complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job record replay bill accounting completion help version' -l node-name -x -d 'constant label node on every series'
+complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job replay bill accounting completion help version' -l node-name -x -d 'constant label node on every series'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top job record replay bill accounting completion help version' -l pod-name -x -d 'constant label pod on the gpu_idle_* series'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top job record replay bill accounting completion help version' -l pod-namespace -x -d 'constant label namespace on the gpu_idle_* series'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from once top job record replay bill accounting completion help version' -l push-url -x -d 'also send the metrics by remote write to this URL, for nodes that nothing can scrape'
@@ -49,6 +49,7 @@ complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job record bill accou
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job record bill accounting completion help version' -l max-exited-processes -x -d 'limit of exited processes in the metrics'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job record bill accounting completion help version' -l max-ended-owners -x -d 'limit of ended pods, jobs, containers and services in the metrics'
 complete -c gpu-ledger -n '__fish_seen_subcommand_from record' -l for -x -d 'how long'
+complete -c gpu-ledger -n '__fish_seen_subcommand_from record' -l record-names -x -a 'hashed plain none' -d 'executable and owner of each process'
 complete -c gpu-ledger -n '__fish_seen_subcommand_from replay' -l series -d 'first print the books of every step as lines of JSON'
 complete -c gpu-ledger -n '__fish_seen_subcommand_from replay' -l no-series
 complete -c gpu-ledger -n '__fish_seen_subcommand_from job' -l wait -x -d 'wait until the job'\''s processes have left the GPUs and their last joules are booked, but no longer than this'
@@ -65,7 +66,7 @@ complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job replay bill compl
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job replay bill completion help version' -l nvml-library -r -F -d 'the driver'\''s library, if not the loader'\''s libnvidia-ml.so.1'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job replay bill completion help version' -l sim-scenario -r -F -d 'with --backend=sim'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job replay bill completion help version' -l gpu-devices -x -d 'the GPUs to watch'
-complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job record replay bill accounting completion help version' -l proc-root -x -a '(__fish_complete_directories)' -d 'where the host'\''s /proc is mounted'
+complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job replay bill accounting completion help version' -l proc-root -x -a '(__fish_complete_directories)' -d 'where the host'\''s /proc is mounted'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job record replay bill accounting completion help version' -l passwd-file -r -F -d 'the host'\''s passwd, for names of users'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job record replay bill accounting completion help version' -l slurm-job-dir -x -a '(__fish_complete_directories)' -d 'where the site'\''s Slurm prolog writes account and partition of each job'
 complete -c gpu-ledger -n '__fish_seen_subcommand_from top job' -l url -x -d 'show the books of the exporter at this address'
@@ -78,20 +79,20 @@ complete -c gpu-ledger -n 'not __fish_seen_subcommand_from once top job record r
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from once top job record replay bill accounting completion help version' -l dcgm-exporter-file -r -F -d 'the same from the file of the first dcgm-exporter, /run/prometheus/dcgm.prom'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top job record replay bill accounting completion help version' -l dcgm-pcie-throughput -d 'read dcgm_pcie_*_throughput also from GPUs before Hopper'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top job record replay bill accounting completion help version' -l no-dcgm-pcie-throughput
-complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job record replay bill accounting completion help version' -l kubernetes-enabled -d 'find pods'
-complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job record replay bill accounting completion help version' -l no-kubernetes-enabled
-complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job record replay bill accounting completion help version' -l pod-source -x -a 'auto pods-api apiserver kubelet cri none' -d 'where pod names come from'
+complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job replay bill accounting completion help version' -l kubernetes-enabled -d 'find pods'
+complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job replay bill accounting completion help version' -l no-kubernetes-enabled
+complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job replay bill accounting completion help version' -l pod-source -x -a 'auto pods-api apiserver kubelet cri none' -d 'where pod names come from'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job record replay bill accounting completion help version' -l pod-labels -x -d 'pod labels to put on gpu_ledger_pod_info'
-complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job record replay bill accounting completion help version' -l gpu-resources -x -d 'more resources that are GPUs, beside nvidia.com/gpu and nvidia.com/mig-*'
-complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job record replay bill accounting completion help version' -l pod-resources-socket -r -F -d 'the kubelet'\''s pod-resources socket'
-complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job record replay bill accounting completion help version' -l pods-api-socket -r -F -d 'the kubelet'\''s Pods API socket, since Kubernetes 1.37'
-complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job record replay bill accounting completion help version' -l kubelet-address -x -d 'with --pod-source=kubelet'
-complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job record replay bill accounting completion help version' -l kubelet-ca-file -r -F -d 'CA of the kubelet'\''s certificate'
-complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job record replay bill accounting completion help version' -l kubelet-insecure -d 'do not check the kubelet'\''s certificate'
-complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job record replay bill accounting completion help version' -l no-kubelet-insecure
-complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job record replay bill accounting completion help version' -l cri-socket -r -F -d 'with --pod-source=cri'
-complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job record replay bill accounting completion help version' -l docker-socket -r -F -d 'docker'\''s socket, for names of containers'
-complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job record replay bill accounting completion help version' -l podman-socket -r -F -d 'the same for podman'
+complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job replay bill accounting completion help version' -l gpu-resources -x -d 'more resources that are GPUs, beside nvidia.com/gpu and nvidia.com/mig-*'
+complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job replay bill accounting completion help version' -l pod-resources-socket -r -F -d 'the kubelet'\''s pod-resources socket'
+complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job replay bill accounting completion help version' -l pods-api-socket -r -F -d 'the kubelet'\''s Pods API socket, since Kubernetes 1.37'
+complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job replay bill accounting completion help version' -l kubelet-address -x -d 'with --pod-source=kubelet'
+complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job replay bill accounting completion help version' -l kubelet-ca-file -r -F -d 'CA of the kubelet'\''s certificate'
+complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job replay bill accounting completion help version' -l kubelet-insecure -d 'do not check the kubelet'\''s certificate'
+complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job replay bill accounting completion help version' -l no-kubelet-insecure
+complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job replay bill accounting completion help version' -l cri-socket -r -F -d 'with --pod-source=cri'
+complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job replay bill accounting completion help version' -l docker-socket -r -F -d 'docker'\''s socket, for names of containers'
+complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job replay bill accounting completion help version' -l podman-socket -r -F -d 'the same for podman'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top job record replay bill accounting completion help version' -l collector.preset -x -a 'compatible lean' -d 'which collectors are on if they are not given'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top job record replay bill accounting completion help version' -l collector.process -d 'my_gpu_process_*, or --metric-prefix'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top job record replay bill accounting completion help version' -l no-collector.process

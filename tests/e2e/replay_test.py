@@ -63,11 +63,42 @@ class ReplayTest(harness.Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(os.listdir(self.folder), ["gpu.jsonl.gz"])
         kinds = {json.loads(line)["k"] for line in gzip.open(trace)}
-        self.assertEqual(kinds, {"device", "energy", "util", "procs", "mps", "state", "gpm", "power"})
+        self.assertEqual(kinds, {"device", "energy", "util", "procs", "mps", "process", "state", "gpm", "power"})
         result = self.replay(trace)
         self.assert_exact(result)
         self.assertGreater(result["device"]["measured_joules"], 100)
         self.assertGreater(len(result["processes"]), 1)
+
+    def names_in(self, form):
+        trace = self.folder / f"{form}.jsonl"
+        done = self.run_ledger("record", trace, "--backend=sim", "--for=1s", "--gpu-devices=2", f"--record-names={form}")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assert_exact(self.replay(trace))
+        lines = [json.loads(line) for line in trace.read_text().splitlines()]
+        listed = {pid for line in lines if line["k"] == "procs" for pid, _ in line["p"]}
+        return listed, {line["pid"]: line for line in lines if line["k"] == "process"}
+
+    def test_a_recording_names_processes_as_it_is_told(self):
+        listed, plain = self.names_in("plain")
+        self.assertEqual(listed, plain.keys())
+        named = [line for line in plain.values() if line["owner"].get("pod")]
+        self.assertTrue(named, plain)
+        _, hashed = self.names_in("hashed")
+        self.assertEqual(plain.keys(), hashed.keys())
+        for pid, line in plain.items():
+            self.assertEqual(line["owner"]["kind"], hashed[pid]["owner"]["kind"])
+            self.assertRegex(hashed[pid]["name"], "^[0-9a-f]{16}$")
+            texts = {line["name"], *(text for key, text in line["owner"].items() if key != "kind")}
+            self.assertFalse(texts & {hashed[pid]["name"], *hashed[pid]["owner"].values()}, hashed[pid])
+        _, none = self.names_in("none")
+        self.assertEqual(none, {})
+
+    def test_a_recording_without_a_proc_has_no_names(self):
+        trace = self.folder / "a.jsonl"
+        done = self.run_ledger("record", trace, "--backend=sim", "--for=1s", f"--proc-root={self.folder}/none")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("recording without names", done.stderr)
+        self.assertNotIn('"process"', trace.read_text())
 
     def test_a_signal_ends_a_recording_in_order(self):
         for number in (signal.SIGINT, signal.SIGTERM):

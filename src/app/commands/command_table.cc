@@ -53,9 +53,11 @@ constexpr Command kCommands[] = {
      doctor_command},
     {"record", "FILE", "records one GPU's driver data to FILE, gzipped if FILE ends in .gz",
      "Records the first GPU, or the one in --gpu-devices. With --exact-time the recording also has the context-switch "
-     "trace.",
+     "trace. Names of processes and owners are hashed unless you set --record-names.",
      "gpu-ledger record gpu3.jsonl.gz --gpu-devices=3 --for=1m", "no GPU found, it was lost, or FILE cannot be written",
-     record_command, "backend nvml-library sim-scenario gpu-devices exact-time exact-time-duty program"},
+     record_command,
+     "backend nvml-library sim-scenario gpu-devices exact-time exact-time-duty program proc-root kubernetes containers "
+     "node-name !pod-labels"},
     {"replay", "FILE", "computes the ledger of a recording and prints the books as JSON",
      "Needs no GPU. The attribution settings apply as they do live.",
      "gpu-ledger replay gpu3.jsonl.gz --attribution=utilization", "FILE cannot be read or is no recording",

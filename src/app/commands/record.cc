@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "app/runtime/exact_time.h"
+#include "app/runtime/name_recorder.h"
 #include "base/log.h"
 #include "sample/replay/trace_file.h"
 #include "sample/replay/trace_recorder.h"
@@ -45,8 +46,30 @@ void record_trace(switch_trace::TracerThread& tracer, TraceRecorder& recorder, s
   if (report.lost > 0) log_warn("records of the trace were lost", {{"records", report.lost}});
 }
 
+// Null: none are wanted or none can be had, which is no reason not to record.
+std::unique_ptr<NameRecorder> open_names(const Config& config, const OpenDriver& driver, const GpuUuid& gpu) {
+  if (config.record_names == RecordNames::kNone) return nullptr;
+  const auto open = [&]() -> Result<std::unique_ptr<NameRecorder>> {
+    GL_TRY(resolver, open_resolver(config, driver.sim.get()));
+    for (const SourceHealth& health : resolver->health()) {
+      if (health.source == "proc" && !health.up) log_warn("names of processes: " + health.reason);
+    }
+    return NameRecorder::open(std::move(resolver), gpu, config.record_names);
+  };
+  auto names = open();
+  if (names.ok()) return std::move(*names);
+  log_warn("recording without names: " + names.error().message);
+  return nullptr;
+}
+
+// What is recorded beside the driver's answers; each may be null.
+struct Beside {
+  std::unique_ptr<NameRecorder> names;
+  std::unique_ptr<switch_trace::TracerThread> tracer;
+};
+
 // The error of a lost GPU comes after its last lines.
-Status record_lines(TraceRecorder& recorder, switch_trace::TracerThread* tracer, TraceFile& file, const Config& config,
+Status record_lines(TraceRecorder& recorder, const Beside& beside, TraceFile& file, const Config& config,
                     const Clock& clock, const sigset_t& signals) {
   GL_TRY_STATUS(file.append(recorder.device_line()));
   const Nanoseconds began = clock.now().steady;
@@ -56,7 +79,8 @@ Status record_lines(TraceRecorder& recorder, switch_trace::TracerThread* tracer,
     std::string lines;
     seen = recorder.poll(lines);
     if (!seen.ok() && due == began) return seen;  // no GPU at all
-    if (tracer != nullptr) record_trace(*tracer, recorder, lines);
+    if (beside.names) beside.names->record(recorder.pids(), recorder.polled_at(), recorder.t(), lines);
+    if (beside.tracer) record_trace(*beside.tracer, recorder, lines);
     due += TraceRecorder::kPeriod;
     // A slow driver has cost readings that cannot be recovered.
     const Nanoseconds late = clock.now().steady - due;
@@ -82,21 +106,23 @@ Status record_command(const Config& config, const ConfigSources& /*sources*/) {
   }
   const nvml::NvmlProbe::Gpu gpu = driver.probe.gpus.front();
   const size_t found = driver.probe.gpus.size();
-  driver.source.reset();
 
   GL_TRY(file, TraceFile::create(config.argument));
+  Beside beside;
+  // Before the driver is closed, because the simulated node has its /proc only until then.
+  beside.names = open_names(config, driver, gpu.uuid);
+  driver.source.reset();
   GL_TRY(library, nvml::load_library(driver.library));
   GL_TRY(recorder, TraceRecorder::open(std::move(library), gpu.index, clock));
   log_info(found > 1 ? "recording the first of " + std::to_string(found) + " GPUs; --gpu-devices chooses another one"
                      : std::string("recording"),
            {{"gpu", gpu.index}, {"model", gpu.model}, {"uuid", gpu.uuid.text.str()}, {"file", config.argument}});
-  std::unique_ptr<switch_trace::TracerThread> tracer;
   if (wants_exact_time(config)) {
     GL_TRY(door, open_door(config, driver.library));
-    tracer = std::make_unique<switch_trace::TracerThread>(
+    beside.tracer = std::make_unique<switch_trace::TracerThread>(
         std::move(door), switch_trace::TraceOptions{recorder->bus_address(), config.exact_time_burst}, clock);
   }
-  return record_lines(*recorder, tracer.get(), file, config, clock, signals);
+  return record_lines(*recorder, beside, file, config, clock, signals);
 }
 
 }  // namespace gpuledger::app

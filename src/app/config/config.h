@@ -51,6 +51,8 @@ enum class Backend { kAuto, kNvml, kDcgm, kSim };
 
 // auto: on where possible; on: warns if not possible
 enum class ExactTimeMode { kOff, kAuto, kOn };
+// How a recording names processes and owners. hashed: equal texts of one recording stay equal, nothing else is told.
+enum class RecordNames { kHashed, kPlain, kNone };
 // Sets of collectors: every older exporter's names, or our own names only and few series.
 enum class Preset { kCompatible, kLean };
 enum class PodSourceName { kAuto, kPodsApi, kApiServer, kKubelet, kCri, kNone };
@@ -69,6 +71,7 @@ struct Config {
   std::string url_ca_file;                // empty: the distribution's
   std::string format;                     // of bill and job; empty: the command's first
   Nanoseconds job_wait{0};                // for the last joules of a job that ends
+  RecordNames record_names = RecordNames::kHashed;
   std::vector<std::string> listen_addresses = {":9400"};
   std::string metrics_path = "/metrics";
   Nanoseconds sample_interval = std::chrono::seconds(1);

@@ -35,6 +35,7 @@ constexpr std::array<std::string_view, 3> kStaticPowers = {"proportional", "equa
 constexpr std::array<std::string_view, 6> kPodSources = {"auto", "pods-api", "apiserver", "kubelet", "cri", "none"};
 constexpr std::array<std::string_view, 4> kBackends = {"auto", "nvml", "dcgm", "sim"};
 constexpr std::array<std::string_view, 3> kExactTimeModes = {"off", "auto", "on"};
+constexpr std::array<std::string_view, 3> kRecordNames = {"hashed", "plain", "none"};
 constexpr std::array<std::string_view, 2> kPresets = {"compatible", "lean"};
 constexpr std::array<std::string_view, 3> kSpreads = {"keep", "use", "allocation"};
 constexpr auto kFormats = [] {
@@ -231,6 +232,10 @@ const Setting kSettings[] = {
 
     {"for", G::kSampling, F::kValue, "DURATION", "", "how long; if not given, until SIGINT or SIGTERM",
      kDuration<&Config::record_for, kShortestRecordingMs, kLongestRecording>, SettingEffect::kRestart, "record"},
+    {"record-names", G::kSampling, F::kValue, "FORM", "hashed",
+     "executable and owner of each process: hashed (equal names stay equal in this recording; nothing else can be read "
+     "from them), plain or none; replay uses them for kin",
+     kChoice<&Config::record_names, kRecordNames>, SettingEffect::kRestart, "record"},
     {"series", G::kSampling, F::kSwitch, "", "false", "first print the books of every step as lines of JSON",
      kParsed<&Config::replay_series, parse_bool>, SettingEffect::kRestart, "replay"},
     {"wait", G::kSampling, F::kValue, "DURATION", "0s",

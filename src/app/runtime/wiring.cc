@@ -166,6 +166,11 @@ std::string host_name(const Config& config) {
   return ::gethostname(name, sizeof(name) - 1) == 0 ? name : "";
 }
 
+// A simulated process is not in the real /proc; a scenario with real pids sets /proc itself.
+std::string proc_root(const Config& config, const SimNode* sim) {
+  return sim && config.proc_root == Config{}.proc_root ? sim->proc_root() : config.proc_root;
+}
+
 }  // namespace
 
 BookingRules booking_rules(const Config& config) {
@@ -257,28 +262,30 @@ Result<OpenDriver> open_driver(const Config& config, const Clock& clock) {
   return driver;
 }
 
+Result<std::unique_ptr<IdentitySource>> open_resolver(const Config& config, const SimNode* sim) {
+  if (!config.passwd_file.empty() && ::access(config.passwd_file.c_str(), R_OK) != 0) {
+    return Error{Code::kNotFound, "--passwd-file: " + config.passwd_file + ": " + std::strerror(errno)};
+  }
+  identity::ProcReader proc(proc_root(config, sim), config.passwd_file);
+  GL_TRY_STATUS(proc.check());
+  GL_TRY(directory, open_directory(config, sim));
+  auto resolver = std::make_unique<identity::Resolver>(std::move(proc), std::move(directory));
+  resolver->wait_for_names(kPatienceWithNames);
+  return std::unique_ptr<IdentitySource>(std::move(resolver));
+}
+
 Result<Node> open_node(const Config& config, const Clock& clock) {
   GL_TRY(hardware, open_source_with_exact_time(config, clock));
   Node node;
   node.sim = std::move(hardware.sim);
   node.summary = std::move(hardware.summary);
-  std::string proc_root = config.proc_root;
-  // A simulated process is not in the real /proc; a scenario with real pids sets /proc itself.
-  if (node.sim && proc_root == Config{}.proc_root) proc_root = node.sim->proc_root();
-  if (!config.passwd_file.empty() && ::access(config.passwd_file.c_str(), R_OK) != 0) {
-    return Error{Code::kNotFound, "--passwd-file: " + config.passwd_file + ": " + std::strerror(errno)};
-  }
-  identity::ProcReader proc(proc_root, config.passwd_file);
-  GL_TRY_STATUS(proc.check());
-  GL_TRY(directory, open_directory(config, node.sim.get()));
-  auto resolver = std::make_unique<identity::Resolver>(std::move(proc), std::move(directory));
-  resolver->wait_for_names(kPatienceWithNames);
+  GL_TRY(resolver, open_resolver(config, node.sim.get()));
   node.pipeline = std::make_unique<Pipeline>(std::move(hardware.source), std::move(resolver), booking_rules(config),
                                              pipeline_options(config), clock);
   // With --gpu-devices other GPUs do not count as missing, and a container sees only its own.
   const char* given = std::getenv("NVIDIA_VISIBLE_DEVICES");
   const bool all = config.gpu_devices.empty() && (given == nullptr || std::string_view(given) == "all");
-  if (all) node.pipeline->count_gpus_in(proc_root + kGpusFolder);
+  if (all) node.pipeline->count_gpus_in(proc_root(config, node.sim.get()) + kGpusFolder);
   if (!config.state_file.empty()) {
     GL_TRY(keeper, StateKeeper::open(config.state_file, config.state_file_mode, clock).about("--state-file"));
     node.pipeline->keep_state(std::move(keeper), read_boot_id());

@@ -9,6 +9,7 @@
 #include "app/runtime/sim_node.h"
 #include "base/clock.h"
 #include "base/result.h"
+#include "model/identity_source.h"
 #include "sample/dcgm/dcgm_source.h"
 #include "sample/nvml/nvml_source.h"
 
@@ -35,6 +36,9 @@ struct OpenDriver {
 // An error is one line that says what to do. Only NVML, even with --backend=dcgm.
 Result<OpenDriver> open_driver(const Config& config, const Clock& clock);
 Result<Node> open_node(const Config& config, const Clock& clock);
+
+// Finds owners, from /proc and all sources of names. sim: null on a real node. Waits a few seconds for first names.
+Result<std::unique_ptr<IdentitySource>> open_resolver(const Config& config, const SimNode* sim);
 
 BookingRules booking_rules(const Config& config);
 PipelineOptions pipeline_options(const Config& config);

@@ -40,6 +40,8 @@ TEST(WrongUse, UnknownNames) {
       {{"record", ""}, "unexpected argument \"\""},
       {{"replay", "a.jsonl", "b.jsonl"}, "unexpected argument \"b.jsonl\""},
       {{"replay", "a.jsonl", "--for=10s"}, "--for: needs the command record"},
+      {{"record", "a.jsonl", "--record-names=some"}, "--record-names: \"some\" is not one of hashed, plain or none"},
+      {{"replay", "a.jsonl", "--record-names=plain"}, "--record-names: needs the command record"},
       {{"record", "a.jsonl", "--series"}, "--series: needs the command replay"},
       {{"--batch"}, "--batch: needs the command top"},
       {{"job", "abc"}, "job: \"abc\" is not a job number; squeue -o '%A %i' shows the number of an array's task"},

@@ -18,7 +18,8 @@ Config with_another_value(const Setting& setting) {
        {"true",        "false", "7",      "7s",   "/other",  ":7",         "GPU-7",
         "utilization", "equal", "auto",   "10%",  "0640",    "dcgm",       "http://127.0.0.1:7/metrics",
         "kubelet",     "lean",  "debug",  "json", "2026-10", "2026-10-01", "pod",
-        "a=\"b\"",     "use",   "H200=1", "USD",  "csv",     "7GiB",       "a=7"}) {
+        "a=\"b\"",     "use",   "H200=1", "USD",  "csv",     "7GiB",       "a=7",
+        "plain"}) {
     Config config;
     if (setting.member.apply({value}, config).ok() && !setting.member.same(config, Config{})) return config;
   }
