@@ -12,6 +12,7 @@ import sys
 import unittest
 
 import constants_table
+import kin
 import results_tables
 from recordings import THREADS, judge, mean, percents, recordings, within
 from scoring import run_series
@@ -178,6 +179,52 @@ class ByExactTime(unittest.TestCase):
             for pid, seconds in resident.items():
                 self.assertLess(booked[pid], 1.02 * seconds + 0.05, f"{name} {pid}: nobody works longer than it is there")
             self.assertGreater(sum(booked.values()), 0.85 * sum(resident.values()), name)
+
+
+class WithKin(unittest.TestCase):
+    """The same with names of processes, made from the loads of the truth: kin.py."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.sets = {name: traces for name, traces in SETS.items() if name != "solo"}
+        cls.results = kin.judge_all(PROGRAM, cls.sets)
+        cls.replicas = kin.with_replicas(cls.sets)
+        cls.tables = kin.make_tables(cls.results, cls.sets)
+        print("with kin\n" + cls.tables["replicas"], file=sys.stderr)
+
+    def changes(self, by, replicas):
+        """{recording: points that names change}, of the recordings with replicas or of the others."""
+        named = {trace.name.removesuffix(".jsonl.gz") for traces in self.replicas.values() for trace in traces}
+        without, with_names = self.results[by]
+        return {recording: with_names[name][recording]["misattributed_percent"] - result["misattributed_percent"]
+                for name, of_set in without.items() for recording, result in of_set.items()
+                if (recording in named) == replicas}
+
+    def test_kin_make_the_mean_no_worse(self):
+        changes = self.changes("samples", replicas=True)
+        self.assertGreater(len(changes), 20)
+        self.assertLess(mean(changes.values()), 0, changes)
+
+    def test_by_exact_time_kin_cost_little(self):
+        """Times are known, so little is left to gain: docs/kin.md. Whoever makes it a gain sets the limit to 0."""
+        changes = self.changes("exact", replicas=True)
+        self.assertGreater(len(changes), 8)
+        self.assertLess(mean(changes.values()), 0.2, changes)
+
+    def test_names_without_replicas_change_nothing(self):
+        for by in kin.BY:
+            changes = self.changes(by, replicas=False)
+            self.assertGreater(len(changes), 20)
+            self.assertEqual({}, {recording: change for recording, change in changes.items() if change != 0})
+
+    def test_no_joule_is_lost(self):
+        for by in kin.BY:
+            for of_set in self.results[by][1].values():
+                for name, result in of_set.items():
+                    self.assertEqual(0, float(result["lost_joules"]), f"{by} {name}")
+
+    def test_tables_of_the_page_are_up_to_date(self):
+        self.assertTrue(kin.is_up_to_date(self.tables), f"run kin.py PROGRAM\n{self.tables}")
 
 
 class Counters(unittest.TestCase):
