@@ -58,6 +58,8 @@ struct DeviceAccount {
   Energy last_step;                                      // of measured
   GpuTimeSource gpu_time_source = GpuTimeSource::kNone;  // of the last step
   std::optional<Power> idle_power;                       // set or learned
+  std::optional<double> attribution_error;               // misattributed share of shared energy; empty: not compared
+  uint64_t attribution_comparisons = 0;                  // of charged and measured power
   std::map<uint64_t, uint64_t> xids;
   std::map<uint64_t, Nanoseconds> xid_seen;  // last time of each, since 1970; all different, so one is the last
 };

@@ -75,7 +75,36 @@ def table(results):
     return "\n".join(lines)
 
 
-class BySamples(unittest.TestCase):
+def compared(results):
+    """Scores of the recordings in which the program compared its charges with a measured power."""
+    return [r for of_set in results.values() for r in of_set.values() if r["comparisons"] > 0]
+
+
+class OwnError:
+    """What the program says of its error, against the true one: docs/self-check.md."""
+
+    # By recording it may be far off: one to four comparisons of a few seconds each.
+    FACTOR = 2
+
+    def test_own_error_is_the_true_one_within_a_factor_of_two(self):
+        scores = compared(self.results)
+        own = mean(r["own_percent"] for r in scores)
+        true = {"all joules": mean(r["misattributed_percent"] for r in scores),
+                "shared joules": mean(r["misattributed_percent"] / r["shared_ratio"] for r in scores)}
+        print(f"own error {own:.2f} %, true {true}, {sum(r['comparisons'] for r in scores)} comparisons in "
+              f"{len(scores)} recordings", file=sys.stderr)
+        for of, error in true.items():
+            with self.subTest(of=of):
+                self.assertLess(own, self.FACTOR * error)
+                self.assertGreater(own, error / self.FACTOR)
+
+    def test_own_error_is_absent_without_a_comparison(self):
+        for of_set in self.results.values():
+            for name, r in of_set.items():
+                self.assertEqual(r["comparisons"] > 0, r["own_percent"] is not None, name)
+
+
+class BySamples(OwnError, unittest.TestCase):
     """Time by the driver's samples, which every GPU has."""
 
     @classmethod
@@ -145,7 +174,7 @@ class BySamples(unittest.TestCase):
                     self.assertEqual(0, float(result["lost_joules"]), f"{rule} {name}")
 
 
-class ByExactTime(unittest.TestCase):
+class ByExactTime(OwnError, unittest.TestCase):
     """Time by the context-switch trace, where the recording has it (lines of k residency)."""
 
     @classmethod

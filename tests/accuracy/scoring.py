@@ -43,6 +43,13 @@ def lost_joules(books):
     return rest - sum(p["static_joules"] + p["dynamic_joules"] for p in books["processes"])
 
 
+def shared_ratio(books):
+    """Share of the processes' joules that was booked while several of them were there."""
+    shared = sum(p["shared_joules"] for p in books["processes"])
+    every = shared + sum(p["alone_joules"] for p in books["processes"])
+    return float(shared / every) if every > 0 else 0.0
+
+
 def score(truth, books):
     """What was given to whom, against what was due to it."""
     given = {p["pid"]: float(p["dynamic_joules"]) for p in books["processes"]}
@@ -59,7 +66,12 @@ def score(truth, books):
                      # A tenth of a joule is what the truth is rounded to.
                      "within": abs(got - due) <= 2 * error + 0.1})
     wrong = sum(abs(given.get(pid, 0.0) - scale * true.get(pid, 0.0)) for pid in given.keys() | true.keys()) / 2
-    return {"misattributed_percent": round(100 * wrong / handed_out, 3) if handed_out > 0 else 100.0 * (all_true > 0),
+    device = books["device"]
+    of_itself = device.get("attribution_error_ratio")
+    return {"comparisons": device["attribution_comparisons"],
+            "own_percent": None if of_itself is None else 100 * float(of_itself),
+            "shared_ratio": shared_ratio(books),
+            "misattributed_percent": round(100 * wrong / handed_out, 3) if handed_out > 0 else 100.0 * (all_true > 0),
             "lost_joules": str(lost_joules(books)),
             "truth_over_counter": round(all_true / handed_out, 4) if handed_out > 0 else None,
             "within": sum(r["within"] for r in rows), "of": len(rows), "processes": rows}

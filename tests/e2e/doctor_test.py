@@ -398,6 +398,18 @@ class DoctorTest(harness.Case):
         self.simulated(ACCOUNTING_ON, f"--listen-address=unix:{self.folder}/free")
         self.assertFalse((self.folder / "free").exists())
 
+    def test_split_error_of_the_running_exporter(self):
+        with harness.Ledger(scenario=self.write("s.yaml", ACCOUNTING_ON)) as ledger:
+            findings = self.simulated(ACCOUNTING_ON, f"--listen-address=127.0.0.1:{ledger.port}")
+            self.assert_said(findings, "split error", "ok", "nothing yet")
+        self.assertNotIn("split error:", self.simulated().text, "no exporter runs")
+        books = {"at": 1, "processes": [], "gpus": [
+            {"index": 2, "attribution_error_ratio": 0.043, "attribution_comparisons": 12}]}
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+        with self.serving(server, lambda _: (200, json.dumps(books).encode())):
+            findings = self.simulated(ACCOUNTING_ON, f"--listen-address=127.0.0.1:{server.server_port}")
+            self.assert_said(findings, "split error", "ok", "GPU 2 off by about 4 % (12 comparisons)")
+
 
 if __name__ == "__main__":
     unittest.main()

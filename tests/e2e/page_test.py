@@ -98,6 +98,22 @@ class PageTest(PageCase):
             self.assertIn(path, self.text("#links"))
         self.assert_clean()
 
+    def test_error_of_the_split(self):
+        self.show()
+        shown = self.browser.run("""(() => {
+          const [gpu] = state.last.gpus;
+          const line = () => document.querySelector(`[data-uuid="${gpu.uuid}"] .split`);
+          return [{}, {attribution_error_ratio: 0.043, attribution_comparisons: 12},
+                  {attribution_error_ratio: 0.004, attribution_comparisons: 1}].map((said) => {
+            delete gpu.attribution_error_ratio;
+            Object.assign(gpu, said);
+            drawGpus();
+            return [line().hidden, line().textContent];
+          });
+        })()""")
+        self.assertEqual(shown, [[True, ""], [False, "split off by about 4 % (12 comparisons)"],
+                                 [False, "split off by less than 1 % (1 comparison)"]])
+
     def test_what_is_shown_adds_up(self):
         self.show()
         self.browser.run(KEEP_SNAPSHOTS)

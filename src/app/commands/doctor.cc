@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "app/runtime/wiring.h"
+#include "app/top/exporter.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/quote.h"
@@ -13,6 +14,7 @@ namespace {
 
 constexpr size_t kLongestLine = 500;
 constexpr Nanoseconds kBetweenLooks = std::chrono::seconds(1);
+constexpr Nanoseconds kPatienceWithExporter = std::chrono::seconds(1);
 
 class Report {
  public:
@@ -56,6 +58,19 @@ Status check_hardware(const Config& config, OpenDriver& driver, const identity::
   return report.add(check_exact_time(config, driver.library, second));
 }
 
+// Nothing if no exporter answers here, or one that wants TLS or a password.
+Findings check_running_exporter(const Config& config) {
+  const top::Exporter local{local_exporter(config.listen_addresses.front()), config.url_ca_file, kPatienceWithExporter};
+  if (local.url.text.empty()) return {};
+  const auto books = top::read_exporter(local, {});
+  if (!books.ok()) return {};
+  std::vector<SplitError> gpus;
+  for (const top::Books::Gpu& gpu : books->gpus) {
+    gpus.push_back({gpu.index, gpu.attribution_error, gpu.attribution_comparisons});
+  }
+  return {check_split_error(gpus)};
+}
+
 }  // namespace
 
 std::string write_finding(const Finding& finding) {
@@ -86,7 +101,8 @@ Status doctor_command(const Config& config, const ConfigSources& /*sources*/) {
       simulated ? Findings{{Finding::Level::kOk, "names", "those of the simulated node"}} : check_names(config, in_use);
   for (const Findings& findings :
        {check_dcgm(config), check_dcgm_exporter(config, gpus, clock), names, check_slurm_jobs(config),
-        check_textfile(config), check_state_file(config), check_push(config), check_listen_addresses(config)}) {
+        check_textfile(config), check_state_file(config), check_push(config), check_listen_addresses(config),
+        check_running_exporter(config)}) {
     GL_TRY_STATUS(report.add(findings));
   }
   if (report.failed() == 0) return ok_status();

@@ -89,8 +89,12 @@ Result<Ledger> run_replay(const replay::Trace& trace, BookingRules rules,
 
 std::string write_replay(const Ledger& ledger) {
   Energy measured, idle, unattributed;
+  uint64_t comparisons = 0;
+  std::optional<double> error_ratio;  // a recording has one GPU
   for (const DeviceAccount& device : ledger.devices) {
     measured += device.measured;
+    comparisons += device.attribution_comparisons;
+    error_ratio = device.attribution_error;
     for (size_t i = 0; i < kReasonCount; ++i) {
       (i == static_cast<size_t>(Reason::kIdle) ? idle : unattributed) += device.unattributed[i];
     }
@@ -99,6 +103,8 @@ std::string write_replay(const Ledger& ledger) {
   append_field(out, "measured_joules", measured);
   append_field(out, "idle_joules", idle);
   append_field(out, "unattributed_joules", unattributed);
+  append_field(out, "attribution_comparisons", comparisons);
+  if (error_ratio) append_field(out, "attribution_error_ratio", *error_ratio);
   out += "},\n\"processes\":[";
   const char* separator = "\n";
   for (const auto& [pid, total] : totals_by_pid(ledger)) {

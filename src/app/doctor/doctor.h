@@ -50,6 +50,14 @@ Findings check_names(const Config& config, const std::optional<std::set<std::str
 Findings check_dcgm(const Config& config);
 Findings check_dcgm_exporter(const Config& config, const std::vector<GpuUuid>& gpus, const Clock& clock);
 
+// How far the split of shared energy is off, by the books of the exporter that runs here.
+struct SplitError {
+  uint32_t gpu = 0;
+  std::optional<double> ratio;  // empty: nothing was compared yet
+  uint64_t comparisons = 0;
+};
+Finding check_split_error(const std::vector<SplitError>& gpus);
+
 // The context-switch trace. If it is enabled, each GPU is traced briefly.
 Findings check_exact_time(const Config& config, const std::string& library, const SampleBatch& batch);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 
 #include "app/doctor/doctor.h"
 #include "identity/cgroup_path.h"
@@ -146,6 +147,20 @@ Findings check_gpus(const SampleBatch& first, const SampleBatch& second) {
     findings.insert(findings.end(), more.begin(), more.end());
   }
   return findings;
+}
+
+Finding check_split_error(const std::vector<SplitError>& gpus) {
+  std::string text;
+  for (const SplitError& gpu : gpus) {
+    if (!gpu.ratio) continue;
+    const long percent = std::lround(100 * std::clamp(*gpu.ratio, 0.0, 1.0));
+    text += (text.empty() ? "GPU " : "; GPU ") + std::to_string(gpu.gpu) + " off by " +
+            (percent < 1 ? "less than 1" : "about " + std::to_string(percent)) + " % (" +
+            std::to_string(gpu.comparisons) + (gpu.comparisons == 1 ? " comparison)" : " comparisons)");
+  }
+  if (!text.empty()) return {Level::kOk, "split error", "of shared energy, by the running exporter: " + text};
+  return {Level::kOk, "split error",
+          "the running exporter has compared nothing yet: no process became or stopped being alone on a shared GPU"};
 }
 
 Findings check_processes(const SampleBatch& batch, const identity::ProcReader& proc) {

@@ -72,6 +72,8 @@ Books::Gpu gpu_of(const Json& json) {
   gpu.memory_used = number(json, "memory_used_bytes");
   gpu.memory_total = number(json, "memory_total_bytes");
   gpu.celsius = number(json, "temperature_celsius");
+  gpu.attribution_error = number(json, "attribution_error_ratio");
+  gpu.attribution_comparisons = count<uint64_t>(json, "attribution_comparisons");
   if (const auto health = json.find("health"); health != json.end() && health->is_array()) {
     for (const Json& trouble : *health) {
       if (trouble.is_string()) gpu.health.push_back(trouble.get<std::string>());

@@ -27,6 +27,8 @@ struct Books {
     std::optional<double> memory_used;
     std::optional<double> memory_total;
     std::optional<double> celsius;
+    std::optional<double> attribution_error;  // ratio
+    uint64_t attribution_comparisons = 0;
     std::vector<std::string> health;
   };
 

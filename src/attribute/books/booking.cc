@@ -86,6 +86,7 @@ void DeviceBook::book_to_tenants(const EnergyMeter::Step& step, const Present& p
   const Step observed = observation(step, present, sample, shares, dynamic);
   const bool estimated = estimator_->observe(observed);
   add_gpu_time(present, shares, step.time);
+  if (estimated && !step.restarted) check_split(observed, present);
   if (!estimated) {
     book_to_reason(fixed, separate ? Reason::kStatic : Reason::kUnseen);
     book_to_reason(dynamic, Reason::kUnseen);
@@ -221,6 +222,17 @@ void DeviceBook::add_gpu_time(const Present& present, const std::optional<std::v
     account.booked.add_gpu_time(used);
     owner_of(account).booked.add_gpu_time(used);
   }
+}
+
+// Steps that are left out end the comparisons under way. Under MPS and MIG the GPU time of a process is not known.
+void DeviceBook::check_split(const Step& observed, const Present& present) {
+  if (observed.evidence != TimeEvidence::kSamples) return;
+  std::vector<SelfCheck::Process> processes;
+  for (const auto& who : present.who) {
+    const Account& account = who->second;
+    processes.push_back({account.id, estimator_->claim(account.id).joules, account.seconds_booked});
+  }
+  self_check_.observe(observed.begin, observed.end, observed.dynamic_joules, processes);
 }
 
 void DeviceBook::learn_floors(const EnergyMeter::Step& step, const Present& present, const DeviceSample& sample) {

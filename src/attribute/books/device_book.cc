@@ -95,6 +95,8 @@ void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rule
   device.counted_before = counted_before_;
   device.last_step = last_step_;
   device.gpu_time_source = gpu_time_source_;
+  device.attribution_error = self_check_.error_ratio();
+  device.attribution_comparisons = self_check_.comparisons();
   device.xids = xids_;
   device.xid_seen = xid_seen_;
   ledger.devices.push_back(std::move(device));

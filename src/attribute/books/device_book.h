@@ -13,6 +13,7 @@
 #include "attribute/books/energy_meter.h"
 #include "attribute/books/idle_tracker.h"
 #include "attribute/books/power_floor.h"
+#include "attribute/books/self_check.h"
 #include "attribute/estimate/estimator.h"
 #include "attribute/estimate/shares.h"
 #include "attribute/state/state.h"
@@ -189,6 +190,7 @@ class DeviceBook {
   void add_members(const Present& present, Step& observed);
   static void add_residency(const Present& present, const DeviceSample& sample, Step& observed);
   void add_gpu_time(const Present& present, const std::optional<std::vector<double>>& shares, Nanoseconds time);
+  void check_split(const Step& observed, const Present& present);
   double standard_error(const Account& account, double owed) const;
   double owner_standard_error(const OwnerBook& owner, double owed) const;
   void learn_floors(const EnergyMeter::Step& step, const Present& present, const DeviceSample& sample);
@@ -211,6 +213,7 @@ class DeviceBook {
   Accounts accounts_;
   PowerFloor idle_floor_;
   PowerFloor resident_floor_;
+  SelfCheck self_check_;
   const Constants constants_;
   std::optional<Attribution> attribution_;
   std::unique_ptr<Estimator> estimator_;  // for attribution_

@@ -74,6 +74,7 @@ DeviceState DeviceBook::state(const std::string& boot_id) const {
   }
   state.idle_floor = idle_floor_.memory();
   state.resident_floor = resident_floor_.memory();
+  state.self_check = self_check_.memory();
   if (estimator_) state.learned = estimator_->memory();
   return state;
 }
@@ -111,6 +112,7 @@ void DeviceBook::restore(const DeviceState& state, const std::string& boot_id, T
   }
   idle_floor_ = PowerFloor(state.idle_floor);
   resident_floor_ = PowerFloor(state.resident_floor);
+  self_check_ = SelfCheck(state.self_check);
   if (!same_boot) return;
   estimator_->recall(state.learned);
   if (!state.counter && !state.power) return;

@@ -50,6 +50,7 @@ void DeviceBook::use_estimator(Attribution attribution) {
   for (const auto& [owner, book] : owners_)
     next->settle_owner(book.id, estimator_ ? estimator_->owner_error(book.id) : 0);
   if (estimator_) next->recall(estimator_->memory());
+  self_check_.interrupt();
   estimator_ = std::move(next);
   attribution_ = attribution;
 }

@@ -10,6 +10,7 @@
 
 #include "attribute/books/idle_tracker.h"
 #include "attribute/books/power_floor.h"
+#include "attribute/books/self_check.h"
 #include "attribute/estimate/estimator.h"
 #include "base/clock.h"
 #include "base/ids.h"
@@ -76,6 +77,7 @@ struct DeviceState {
   std::vector<AccountState> accounts;
   PowerFloor::Memory idle_floor;
   PowerFloor::Memory resident_floor;
+  SelfCheck::Memory self_check;  // nothing in older states
   EstimatorMemory learned;
 };
 

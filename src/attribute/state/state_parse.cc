@@ -220,6 +220,10 @@ DeviceState device_of(const Json& json) {
   }
   device.idle_floor = floor_of(json, "idle_floor_mw");
   device.resident_floor = floor_of(json, "resident_floor_mw");
+  if (json.contains("self_check")) {
+    const Json& check = json["self_check"];
+    device.self_check = {unsigned_whole(check.at(0)), number(check.at(1)), number(check.at(2))};
+  }
   for (const Json& entry : json.at("owners")) {
     const double error = std::max(0.0, number_or_zero(entry, "error_joules"));
     OwnerState& saved = device.owners.emplace_back();

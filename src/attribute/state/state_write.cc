@@ -154,6 +154,16 @@ void write_floor(JsonText& json, std::string_view key, const PowerFloor::Memory&
   json.close(']');
 }
 
+void write_self_check(JsonText& json, const SelfCheck::Memory& memory) {
+  if (memory.comparisons == 0) return;
+  json.name("self_check");
+  json.open('[');
+  json.value(memory.comparisons);
+  json.value(memory.wrong_joules);
+  json.value(memory.compared_joules);
+  json.close(']');
+}
+
 void write_signature(JsonText& json, const SignatureMemory& memory) {
   json.name("precision");
   json.open('[');
@@ -213,6 +223,7 @@ void write_device(JsonText& json, const DeviceState& device) {
   json.close(']');
   write_floor(json, "idle_floor_mw", device.idle_floor);
   write_floor(json, "resident_floor_mw", device.resident_floor);
+  write_self_check(json, device.self_check);
   json.name("owners");
   json.open('[');
   for (const OwnerState& owner : device.owners) {

@@ -92,6 +92,15 @@ constexpr Row<DeviceSeries> kDeviceRows[] = {
      "Power draw of the GPU in watts without processes, learned or set by --gpu-idle-power. Absent until it is known.",
      [](const DeviceSeries& device) { return device.up() ? device.account->idle_power : std::nullopt; },
      "idle_power_watts"},
+    {"gpu_ledger_attribution_error_ratio", kGauge, "",
+     "Estimated share of the energy above the static watts, of times with several processes on the GPU, that was "
+     "charged to the wrong process, 0 to 1. When a process becomes or stops being alone on the GPU, its charges are "
+     "compared with its measured power; mean of about the last 50 comparisons, by joules. Absent before the first.",
+     [](const DeviceSeries& device) { return device.account->attribution_error; }, "attribution_error_ratio"},
+    {"gpu_ledger_attribution_comparisons_total", kCounter, "",
+     "Comparisons of the charges of a process with its measured power, when it became or stopped being alone on the "
+     "GPU. gpu_ledger_attribution_error_ratio is their result.",
+     [](const DeviceSeries& device) { return device.account->attribution_comparisons; }, "attribution_comparisons"},
     {"gpu_ledger_xid_errors_total", kCounter, "xid", "Xid errors that the driver reported. Absent before the first.",
      [](const DeviceSeries& device, Samples& samples) {
        for (const auto& [xid, count] : device.account->xids) samples.add(count, label("xid", std::to_string(xid)));

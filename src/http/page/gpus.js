@@ -7,12 +7,13 @@ function makeCard(uuid) {
   const card = make('article', 'gpu');
   const title = make('h3');
   const parts = {card, name: make('span'), power: make('b'), facts: make('p', 'facts'), exact: make('p', 'facts exact'),
+                 split: make('p', 'facts split'),
                  troubles: make('ul', 'troubles'), chart: makeChart(), memory: make('p', 'facts'),
                  track: make('div', 'track'), legend: make('ul', 'legend')};
   title.append(parts.name, parts.power);
   title.id = 'gpu-' + uuid;
   card.setAttribute('aria-labelledby', title.id);
-  card.append(title, parts.facts, parts.exact, parts.troubles, parts.chart.box, parts.memory, parts.track, parts.legend);
+  card.append(title, parts.facts, parts.exact, parts.split, parts.troubles, parts.chart.box, parts.memory, parts.track, parts.legend);
   parts.track.setAttribute('role', 'img');
   card.dataset.uuid = uuid;
   return parts;
@@ -25,6 +26,14 @@ function exactTime(gpu) {
   if (!exact.trusted) return 'exact time off: ' + exact.reason;
   return 'exact time · ' + exact.switches + ' switches, ' + exact.switch_seconds.toFixed(1) + ' s between processes' +
     (exact.lost_records > 0 ? ' · ' + exact.lost_records + ' records lost' : '');
+}
+
+// The error of the split of shared energy; empty before anything was compared.
+function splitError(gpu) {
+  if (gpu.attribution_error_ratio === undefined) return '';
+  const error = gpu.attribution_error_ratio < 0.005 ? 'less than 1 %' : 'about ' + percent(gpu.attribution_error_ratio);
+  const count = gpu.attribution_comparisons;
+  return `split off by ${error} (${count} ${count === 1 ? 'comparison' : 'comparisons'})`;
 }
 
 // Who holds the memory: {of: Map(key -> bytes), idle: Map, others, nobody}. It adds up to what is used.
@@ -123,6 +132,8 @@ function drawGpu(gpu, entries, shown) {
     xids.length > 0 && !gpu.health && 'Xid ' + xids.join(', ')].filter(Boolean).join(' · '));
   setText(parts.exact, exactTime(gpu));
   parts.exact.hidden = !gpu.exact_time;
+  setText(parts.split, splitError(gpu));
+  parts.split.hidden = gpu.attribution_error_ratio === undefined;
   parts.troubles.replaceChildren(...(gpu.health || []).map((trouble) => make('li', '', trouble)));
   parts.troubles.hidden = !gpu.health;
   const memory = memoryOf(gpu, shown);

@@ -69,6 +69,7 @@ TEST(StateText, WhatCameLaterComesBackAndMayBeMissing) {
   EngineState state;
   DeviceState& device = state.devices.emplace_back();
   device.counted_before = Energy::millijoules(5'000'000);
+  device.self_check = {12, 34.5, 678.25};
   Owner unknown;
   unknown.kind = OwnerKind::kUnknown;
   device.owners.push_back({unknown, {}, 0});
@@ -79,15 +80,21 @@ TEST(StateText, WhatCameLaterComesBackAndMayBeMissing) {
   const auto parsed = parse_state(text);
   ASSERT_TRUE(parsed.ok()) << parsed.error().message;
   EXPECT_EQ(parsed->devices[0].counted_before, Energy::millijoules(5'000'000));
+  EXPECT_EQ(parsed->devices[0].self_check.comparisons, 12u);
+  EXPECT_EQ(parsed->devices[0].self_check.wrong_joules, 34.5);
+  EXPECT_EQ(parsed->devices[0].self_check.compared_joules, 678.25);
   EXPECT_EQ(parsed->devices[0].owners.at(0).owner, unknown);
   EXPECT_TRUE(parsed->devices[0].accounts.at(0).identity.owner_inferred);
   device.counted_before.reset();
+  device.self_check = {};
   account.identity.owner_inferred = false;
   const std::string older = write_state(state);
   EXPECT_EQ(older.find("counted_before"), older.npos);
   const auto from_older = parse_state(older);
   ASSERT_TRUE(from_older.ok());
   EXPECT_FALSE(from_older->devices[0].counted_before);
+  EXPECT_EQ(older.find("self_check"), older.npos);
+  EXPECT_EQ(from_older->devices[0].self_check.comparisons, 0u);
 }
 
 TEST(StateText, WhatWasLearnedComesBackWhole) {

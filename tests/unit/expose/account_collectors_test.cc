@@ -60,6 +60,9 @@ TEST(DeviceCollector, EnergyPowerAndXids) {
   EXPECT_EQ(out.value("gpu_ledger_device_energy_joules_total", h200), Shown("6000.000123"));
   EXPECT_EQ(out.value("gpu_ledger_device_power_watts", h200), Shown("312.5"));
   EXPECT_EQ(out.value("gpu_ledger_device_idle_power_watts", h200), Shown("75.5"));
+  EXPECT_EQ(out.value("gpu_ledger_attribution_error_ratio", h200), Shown("0.0425"));
+  EXPECT_EQ(out.value("gpu_ledger_attribution_comparisons_total", h200), Shown("12"));
+  EXPECT_EQ(out.find("gpu_ledger_attribution_error_ratio").size(), 1u) << "nothing was compared on the others";
   EXPECT_EQ(out.value("gpu_ledger_xid_errors_total", {{"gpu", "0"}, {"xid", "31"}}), Shown("2"));
   EXPECT_EQ(out.find("gpu_ledger_xid_errors_total").size(), 2u);
 }

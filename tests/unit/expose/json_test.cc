@@ -49,6 +49,10 @@ TEST(Json, Gpus) {
   EXPECT_EQ(gpus[0]["power_watts"], 312.5);
   EXPECT_EQ(gpus[0]["memory_total_bytes"], 85899345920);
   EXPECT_EQ(gpus[0]["xid_errors"]["79"], 1);
+  EXPECT_EQ(gpus[0]["attribution_error_ratio"], 0.0425);
+  EXPECT_EQ(gpus[0]["attribution_comparisons"], 12);
+  EXPECT_FALSE(gpus[1].contains("attribution_error_ratio")) << "nothing was compared";
+  EXPECT_EQ(gpus[1]["attribution_comparisons"], 0);
   EXPECT_EQ(gpus[1]["mig"][0]["profile"], "1g.10gb");
   EXPECT_EQ(gpus[2]["up"], false);
   EXPECT_FALSE(gpus[2].contains("power_watts"));

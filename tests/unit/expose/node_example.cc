@@ -115,6 +115,8 @@ void add_h200(Cycle& cycle) {
   device.counted_before = Energy::millijoules(1'000'000);
   device.last_step = Energy::millijoules(312'500);
   device.gpu_time_source = GpuTimeSource::kTrace;
+  device.attribution_error = 0.0425;
+  device.attribution_comparisons = 12;
   add_vitals(cycle.batch.devices.back());
   ExactTime exact;
   exact.trusted = true;

@@ -59,6 +59,15 @@ Finding said_of(const DeviceSample& device, const std::string& subject) {
   return finding_of(check_gpus(first, later(first)), subject);
 }
 
+TEST(DoctorSplitError, SaysHowFarTheSplitIsOff) {
+  const Finding finding = check_split_error({{0, 0.043, 12}, {1, std::nullopt, 0}, {3, 0.001, 1}, {4, 1e18, 2}});
+  EXPECT_EQ(finding.level, Level::kOk);
+  EXPECT_THAT(finding.text,
+              HasSubstr("GPU 0 off by about 4 % (12 comparisons); GPU 3 off by less than 1 % (1 comparison)"));
+  EXPECT_THAT(finding.text, HasSubstr("GPU 4 off by about 100 %"));
+  EXPECT_THAT(check_split_error({{0, std::nullopt, 0}}).text, HasSubstr("nothing yet"));
+}
+
 TEST(Doctor, SlurmJobsOfAFolderThatOthersMayWrite) {
   Config config;
   config.slurm_job_dir = ::testing::TempDir() + "/doctor-slurm-jobs." + std::to_string(::getpid());
