@@ -35,12 +35,12 @@ bool wait_until(Nanoseconds when, const Clock& clock, const sigset_t& signals) {
 }
 
 // A missing trace is logged once; the recording goes on without it.
-void record_trace(switch_trace::TracerThread& tracer, TraceRecorder& recorder, std::string& lines) {
+void record_trace(switch_trace::TracerThread& tracer, TraceRecorder& recorder, LogLevel missing, std::string& lines) {
   static StateLog states;
   switch_trace::TraceReport report = tracer.take_report();
   recorder.record_residency(std::move(report.bins), lines);
   if (!report.trouble.empty()) {
-    states.update("exact time", "off", "recording without exact time: " + report.trouble, LogLevel::kWarn);
+    states.update("exact time", "off", "recording without exact time: " + report.trouble, missing);
   }
   if (report.lost > 0) log_warn("records of the trace were lost", {{"records", report.lost}});
 }
@@ -49,6 +49,7 @@ void record_trace(switch_trace::TracerThread& tracer, TraceRecorder& recorder, s
 Status record_lines(TraceRecorder& recorder, switch_trace::TracerThread* tracer, TraceFile& file, const Config& config,
                     const Clock& clock, const sigset_t& signals) {
   GL_TRY_STATUS(file.append(recorder.device_line()));
+  const LogLevel missing_trace = config.exact_time == ExactTimeMode::kOn ? LogLevel::kWarn : LogLevel::kInfo;
   const Nanoseconds began = clock.now().steady;
   Nanoseconds due = began;
   Status seen = ok_status();
@@ -56,7 +57,7 @@ Status record_lines(TraceRecorder& recorder, switch_trace::TracerThread* tracer,
     std::string lines;
     seen = recorder.poll(lines);
     if (!seen.ok() && due == began) return seen;  // no GPU at all
-    if (tracer != nullptr) record_trace(*tracer, recorder, lines);
+    if (tracer != nullptr) record_trace(*tracer, recorder, missing_trace, lines);
     due += TraceRecorder::kPeriod;
     // A slow driver has cost readings that cannot be recovered.
     const Nanoseconds late = clock.now().steady - due;
@@ -92,9 +93,12 @@ Status record_command(const Config& config, const ConfigSources& /*sources*/) {
            {{"gpu", gpu.index}, {"model", gpu.model}, {"uuid", gpu.uuid.text.str()}, {"file", config.argument}});
   std::unique_ptr<switch_trace::TracerThread> tracer;
   if (wants_exact_time(config)) {
-    GL_TRY(door, open_door(config, driver.library));
-    tracer = std::make_unique<switch_trace::TracerThread>(
-        std::move(door), switch_trace::TraceOptions{recorder->bus_address(), config.exact_time_burst}, clock);
+    auto door = open_door(config, driver.library);
+    if (!door.ok() && config.exact_time == ExactTimeMode::kOn) return door.error();
+    if (door.ok()) {
+      tracer = std::make_unique<switch_trace::TracerThread>(
+          std::move(*door), switch_trace::TraceOptions{recorder->bus_address(), config.exact_time_budget}, clock);
+    }
   }
   return record_lines(*recorder, tracer.get(), file, config, clock, signals);
 }

@@ -56,7 +56,7 @@ void ExactTimeSource::add_trace(DeviceSample& device, bool scanned, Nanoseconds 
   std::string reason = obstacle(traced, device, now);
   if (reason.empty() && !traced.tracer) {
     traced.tracer =
-        std::make_unique<TracerThread>(door_, TraceOptions{device.description->pci_bus_id, options_.burst}, clock_);
+        std::make_unique<TracerThread>(door_, TraceOptions{device.description->pci_bus_id, options_.budget}, clock_);
     traced.test = SelfTest();
   }
   TraceReport report;
@@ -79,7 +79,7 @@ void ExactTimeSource::add_trace(DeviceSample& device, bool scanned, Nanoseconds 
     device.residency = std::move(report.bins);
     add_strangers(device);
   }
-  forget_gone(traced, device, now);
+  if (device.up) forget_gone(traced, device, now);  // a lost GPU lists nobody
   if (!undecided) tell(traced, *device.description);
   device.exact_time = traced.told;
 }
@@ -137,14 +137,15 @@ void ExactTimeSource::add_strangers(DeviceSample& device) {
   }
 }
 
-void ExactTimeSource::tell(const Traced& traced, const DeviceDescription& gpu) {
+void ExactTimeSource::tell(Traced& traced, const DeviceDescription& gpu) {
   const std::string name = "exact time of GPU " + std::to_string(gpu.index);
   if (traced.told.trusted) {
     states_.update(gpu.uuid.text, "on", name + " is on");
+    traced.was_on = true;
     return;
   }
-  states_.update(gpu.uuid.text, "off", name + " is off, its time is split by samples: " + traced.told.reason,
-                 options_.insist ? LogLevel::kWarn : LogLevel::kInfo);
+  const LogLevel level = options_.insist ? LogLevel::kWarn : traced.was_on ? LogLevel::kInfo : LogLevel::kDebug;
+  states_.update(gpu.uuid.text, "off", name + " is off, its time is split by samples: " + traced.told.reason, level);
 }
 
 bool ExactTimeSource::at_rest() const {
