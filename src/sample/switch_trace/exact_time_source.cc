@@ -8,6 +8,8 @@ namespace gpuledger::switch_trace {
 namespace {
 
 constexpr Nanoseconds kAfterMps = std::chrono::minutes(1);
+// After a fault of the driver its lists may be empty for a few samples. No pid comes back so soon.
+constexpr Nanoseconds kBriefly = std::chrono::seconds(30);
 // Longer than any exited process is shown.
 constexpr Nanoseconds kForgetGone = std::chrono::hours(1);
 
@@ -113,7 +115,7 @@ void ExactTimeSource::forget_gone(Traced& traced, const DeviceSample& device, Na
     const bool listed = std::any_of(device.processes.begin(), device.processes.end(),
                                     [&](const ProcessSample& process) { return process.pid == pid && process.listed; });
     Presence& presence = traced.presences.try_emplace(pid, Presence{Presence::kNew, now}).first->second;
-    const bool another = listed && presence.state == Presence::kGone;
+    const bool another = listed && presence.state == Presence::kGone && now - presence.since > kBriefly;
     const bool over = !listed && now - presence.since > kForgetGone;
     if (listed) presence = {Presence::kListed, now};
     if (!listed && presence.state == Presence::kListed) presence = {Presence::kGone, now};
