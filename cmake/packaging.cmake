@@ -2,7 +2,7 @@
 # What `cmake --install` puts on a node, and the packages of it: cpack --config build/release/CPackConfig.cmake [-G RPM]
 include(GNUInstallDirs)
 install(TARGETS gpu-ledger RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(FILES README.md deploy/systemd/exact-time.conf deploy/systemd/root.conf deploy/systemd/textfile.conf
+install(FILES README.md deploy/systemd/no-exact-time.conf deploy/systemd/root.conf deploy/systemd/textfile.conf
   DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY sim/scenarios DESTINATION ${CMAKE_INSTALL_DATADIR}/gpu-ledger)
 install(PROGRAMS deploy/slurm/prolog.sh deploy/slurm/epilog.sh DESTINATION ${CMAKE_INSTALL_DATADIR}/gpu-ledger/slurm)

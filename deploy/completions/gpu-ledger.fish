@@ -59,7 +59,7 @@ complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job record bill accou
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job record bill accounting completion help version' -l static-power -x -a 'proportional equal separate' -d 'who pays for the idle watts while processes exist'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job record bill accounting completion help version' -l gpu-idle-power -x -d 'fixed idle power of every GPU'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job bill accounting completion help version' -l exact-time -x -a 'off auto on' -d 'read the driver'\''s context-switch trace'
-complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job replay bill accounting completion help version' -l exact-time-duty -x -d 'share of every minute that is traced'
+complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job replay bill accounting completion help version' -l exact-time-budget -x -d 'how much the trace may slow down the traced work, at 4.6 microseconds a switch'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top job record replay bill accounting completion help version' -l state-file -r -F -d 'keep the counters across restarts in FILE and FILE.recent'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from top job record replay bill accounting completion help version' -l state-file-mode -x -d 'mode of those two files'
 complete -c gpu-ledger -n 'not __fish_seen_subcommand_from job replay bill completion help version' -l backend -x -a 'auto nvml dcgm sim' -d 'auto, nvml, dcgm'

@@ -26,7 +26,7 @@ struct ProcessSeries {
   double variance = 0;          // of booked.shared, in square joules
   std::optional<Bytes> memory;  // of running ones
   std::optional<Bytes> memory_peak;
-  // With --exact-time. The trace has only pids, so the count is of the last process with this pid.
+  // With exact time. The trace has only pids, so the count is of the last process with this pid.
   std::optional<uint64_t> switches;
 };
 

@@ -195,6 +195,8 @@ class Chart(unittest.TestCase):
                 (container,) = spec["containers"]
                 self.assertEqual("--exact-time=on" in container["args"], switch == "true")
                 self.assertEqual(container["securityContext"]["capabilities"], capabilities)
+                self.assertEqual("exactTime.enabled=true" in notes("--set", f"exactTime.enabled={switch}"), switch == "false")
+        self.assertNotIn("exactTime", notes("--set", "nvidia.migMonitor=true"), "it has what it needs")
 
     def test_the_test_is_the_exporters_pod(self):
         for name in SETS:

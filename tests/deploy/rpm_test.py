@@ -18,7 +18,7 @@ SIZE_LIMIT = 9_000_000
 FOLDERS = {"/usr/share/doc/gpu-ledger", "/usr/share/gpu-ledger", "/usr/share/gpu-ledger/scenarios",
            "/usr/share/gpu-ledger/slurm",
            "/usr/share/licenses/gpu-ledger"}
-DOCS = {"README.md", "exact-time.conf", "root.conf", "textfile.conf"}
+DOCS = {"README.md", "no-exact-time.conf", "root.conf", "textfile.conf"}
 EXECUTABLE = {"/usr/bin/gpu-ledger", "/usr/share/gpu-ledger/slurm/prolog.sh", "/usr/share/gpu-ledger/slurm/epilog.sh"}
 FILES = {"/etc/sysconfig/gpu-ledger", "/usr/bin/gpu-ledger", "/usr/lib/systemd/system/gpu-ledger.service",
          "/usr/share/man/man1/gpu-ledger.1.gz", "/usr/share/licenses/gpu-ledger/LICENSE",

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exact time on the simulated node: on where it can be had, off with a reason where not, gone when nobody asks."""
+"""Exact time on the simulated node: on where it can be had, off with a reason where not, gone when nobody wants it."""
 
 import json
+import os
 import re
 import signal
 import statistics
@@ -17,6 +18,10 @@ processes:
   - {pid: 502, gpus: 0, memory: 1GiB, load: {kind: spin, weight: 1}, owner: none}
 """
 
+# The simulated GPUs, but the real device nodes and rights. The nodes are not there, or do not know these GPUs.
+REAL_DOOR = ("--backend=nvml", f"--nvml-library={harness.SIM}/libnvidia-ml.so.1", "--no-kubernetes-enabled", *harness.FAST)
+WITHOUT_RIGHTS = ("setpriv", "--bounding-set=-sys_admin") if os.geteuid() == 0 else ()
+
 
 def exact_of(ledger, gpu):
     gpus = json.loads(ledger.get("/api/v1/snapshot").text)["gpus"]
@@ -28,8 +33,8 @@ def wait_until_trusted(ledger, gpu=0):
 
 
 class ExactTimeTest(harness.Case):
-    def test_nothing_of_it_is_there_unless_asked_for(self):
-        with harness.Ledger(*harness.FAST) as ledger:
+    def test_nothing_of_it_is_there_when_off(self):
+        with harness.Ledger("--exact-time=off", *harness.FAST) as ledger:
             self.assertNotRegex(ledger.get("/metrics").text, "exact_time|switch")
             self.assertIsNone(exact_of(ledger, 0))
 
@@ -48,6 +53,38 @@ class ExactTimeTest(harness.Case):
             for gpu in range(5):
                 lines = [line for line in ledger.log().splitlines() if f"exact time of GPU {gpu} is" in line]
                 self.assertEqual(len(lines), 1, lines)
+
+    def test_by_default_it_is_on_and_where_not_no_word_is_lost(self):
+        with harness.Ledger(*harness.FAST) as ledger:
+            wait_until_trusted(ledger)
+            ledger.pass_cycles(2)
+            self.assertEqual(ledger.metrics().value("gpu_ledger_exact_time", gpu="0"), 1)
+            self.assertEqual(ledger.metrics().value("gpu_ledger_exact_time", gpu="2"), 0)
+            self.assertIn("MPS", exact_of(ledger, 2)["reason"])
+            self.assertNotIn("split by samples", ledger.log())
+
+    def test_without_the_right_it_is_off_without_a_word_unless_asked_for(self):
+        with harness.Ledger(*REAL_DOOR, through=WITHOUT_RIGHTS) as ledger:
+            ledger.pass_cycles(2)
+            self.assertNotRegex(ledger.get("/metrics").text, "exact_time|_switches")
+            self.assertNotIn("exact time", ledger.log())
+        with harness.Ledger(*REAL_DOOR, "--exact-time=on", through=WITHOUT_RIGHTS) as ledger:
+            harness.wait_until(lambda: "exact time of GPU 0 is off" in ledger.log(), "a warning")
+            self.assertRegex(ledger.log(), "level=warn .*exact time of GPU 0 is off")
+            self.assertEqual(ledger.metrics().value("gpu_ledger_exact_time", gpu="0"), 0)
+
+    def test_the_budget_makes_pauses(self):
+        with harness.Ledger("--exact-time-budget=0.0001%", *harness.FAST, scenario=self.write("shared.yaml", SHARED)) as ledger:
+            wait_until_trusted(ledger)
+            passed = []
+
+            def stands():
+                passed.append(exact_of(ledger, 0)["records"])
+                ledger.pass_cycles(3)
+                return passed[-1] > 0 and exact_of(ledger, 0)["records"] == passed[-1]
+
+            harness.wait_until(stands, "no more records")
+            self.assertTrue(exact_of(ledger, 0)["trusted"], "in a pause too")
 
     def test_two_that_are_never_apart_are_told_apart(self):
         with harness.Ledger("--exact-time=on", *harness.FAST, scenario=self.write("shared.yaml", SHARED)) as ledger:
@@ -124,14 +161,19 @@ class ExactTimeTest(harness.Case):
 
     def test_doctor_says_what_can_be_had(self):
         def doctor(*flags):
-            done = subprocess.run([harness.BINARY, "doctor", "--backend=sim", "--listen-address=127.0.0.1:0", *flags],
+            done = subprocess.run([harness.BINARY, "doctor", "--listen-address=127.0.0.1:0", *flags],
                                   capture_output=True, text=True, check=False, env=harness.clean_environment())
             return [line for line in done.stdout.splitlines() if " exact time: " in line]
 
-        self.assertRegex(doctor()[0], "^ok .*--exact-time=on")
-        on = "\n".join(doctor("--exact-time=on"))
-        self.assertRegex(on, "(?m)^ok .*GPU 0, 3, 4, 5 can be traced")
-        self.assertRegex(on, "(?m)^warn .*GPU 2: MPS")
+        gain = "; with exact time, .* half as many joules"
+        self.assertRegex(doctor("--backend=sim", "--exact-time=off")[0], f"^ok .*: off, by --exact-time=off{gain}")
+        self.assertRegex(doctor(*REAL_DOOR)[0], f"^ok .*GPU 0, .*: off: .*{gain}")
+        self.assertRegex(doctor(*REAL_DOOR, "--exact-time=on")[0], "^FAIL .*GPU 0, .*: off: ")
+        for flags, missing in (("--exact-time=on", "warn"), ("--exact-time=auto", "ok")):
+            said = "\n".join(doctor("--backend=sim", flags))
+            self.assertRegex(said, "(?m)^ok .*GPU 0, 3, 4, 5 can be traced")
+            self.assertRegex(said, f"(?m)^{missing} .*GPU 2: off: MPS")
+            self.assertNotIn("joules", said, "under MPS it would gain nothing")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,8 @@ REASONS = ("idle", "static", "unseen", "exporter_down", "anomaly")  # as the sta
 DEVICE = "gpu_ledger_device_energy_joules_total"
 REASON = "gpu_ledger_device_unattributed_joules_total"
 ENERGY = "my_gpu_process_energy_joules_total"
-OF_THE_PROGRAM = ("gpu_ledger_sample_duration", "gpu_ledger_driver_call", "gpu_ledger_source_errors", "process_")
+OF_THE_PROGRAM = ("gpu_ledger_sample_duration", "gpu_ledger_driver_call", "gpu_ledger_source_errors", "process_",
+                  *harness.OF_THE_TRACE)
 
 
 class StateTest(harness.Case):

@@ -16,8 +16,10 @@ class Ledger:
     """One gpu-ledger serve; as a context it is started and ended."""
 
     def __init__(self, program, *flags, port=19501):
+        # Its cost is to be measured, not limited.
+        unlimited = ["--exact-time-budget=100%"] if "--exact-time=on" in flags else []
         self.command = [program, "serve", "--backend=nvml", f"--listen-address=127.0.0.1:{port}",
-                        "--no-kubernetes-enabled", *flags]
+                        "--no-kubernetes-enabled", *flags, *unlimited]
         self.port = port
         self.log_file = None
 

@@ -121,7 +121,7 @@ def measure_truth(program, kinds, seconds):
         try:
             time.sleep(2)
             recording = subprocess.Popen([program, "record", str(trace), "--backend=nvml", "--exact-time=on",
-                                          f"--for={seconds + 3}s"], stderr=subprocess.PIPE, text=True)
+                                          "--exact-time-budget=100%", f"--for={seconds + 3}s"], stderr=subprocess.PIPE, text=True)
             time.sleep(1.5)
             before = [load.units() for load in loads]
             time.sleep(seconds)

@@ -130,7 +130,7 @@ class Programs(Folder):
                 for path in (SOURCE, pathlib.Path.home() / ".cache"):
                     self.assertNotIn(str(path).encode(), program)
                 self.assertEqual({"gpu-ledger", "gpu-ledger.1", "gpu-ledger.service", "gpu-ledger.default", "LICENSE",
-                                  "README.md", "CHANGELOG.md", "gpu-ledger.cdx.json", "exact-time.conf", "root.conf",
+                                  "README.md", "CHANGELOG.md", "gpu-ledger.cdx.json", "no-exact-time.conf", "root.conf",
                                   "textfile.conf"}, {path.name for path in folder.iterdir()})
                 with tarfile.open(DIST / f"{folder.name}.tar.gz") as file:
                     owners = {(one.uid, one.gid, one.uname, one.mtime) for one in file}

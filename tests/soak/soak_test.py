@@ -31,7 +31,8 @@ OWNERS = [f"gpu_ledger_{kind}_energy_joules_total" for kind in ("pod", "slurm_jo
 OWNERS.append("gpu_ledger_closed_energy_joules")
 DEVICE, REST = "gpu_ledger_device_energy_joules_total", "gpu_ledger_device_unattributed_joules_total"
 # Of the program itself: they begin anew with it.
-OF_THE_PROGRAM = ("gpu_ledger_sample_duration", "gpu_ledger_driver_call", "gpu_ledger_source_errors", "process_")
+OF_THE_PROGRAM = ("gpu_ledger_sample_duration", "gpu_ledger_driver_call", "gpu_ledger_source_errors", "process_",
+                  *harness.OF_THE_TRACE)
 
 
 def pause(seconds):

@@ -52,18 +52,18 @@ constexpr Command kCommands[] = {
      "gpu-ledger doctor --state-file=/var/lib/gpu-ledger/state", "something that the settings require is missing",
      doctor_command},
     {"record", "FILE", "records one GPU's driver data to FILE, gzipped if FILE ends in .gz",
-     "Records the first GPU, or the one in --gpu-devices. With --exact-time the recording also has the context-switch "
+     "Records the first GPU, or the one in --gpu-devices. With exact time the recording also has the context-switch "
      "trace. Names of processes and owners are hashed unless you set --record-names.",
      "gpu-ledger record gpu3.jsonl.gz --gpu-devices=3 --for=1m", "no GPU found, it was lost, or FILE cannot be written",
      record_command,
-     "backend nvml-library sim-scenario gpu-devices exact-time exact-time-duty program proc-root kubernetes containers "
+     "backend nvml-library sim-scenario gpu-devices exact-time exact-time-budget program proc-root kubernetes containers "
      "node-name !pod-labels"},
     {"replay", "FILE", "computes the ledger of a recording and prints the books as JSON",
      "Needs no GPU. The attribution settings apply as they do live.",
      "gpu-ledger replay gpu3.jsonl.gz --attribution=utilization", "FILE cannot be read or is no recording",
      replay_command,
      "ledger program sample-interval idle-interval metric-retention owner-retention max-exited-processes "
-     "max-ended-owners !exact-time-duty !state-file !state-file-mode"},
+     "max-ended-owners !exact-time-budget !state-file !state-file-mode"},
     {"bill", "",
      "makes the bill of a month or any span from a Prometheus server: energy, GPU hours, cost and CO2e by team",
      "Compares counters, so that the lines add up to the meters of all GPUs. If the server lacks hours of a node, the "

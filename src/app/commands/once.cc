@@ -18,6 +18,8 @@ Status once_command(const Config& config, const ConfigSources& /*sources*/) {
   quiet.textfile.clear();  // written below, from the second sample
   // One short run cannot detect idleness. With a state file each run is one evaluation of many.
   quiet.idle_interval = config.state_file.empty() ? Nanoseconds::max() : config.sample_interval;
+  // A trace is tested for two seconds before it is used.
+  if (config.exact_time == ExactTimeMode::kAuto) quiet.exact_time = ExactTimeMode::kOff;
   GL_TRY(node, open_node(quiet, clock));
 
   (void)node.pipeline->run_cycle();

@@ -36,12 +36,12 @@ bool wait_until(Nanoseconds when, const Clock& clock, const sigset_t& signals) {
 }
 
 // A missing trace is logged once; the recording goes on without it.
-void record_trace(switch_trace::TracerThread& tracer, TraceRecorder& recorder, std::string& lines) {
+void record_trace(switch_trace::TracerThread& tracer, TraceRecorder& recorder, LogLevel missing, std::string& lines) {
   static StateLog states;
   switch_trace::TraceReport report = tracer.take_report();
   recorder.record_residency(std::move(report.bins), lines);
   if (!report.trouble.empty()) {
-    states.update("exact time", "off", "recording without exact time: " + report.trouble, LogLevel::kWarn);
+    states.update("exact time", "off", "recording without exact time: " + report.trouble, missing);
   }
   if (report.lost > 0) log_warn("records of the trace were lost", {{"records", report.lost}});
 }
@@ -72,6 +72,7 @@ struct Beside {
 Status record_lines(TraceRecorder& recorder, const Beside& beside, TraceFile& file, const Config& config,
                     const Clock& clock, const sigset_t& signals) {
   GL_TRY_STATUS(file.append(recorder.device_line()));
+  const LogLevel missing_trace = config.exact_time == ExactTimeMode::kOn ? LogLevel::kWarn : LogLevel::kInfo;
   const Nanoseconds began = clock.now().steady;
   Nanoseconds due = began;
   Status seen = ok_status();
@@ -80,7 +81,7 @@ Status record_lines(TraceRecorder& recorder, const Beside& beside, TraceFile& fi
     seen = recorder.poll(lines);
     if (!seen.ok() && due == began) return seen;  // no GPU at all
     if (beside.names) beside.names->record(recorder.pids(), recorder.polled_at(), recorder.t(), lines);
-    if (beside.tracer) record_trace(*beside.tracer, recorder, lines);
+    if (beside.tracer) record_trace(*beside.tracer, recorder, missing_trace, lines);
     due += TraceRecorder::kPeriod;
     // A slow driver has cost readings that cannot be recovered.
     const Nanoseconds late = clock.now().steady - due;
@@ -118,9 +119,12 @@ Status record_command(const Config& config, const ConfigSources& /*sources*/) {
                      : std::string("recording"),
            {{"gpu", gpu.index}, {"model", gpu.model}, {"uuid", gpu.uuid.text.str()}, {"file", config.argument}});
   if (wants_exact_time(config)) {
-    GL_TRY(door, open_door(config, driver.library));
-    beside.tracer = std::make_unique<switch_trace::TracerThread>(
-        std::move(door), switch_trace::TraceOptions{recorder->bus_address(), config.exact_time_burst}, clock);
+    auto door = open_door(config, driver.library);
+    if (!door.ok() && config.exact_time == ExactTimeMode::kOn) return door.error();
+    if (door.ok()) {
+      beside.tracer = std::make_unique<switch_trace::TracerThread>(
+          std::move(*door), switch_trace::TraceOptions{recorder->bus_address(), config.exact_time_budget}, clock);
+    }
   }
   return record_lines(*recorder, beside, file, config, clock, signals);
 }

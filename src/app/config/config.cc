@@ -108,9 +108,8 @@ Status check_together(const GivenSettings& given, Config& config) {
   if (config.dcgm_embedded && !config.dcgm_address.empty()) {
     return wrong(origin_of("dcgm-embedded", given) + ": not together with " + origin_of("dcgm-address", given));
   }
-  const bool exact_time = config.exact_time.value_or(ExactTimeMode::kOff) != ExactTimeMode::kOff;
-  if (config.exact_time_burst != Config{}.exact_time_burst && !exact_time) {
-    return wrong(origin_of("exact-time-duty", given) + ": needs --exact-time=on or auto");
+  if (config.exact_time_budget != Config{}.exact_time_budget && config.exact_time == ExactTimeMode::kOff) {
+    return wrong(origin_of("exact-time-budget", given) + ": needs --exact-time=auto or on");
   }
   if (config.dcgm_exporter_url && !config.dcgm_exporter_file.empty()) {
     return wrong(origin_of("dcgm-exporter-file", given) + ": not together with " +

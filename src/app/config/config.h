@@ -88,8 +88,8 @@ struct Config {
                                       "device-detail", "dcgm",         "pod",  "self"};
   Attribution attribution = Attribution::kAdaptive;
   StaticPower static_power = StaticPower::kProportional;
-  std::optional<ExactTimeMode> exact_time;                 // empty: off; a replay uses its recording's
-  Nanoseconds exact_time_burst = std::chrono::minutes(1);  // of every minute
+  ExactTimeMode exact_time = ExactTimeMode::kAuto;
+  double exact_time_budget = 0.005;  // share of the traced work that the trace may cost
   std::optional<Power> gpu_idle_power;
   Backend backend = Backend::kAuto;
   std::string nvml_library;  // empty: the loader's libnvidia-ml.so.1

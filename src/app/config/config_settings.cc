@@ -93,15 +93,6 @@ Status set_gpu_hour_prices(const Values& values, Config& config) {
   return ok_status();
 }
 
-// "off" equals not set, except in a replay, which has no restart.
-constexpr SettingMember exact_time_mode() {
-  SettingMember member = kChoice<&Config::exact_time, kExactTimeModes>;
-  member.same = [](const Config& a, const Config& b) {
-    return a.exact_time.value_or(ExactTimeMode::kOff) == b.exact_time.value_or(ExactTimeMode::kOff);
-  };
-  return member;
-}
-
 // Before the collectors in the table: each of them may differ from its preset.
 Status set_preset(const Values& values, Config& config) {
   GL_TRY(place, parse_choice(values.front(), kPresets));
@@ -252,14 +243,15 @@ const Setting kSettings[] = {
      kChoice<&Config::static_power, kStaticPowers>},
     {"gpu-idle-power", G::kLedger, F::kValue, "WATTS", "learned", "fixed idle power of every GPU; 0: learned",
      kParsed<&Config::gpu_idle_power, parse_idle_power>, kLive},
-    {"exact-time", G::kLedger, F::kValue, "MODE", "off",
-     "read the driver's context-switch trace (which process is on the GPU, to the microsecond): off, auto (if "
-     "possible) or on; costs shared work a few tenths of a percent, 1.2 % at 2,500 switches a second; see "
-     "docs/exact-time.md. With the command replay: off ignores the recorded trace",
-     exact_time_mode()},
-    {"exact-time-duty", G::kLedger, F::kValue, "SHARE", "100%",
-     "share of every minute that is traced: 10% or 6s; a lower share costs less",
-     kParsed<&Config::exact_time_burst, parse_duty>},
+    {"exact-time", G::kLedger, F::kValue, "MODE", "auto",
+     "read the driver's context-switch trace (which process is on the GPU, to the microsecond): auto (if possible; "
+     "needs CAP_SYS_ADMIN), on (with a warning if not possible) or off; see docs/exact-time.md. With the command "
+     "replay: off ignores the recorded trace",
+     kChoice<&Config::exact_time, kExactTimeModes>},
+    {"exact-time-budget", G::kLedger, F::kValue, "PERCENT", "0.5%",
+     "how much the trace may slow down the traced work, at 4.6 microseconds a switch; within it, all of the time is "
+     "traced, else bursts of two seconds, at least one a minute",
+     kParsed<&Config::exact_time_budget, parse_percent>},
     {"state-file", G::kLedger, F::kValue, "FILE", "", "keep the counters across restarts in FILE and FILE.recent",
      kText<&Config::state_file>},
     {"state-file-mode", G::kLedger, F::kValue, "MODE", "0600", "mode of those two files",

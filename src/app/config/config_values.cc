@@ -176,22 +176,13 @@ Result<mode_t> parse_file_mode(std::string_view text) {
   return static_cast<mode_t>(mode);
 }
 
-// A shorter burst would be mostly start and end.
-Result<std::chrono::nanoseconds> parse_duty(std::string_view text) {
-  constexpr std::chrono::nanoseconds kMinute = std::chrono::minutes(1);
-  std::chrono::nanoseconds burst{0};
-  if (text.ends_with('%')) {
-    double percent = 0;
-    const char* const end = text.data() + text.size() - 1;
-    const auto [stop, failed] = std::from_chars(text.data(), end, percent);
-    if (failed == std::errc() && stop == end && percent > 0 && percent <= 100) {
-      burst = std::chrono::nanoseconds(std::llround(static_cast<double>(kMinute.count()) * percent / 100));
-    }
-  } else if (const Result<std::chrono::nanoseconds> given = parse_duration(text); given.ok()) {
-    burst = *given;
-  }
-  if (burst >= std::chrono::seconds(1) && burst <= kMinute) return burst;
-  return malformed(text, "is not a share of every minute (write 10% or 6s; 1s or more)");
+Result<double> parse_percent(std::string_view text) {
+  const std::string_view number = text.ends_with('%') ? text.substr(0, text.size() - 1) : text;
+  double percent = 0;
+  const char* const end = number.data() + number.size();
+  const auto [stop, failed] = std::from_chars(number.data(), end, percent);
+  if (failed == std::errc() && stop == end && percent > 0 && percent <= 100) return percent / 100;
+  return malformed(text, "is not a percentage (write 0.5%; more than 0, 100% at most)");
 }
 
 std::vector<std::string> split_list(std::string_view text, char separator) {

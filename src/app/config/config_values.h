@@ -52,8 +52,8 @@ Result<std::string> parse_metric_prefix(std::string_view text);
 // File mode in octal, "0640": the program must be able to read and write the file; it is never executable.
 Result<mode_t> parse_file_mode(std::string_view text);
 
-// Share of every minute: "10%" or "6s".
-Result<std::chrono::nanoseconds> parse_duty(std::string_view text);
+// Percent of something, as a share: "0.5%" or "0.5" is 0.005. More than 0.
+Result<double> parse_percent(std::string_view text);
 
 // "a, b,c" to its parts; empty parts are dropped.
 std::vector<std::string> split_list(std::string_view text, char separator = ',');

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/runtime/exact_time.h"
 
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
 #include "base/capability.h"
+#include "base/log.h"
 #include "sample/switch_trace/exact_time_source.h"
 
 namespace gpuledger::app {
@@ -27,7 +29,8 @@ bool any_mig_instance(const std::string& proc_root) {
 }  // namespace
 
 bool wants_exact_time(const Config& config) {
-  return config.exact_time.value_or(ExactTimeMode::kOff) != ExactTimeMode::kOff;
+  if (config.exact_time != ExactTimeMode::kAuto) return config.exact_time == ExactTimeMode::kOn;
+  return config.backend == Backend::kSim || sys_admin_is_permitted();
 }
 
 Result<std::shared_ptr<switch_trace::DriverDoor>> open_door(const Config& config, const std::string& library) {
@@ -37,17 +40,26 @@ Result<std::shared_ptr<switch_trace::DriverDoor>> open_door(const Config& config
 
 Result<std::unique_ptr<GpuSource>> add_exact_time(const Config& config, const std::string& library,
                                                   std::unique_ptr<GpuSource> source, const Clock& clock) {
-  if (!wants_exact_time(config)) return source;
-  GL_TRY(door, open_door(config, library));
+  if (!wants_exact_time(config)) {
+    if (config.exact_time == ExactTimeMode::kAuto) log_debug("exact time is off: no capability SYS_ADMIN");
+    return source;
+  }
   switch_trace::ExactTimeOptions options;
-  options.burst = config.exact_time_burst;
+  options.budget = config.exact_time_budget;
   options.insist = config.exact_time == ExactTimeMode::kOn;
+  auto door = open_door(config, library);
+  if (!door.ok() && options.insist) return door.error();
+  if (!door.ok()) {
+    log_debug("exact time is off: " + door.error().message);
+    return source;
+  }
   return std::unique_ptr<GpuSource>(
-      std::make_unique<switch_trace::ExactTimeSource>(std::move(source), std::move(door), options, clock));
+      std::make_unique<switch_trace::ExactTimeSource>(std::move(source), std::move(*door), options, clock));
 }
 
 void lay_aside_rights_for_exact_time(const Config& config) {
-  if (wants_exact_time(config) && !any_mig_instance(config.proc_root)) lay_aside_sys_admin();
+  const bool mig = std::getenv("NVIDIA_MIG_MONITOR_DEVICES") != nullptr || any_mig_instance(config.proc_root);
+  if (wants_exact_time(config) && !mig) lay_aside_sys_admin();
 }
 
 }  // namespace gpuledger::app

@@ -240,7 +240,7 @@ constexpr Row<View> kAllocatableRows[] = {
      [](const View& view) { return view.cycle.identities->allocatable; }},
 };
 
-// Empty: no --exact-time, or the GPU is lost.
+// Empty: exact time is off, or the GPU is lost.
 template <typename Get>
 auto exact(const DeviceSeries& device, Get get) -> std::optional<decltype(get(*device.sample->exact_time))> {
   if (!device.reading().exact_time) return std::nullopt;
@@ -250,7 +250,7 @@ auto exact(const DeviceSeries& device, Get get) -> std::optional<decltype(get(*d
 constexpr Row<DeviceSeries> kExactTimeRows[] = {
     {"gpu_ledger_exact_time", kGauge, "",
      "1 while the driver's context-switch trace is read and trusted, 0 while GPU time is split by the driver's samples "
-     "instead. Only with --exact-time.",
+     "instead. Absent with --exact-time=off, and with auto without CAP_SYS_ADMIN.",
      [](const DeviceSeries& device) { return exact(device, [](const ExactTime& time) { return time.trusted; }); }},
     {"gpu_ledger_gpu_seconds_source", kGauge, "source",
      "Current source of the GPU time of processes, always 1: trace (exact, from the driver's context-switch trace) or "
@@ -261,14 +261,15 @@ constexpr Row<DeviceSeries> kExactTimeRows[] = {
        samples.add(uint64_t{1}, label("source", gpu_time_source_name(source)));
      }},
     {"gpu_ledger_device_switches_total", kCounter, "",
-     "Context switches to a process on the GPU since the program started. Only with --exact-time.",
+     "Context switches to a process on the GPU since the program started, while traced. Only with exact time.",
      [](const DeviceSeries& device) { return exact(device, [](const ExactTime& time) { return time.switches; }); }},
     {"gpu_ledger_device_switch_seconds_total", kCounter, "",
-     "Seconds that the GPU spent in context switches. They are charged to no process. Only with --exact-time.",
+     "Seconds that the GPU spent in context switches, while traced. They are charged to no process. Only with exact "
+     "time.",
      [](const DeviceSeries& device) { return exact(device, [](const ExactTime& time) { return time.switching; }); }},
     {"gpu_ledger_exact_time_lost_records_total", kCounter, "",
      "Lost records of the context-switch trace. The GPU time of their interval is split by the driver's samples. Only "
-     "with --exact-time.",
+     "with exact time.",
      [](const DeviceSeries& device) { return exact(device, [](const ExactTime& time) { return time.records_lost; }); }},
 };
 

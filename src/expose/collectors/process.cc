@@ -39,7 +39,9 @@ constexpr Row<ProcessSeries> kOlderProcessRows[] = {
     {"_active", kGauge, "", "1 while the process runs, 0 once it has exited and until --metric-retention is over.",
      [](const ProcessSeries& series) { return series.newest->active; }, "active"},
     {"_switches_total", kCounter, "",
-     "Context switches to the process on the GPU since the program started. Only with --exact-time.",
+     "Context switches to the process on the GPU since the program started, while traced. Only with exact time, and "
+     "while the "
+     "GPU answers.",
      [](const ProcessSeries& series) { return series.switches; }},
 };
 

@@ -8,6 +8,8 @@ namespace gpuledger::switch_trace {
 namespace {
 
 constexpr Nanoseconds kAfterMps = std::chrono::minutes(1);
+// After a fault of the driver its lists may be empty for a few samples. No pid comes back so soon.
+constexpr Nanoseconds kBriefly = std::chrono::seconds(30);
 // Longer than any exited process is shown.
 constexpr Nanoseconds kForgetGone = std::chrono::hours(1);
 
@@ -56,7 +58,7 @@ void ExactTimeSource::add_trace(DeviceSample& device, bool scanned, Nanoseconds 
   std::string reason = obstacle(traced, device, now);
   if (reason.empty() && !traced.tracer) {
     traced.tracer =
-        std::make_unique<TracerThread>(door_, TraceOptions{device.description->pci_bus_id, options_.burst}, clock_);
+        std::make_unique<TracerThread>(door_, TraceOptions{device.description->pci_bus_id, options_.budget}, clock_);
     traced.test = SelfTest();
   }
   TraceReport report;
@@ -79,7 +81,7 @@ void ExactTimeSource::add_trace(DeviceSample& device, bool scanned, Nanoseconds 
     device.residency = std::move(report.bins);
     add_strangers(device);
   }
-  forget_gone(traced, device, now);
+  if (device.up) forget_gone(traced, device, now);  // a lost GPU lists nobody
   if (!undecided) tell(traced, *device.description);
   device.exact_time = traced.told;
 }
@@ -113,7 +115,7 @@ void ExactTimeSource::forget_gone(Traced& traced, const DeviceSample& device, Na
     const bool listed = std::any_of(device.processes.begin(), device.processes.end(),
                                     [&](const ProcessSample& process) { return process.pid == pid && process.listed; });
     Presence& presence = traced.presences.try_emplace(pid, Presence{Presence::kNew, now}).first->second;
-    const bool another = listed && presence.state == Presence::kGone;
+    const bool another = listed && presence.state == Presence::kGone && now - presence.since > kBriefly;
     const bool over = !listed && now - presence.since > kForgetGone;
     if (listed) presence = {Presence::kListed, now};
     if (!listed && presence.state == Presence::kListed) presence = {Presence::kGone, now};
@@ -137,14 +139,15 @@ void ExactTimeSource::add_strangers(DeviceSample& device) {
   }
 }
 
-void ExactTimeSource::tell(const Traced& traced, const DeviceDescription& gpu) {
+void ExactTimeSource::tell(Traced& traced, const DeviceDescription& gpu) {
   const std::string name = "exact time of GPU " + std::to_string(gpu.index);
   if (traced.told.trusted) {
     states_.update(gpu.uuid.text, "on", name + " is on");
+    traced.was_on = true;
     return;
   }
-  states_.update(gpu.uuid.text, "off", name + " is off, its time is split by samples: " + traced.told.reason,
-                 options_.insist ? LogLevel::kWarn : LogLevel::kInfo);
+  const LogLevel level = options_.insist ? LogLevel::kWarn : traced.was_on ? LogLevel::kInfo : LogLevel::kDebug;
+  states_.update(gpu.uuid.text, "off", name + " is off, its time is split by samples: " + traced.told.reason, level);
 }
 
 bool ExactTimeSource::at_rest() const {

@@ -14,8 +14,8 @@
 namespace gpuledger::switch_trace {
 
 struct ExactTimeOptions {
-  Nanoseconds burst = std::chrono::minutes(1);  // how much of every minute is traced
-  bool insist = false;                          // set explicitly: an obstacle is a warning
+  double budget = 1;    // share of the traced work that the trace may cost
+  bool insist = false;  // set explicitly: an obstacle is a warning; else it stays off without a word
 };
 
 // Adds to another source which process was on each GPU's engine, from the context-switch trace. If the trace is not
@@ -50,6 +50,7 @@ class ExactTimeSource final : public GpuSource {
     std::string disagreement;           // empty: none; else it stays off until resume()
     Nanoseconds mps_seen{0};            // steady; 0: never
     std::map<Pid, Presence> presences;  // with switches only
+    bool was_on = false;
   };
 
   void end_traces();
@@ -62,7 +63,7 @@ class ExactTimeSource final : public GpuSource {
   void take_counts(Traced& traced, const TraceReport& report);
   void forget_gone(Traced& traced, const DeviceSample& device, Nanoseconds now);
   void add_strangers(DeviceSample& device);
-  void tell(const Traced& traced, const DeviceDescription& gpu);
+  void tell(Traced& traced, const DeviceDescription& gpu);
 
   std::unique_ptr<GpuSource> inner_;
   const std::shared_ptr<DriverDoor> door_;

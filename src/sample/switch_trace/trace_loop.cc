@@ -17,7 +17,12 @@ constexpr Nanoseconds kGiveBackPeriod = seconds(5);     // the call takes a lock
 constexpr Nanoseconds kComparePeriod = seconds(20);
 constexpr Nanoseconds kLongestCompare = milliseconds(1);  // usually 15 us; a longer one was delayed
 constexpr int kCompareTries = 3;
-constexpr Nanoseconds kBurstPeriod = std::chrono::minutes(1);
+// What a switch costs the traced work, measured on an H200: docs/exact-time.md.
+constexpr double kSecondsPerSwitch = 4.6e-6;
+constexpr double kRecordsPerSwitch = 2;  // an end and a start
+constexpr Nanoseconds kBurst = seconds(2);
+constexpr Nanoseconds kShortestPause = seconds(2);  // to start a trace has a cost too
+constexpr Nanoseconds kLongestPause = seconds(56);  // with the burst less than a minute
 constexpr Nanoseconds kFirstRetry = seconds(1);
 constexpr Nanoseconds kLastRetry = seconds(60);
 constexpr Nanoseconds kNever = std::chrono::hours(1);
@@ -66,19 +71,32 @@ Nanoseconds TraceLoop::step() {
   if (given_up_) return now + kNever;
   if (!session_ && now < retry_at_) return retry_at_;
   Status done = session_ ? ok_status() : open();
-  if (done.ok() && resting_ && now < burst_began_ + kBurstPeriod) return burst_began_ + kBurstPeriod;
+  if (done.ok() && resting_ && now < paused_until_) return paused_until_;
   if (done.ok() && !tracing_) done = begin_burst(now);
   if (done.ok()) done = poll(now);
   if (!done.ok()) {
     fail(done.error(), now);
     return given_up_ ? now + kNever : retry_at_;
   }
-  const bool bursts = options_.burst < kBurstPeriod;
-  if (bursts && now - burst_began_ >= options_.burst) {
-    end_burst(now);
-    return burst_began_ + kBurstPeriod;
-  }
-  return now + kPollPeriod;
+  const Nanoseconds pause = weigh_cost(now);
+  if (pause == Nanoseconds(0)) return now + kPollPeriod;
+  end_burst(now);
+  return paused_until_ = now + pause;
+}
+
+Nanoseconds TraceLoop::weigh_cost(Nanoseconds now) {
+  const Nanoseconds counted = now - counted_since_;
+  if (counted < kBurst) return Nanoseconds(0);
+  const uint64_t records = stream_.records() + stream_.lost();  // a lost one had the same cost
+  const double switches = static_cast<double>(records - counted_records_) / kRecordsPerSwitch;
+  const double cost = switches * kSecondsPerSwitch / std::chrono::duration<double>(counted).count();
+  counted_since_ = now;
+  counted_records_ = records;
+  if (cost <= options_.budget) return Nanoseconds(0);
+  const auto traced = static_cast<double>((counted + session_->branch().delivery).count());
+  const double pause = traced * (cost / options_.budget - 1);
+  const auto longest = static_cast<double>(kLongestPause.count());
+  return std::max(kShortestPause, Nanoseconds(static_cast<int64_t>(std::min(pause, longest))));
 }
 
 Status TraceLoop::open() {
@@ -98,7 +116,10 @@ Status TraceLoop::begin_burst(Nanoseconds now) {
   GL_TRY_STATUS(compare_clocks(now));
   stream_.restart();
   builder_.begin(clock_.now().steady);
-  burst_began_ = last_poll_ = last_given_back_ = now;
+  last_poll_ = last_given_back_ = now;
+  // What is read until then may be older. The cost of a burst may so be taken for higher than it was, never for lower.
+  counted_since_ = now + session_->branch().delivery;
+  counted_records_ = stream_.records() + stream_.lost();
   tracing_ = true;
   resting_ = false;
   trouble_.clear();

@@ -14,8 +14,8 @@
 namespace gpuledger::switch_trace {
 
 struct TraceOptions {
-  std::string bus_address;                      // "00000000:3B:00.0"
-  Nanoseconds burst = std::chrono::minutes(1);  // traced time of every minute
+  std::string bus_address;  // "00000000:3B:00.0"
+  double budget = 1;        // share of the traced work that the trace may cost
 };
 
 // Results since the last report.
@@ -31,8 +31,8 @@ struct TraceReport {
   void add(TraceReport&& later);
 };
 
-// Reads the trace of one GPU step by step: opens it, polls it, repairs it, pauses between bursts. Has no thread and
-// does not sleep. Used by one thread.
+// Reads the trace of one GPU step by step: opens it, polls it, repairs it. Counts the switches; while they cost more
+// than the budget, it traces in bursts. Has no thread and does not sleep. Used by one thread.
 class TraceLoop {
  public:
   TraceLoop(std::shared_ptr<DriverDoor> door, TraceOptions options, const Clock& clock);
@@ -47,6 +47,8 @@ class TraceLoop {
   Status open();
   Status begin_burst(Nanoseconds now);
   void end_burst(Nanoseconds now);
+  // How long to pause now, so that the cost of the last two seconds comes down to the budget; 0: not at all.
+  Nanoseconds weigh_cost(Nanoseconds now);
   Status poll(Nanoseconds now);
   Status compare_clocks(Nanoseconds now);
   Status read_records(Nanoseconds now);
@@ -69,7 +71,10 @@ class TraceLoop {
   std::string trouble_;
   Nanoseconds retry_at_{0};
   Nanoseconds retry_delay_{0};
-  Nanoseconds burst_began_{0};
+  Nanoseconds paused_until_{0};
+  // Of the cost that is being counted.
+  Nanoseconds counted_since_{0};
+  uint64_t counted_records_ = 0;
   Nanoseconds last_poll_{0};
   Nanoseconds last_given_back_{0};
   // At the last report.

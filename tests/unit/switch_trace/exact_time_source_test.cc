@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include <utility>
+
 #include "simulated_driver.h"
 #include "support/eventually.h"
 #include "support/manual_clock.h"
@@ -129,14 +131,16 @@ TEST_F(Source, LetsTheDriverGoWhenAskedTo) {
 }
 
 TEST_F(Source, LetsALostGpuGo) {
-  (void)sample_until_trusted();
+  const uint64_t before = sample_until_trusted().exact_time->switches_by_process.at(8);
+  const auto processes = std::exchange(nvml_->device.processes, {});
   nvml_->device.up = false;
   const DeviceSample lost = sample();
   EXPECT_FALSE(lost.exact_time->trusted);
   EXPECT_THAT(lost.residency, IsEmpty());
   EXPECT_TRUE(driver_->nothing_left());
   nvml_->device.up = true;
-  (void)sample_until_trusted();
+  nvml_->device.processes = processes;
+  EXPECT_GE(sample_until_trusted().exact_time->switches_by_process.at(8), before) << "they were never gone";
 }
 
 TEST_F(Source, StaysAwayFromMps) {
@@ -184,8 +188,12 @@ TEST_F(Source, ACountBeginsAnewWithANewProcessOfTheSamePid) {
   nvml_->device.processes.pop_back();
   EXPECT_GE(sample(false, 7).exact_time->switches_by_process[8], before) << "who left stays for a while";
   list(8);
-  const DeviceSample back = sample(false, 7);
-  EXPECT_FALSE(back.exact_time->switches_by_process.contains(8));
+  EXPECT_GE(sample(false, 7).exact_time->switches_by_process[8], before) << "the lists were empty for a moment";
+  nvml_->device.processes.pop_back();
+  (void)sample(false, 7);
+  clock_.advance(std::chrono::minutes(1));
+  list(8);
+  EXPECT_FALSE(sample(false, 7).exact_time->switches_by_process.contains(8));
 }
 
 }  // namespace

@@ -36,8 +36,8 @@
 {{- end }}
 {{- if and $v.exactTime.enabled (not .cron) }}
 - --exact-time=on
-{{- with $v.exactTime.duty }}
-- --exact-time-duty={{ . }}
+{{- with $v.exactTime.budget }}
+- --exact-time-budget={{ . }}
 {{- end }}
 {{- end }}
 {{- if include "gpu-ledger.statePath" . }}

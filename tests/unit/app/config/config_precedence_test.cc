@@ -33,12 +33,13 @@ TEST(Config, NothingGivenIsTheDefault) {
 }
 
 TEST(Config, ExactTime) {
-  EXPECT_EQ(config_of({}).exact_time, std::nullopt);
+  EXPECT_EQ(config_of({}).exact_time, ExactTimeMode::kAuto);
   EXPECT_EQ(config_of({"--exact-time=off"}).exact_time, ExactTimeMode::kOff);
-  EXPECT_EQ(config_of({"--exact-time=auto"}).exact_time, ExactTimeMode::kAuto);
-  EXPECT_EQ(config_of({"--exact-time=on"}).exact_time_burst, 60s);
-  EXPECT_EQ(config_of({"--exact-time=on", "--exact-time-duty=12.5%"}).exact_time_burst, 7500ms);
-  EXPECT_EQ(config_of({"--exact-time=on", "--exact-time-duty=6s"}).exact_time_burst, 6s);
+  EXPECT_EQ(config_of({"--exact-time=on"}).exact_time, ExactTimeMode::kOn);
+  EXPECT_EQ(config_of({}).exact_time_budget, 0.005);
+  EXPECT_EQ(config_of({"--exact-time-budget=0.5%"}).exact_time_budget, 0.005) << "the default, as it is written";
+  EXPECT_EQ(config_of({"--exact-time-budget=12.5%"}).exact_time_budget, 0.125);
+  EXPECT_EQ(config_of({"--exact-time-budget=2"}).exact_time_budget, 0.02);
 }
 
 // Every layer gives idle-interval another value; taking away the highest uncovers the next.

@@ -16,7 +16,7 @@ using testing::IsEmpty;
 Config with_another_value(const Setting& setting) {
   for (const char* value :
        {"true",        "false", "7",      "7s",   "/other",  ":7",         "GPU-7",
-        "utilization", "equal", "auto",   "10%",  "0640",    "dcgm",       "http://127.0.0.1:7/metrics",
+        "utilization", "equal", "on",     "10%",  "0640",    "dcgm",       "http://127.0.0.1:7/metrics",
         "kubelet",     "lean",  "debug",  "json", "2026-10", "2026-10-01", "pod",
         "a=\"b\"",     "use",   "H200=1", "USD",  "csv",     "7GiB",       "a=7",
         "plain"}) {
@@ -42,10 +42,6 @@ TEST(Reload, EverySettingTakesEffectWhenItsRowSays) {
       EXPECT_TRUE(each.member.same(config, taken ? fresh : Config{})) << setting.name << ", " << each.name;
     }
   }
-}
-
-TEST(Reload, ToSayExactTimeIsOffIsNoChange) {
-  EXPECT_THAT(changes_needing_restart(Config{}, config_of({"--exact-time=off"})), IsEmpty());
 }
 
 // A file that now names another exporter, or no longer does, must not change the collectors before the restart.
