@@ -56,7 +56,8 @@ constexpr Command kCommands[] = {
      "trace. Names of processes and owners are hashed unless you set --record-names.",
      "gpu-ledger record gpu3.jsonl.gz --gpu-devices=3 --for=1m", "no GPU found, it was lost, or FILE cannot be written",
      record_command,
-     "backend nvml-library sim-scenario gpu-devices exact-time exact-time-budget program proc-root kubernetes containers "
+     "backend nvml-library sim-scenario gpu-devices exact-time exact-time-budget program proc-root kubernetes "
+     "containers "
      "node-name !pod-labels"},
     {"replay", "FILE", "computes the ledger of a recording and prints the books as JSON",
      "Needs no GPU. The attribution settings apply as they do live.",
