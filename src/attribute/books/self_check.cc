@@ -84,7 +84,7 @@ void SelfCheck::observe_alone(double begin, double end, double joules, const Pro
 
 // The others left in the last shared step, so the charges at its end may know of the time alone already.
 void SelfCheck::begin_alone(double begin, const Process& process) {
-  alone_.emplace();
+  alone_ = Alone{};
   alone_->account = process.account;
   alone_->since = begin;
   alone_->busy_at = process.seconds;
