@@ -57,8 +57,7 @@ constexpr Command kCommands[] = {
      "gpu-ledger record gpu3.jsonl.gz --gpu-devices=3 --for=1m", "no GPU found, it was lost, or FILE cannot be written",
      record_command,
      "backend nvml-library sim-scenario gpu-devices exact-time exact-time-budget program proc-root kubernetes "
-     "containers "
-     "node-name !pod-labels"},
+     "containers node-name !pod-labels"},
     {"replay", "FILE", "computes the ledger of a recording and prints the books as JSON",
      "Needs no GPU. The attribution settings apply as they do live.",
      "gpu-ledger replay gpu3.jsonl.gz --attribution=utilization", "FILE cannot be read or is no recording",

@@ -40,8 +40,7 @@ constexpr Row<ProcessSeries> kOlderProcessRows[] = {
      [](const ProcessSeries& series) { return series.newest->active; }, "active"},
     {"_switches_total", kCounter, "",
      "Context switches to the process on the GPU since the program started, while traced. Only with exact time, and "
-     "while the "
-     "GPU answers.",
+     "while the GPU answers.",
      [](const ProcessSeries& series) { return series.switches; }},
 };
 
