@@ -193,10 +193,39 @@ SCENARIOS_15 = (
     Scenario("g_services", [Job("recsys", "steady", 2, 110), Job("speech", "requests:121:9:8", 2, 110),
                             Job("lstm", "requests:122:10:8", 3, 110)]),
 )
+# Minutes of models that the sets 11 to 15 did not have, and in other company (VALIDATION_SET=16): three together, one that waits
+# busily and works in turns, services. And (17) a crowd, MPS, a pair of which one comes late and one leaves early, two that turn.
+SCENARIOS_16 = (
+    Scenario("h_never_alone", [Job("attention", "steady", 2, 150), Job("graph", "steady", 2, 150), Job("points", "steady", 2, 150)]),
+    Scenario("h_turns", [Job("kmeans", "steady", 2, 120), Job("spin+train", "turns:10", 2, 120), Job("boost", "steady", 4, 120)]),
+    Scenario("h_services", [Job("mlp", "steady", 2, 100), Job("attention", "requests:161:12:100", 2, 100),
+                            Job("denoiser", "requests:162:6:10", 3, 100)]),
+)
+SCENARIOS_17 = (
+    Scenario("h_crowd", [Job("spectral", "steady", 2, 116), Job("vit", "requests:171:10:9", 2, 116), Job("conv", "burst:172", 2, 116),
+                         Job("gather", "cycle:0.6:2.0", 3, 116), Job("mlp", "steady", 3, 116), Job("hold", "steady", 4, 116)]),
+    Scenario("h_mps", [Job("matvec", "steady", 2, 90), Job("conv", "cycle:0.7:1.8", 2, 90), Job("mlp", "steady", 25, 90)], mps=True),
+    Scenario("h_pair", [Job("vit", "steady", 2, 71), Job("gather", "steady", 17, 86)]),
+    Scenario("h_two_turn", [Job("spin+conv", "turns:9", 2, 98), Job("spectral+gather", "turns:13", 2, 98), Job("matvec", "steady", 3, 98)]),
+)
+# The same kinds of company once more, with other models, to be looked at after a model was chosen (VALIDATION_SET=18 and 19).
+SCENARIOS_18 = (
+    Scenario("i_never_alone", [Job("video", "steady", 2, 150), Job("spin", "steady", 2, 150), Job("kmeans", "steady", 2, 150)]),
+    Scenario("i_turns", [Job("render", "steady", 2, 120), Job("spin+moe", "turns:12", 2, 120), Job("vit", "requests:181:9:10", 2, 120)]),
+    Scenario("i_services", [Job("gpt", "steady", 2, 100), Job("speech", "requests:182:8:9", 2, 100),
+                            Job("recsys", "requests:183:10:9", 3, 100)]),
+)
+SCENARIOS_19 = (
+    Scenario("j_crowd", [Job("bert", "steady", 2, 116), Job("chat", "requests:191:10:9", 2, 116), Job("stencil", "burst:192", 2, 116),
+                         Job("join", "cycle:0.6:2.0", 3, 116), Job("lstm", "steady", 3, 116), Job("hold", "steady", 4, 116)]),
+    Scenario("j_mps", [Job("gelu", "steady", 2, 90), Job("attention", "cycle:0.8:2.1", 2, 90), Job("boost", "steady", 25, 90)], mps=True),
+    Scenario("j_together", [Job("denoiser", "steady", 2, 75), Job("mobile", "steady", 2, 75)]),
+    Scenario("j_two_turn", [Job("spin+graph", "turns:8", 2, 98), Job("points+fp32", "turns:11", 2, 98), Job("conv", "steady", 3, 98)]),
+)
 SETS = {"1": SCENARIOS_1, "2": SCENARIOS_2, "3": SCENARIOS_3, "4": SCENARIOS_4, "5": SCENARIOS_5, "6": SCENARIOS_6,
         "7": SCENARIOS_7, "8": SCENARIOS_8, "9": SCENARIOS_9, "10": SCENARIOS_10,
         "11": SCENARIOS_11, "12": SCENARIOS_12, "13": SCENARIOS_13, "14": SCENARIOS_14,
-        "15": SCENARIOS_15}
+        "15": SCENARIOS_15, "16": SCENARIOS_16, "17": SCENARIOS_17, "18": SCENARIOS_18, "19": SCENARIOS_19}
 
 
 def working_kinds(scenarios):
