@@ -21,8 +21,12 @@ OFF = (
     ("clocks of the readings agree", ["timing_error=0"]),
     ("a window has its usual share", ["share_deviation=0"]),
     ("samples never grow old", ["share_memory=1e9"]),
-    ("no phases", ["phase_odds=1000"]),
-    ("clients of MPS without a prior", ["mps_deviation=100"]),
+    ("signatures are kept apart", ["together=0"]),
+    ("readings deviate in each window anew", ["deviation_memory=0.01"]),
+    ("nobody changes", ["change_odds=1000"]),
+    ("a change of time says nothing of a change", ["change_of_time=1e9"]),
+    ("a signature has no upper bound", ["highest=100"]),
+    ("signatures do not fade", ["fading=0"]),
     ("one client of MPS may have any time", ["mps_most=100"]),
     ("idle time of a traced process is work", ["exact_idle_error=0", "exact_scale_error=0"]),
 )
@@ -55,19 +59,20 @@ def main(arguments):
     sets = recordings(data)
     traced_sets = {name: sets[name] for name in TRACED}
     count, traced_count = (sum(len(sets[name]) for name in names) for names in (SHARED, TRACED))
-    print(f"| | shared, mean of {count} | change | worst | MPS, mean of {len(sets['mps'])} | change |"
-          f" by exact time, mean of {traced_count} | change | within 2 se |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    print(f"| | shared, mean of {count} | change | worst | turning, mean of {len(sets['turning'])} | change |"
+          f" MPS, mean of {len(sets['mps'])} | change | by exact time, mean of {traced_count} | change | within 2 se |")
+    print("|---" * 11 + "|")
     usual = None
     for what, settings in rows():
         results = judge(lambda trace: [program, trace, "--exact-time=off", *settings], sets)
         traced = judge(lambda trace: [program, trace, *settings], traced_sets)
-        now = (all_percents(results, SHARED), percents(results["mps"]), all_percents(traced, TRACED))
+        now = (all_percents(results, SHARED), percents(results["turning"]), percents(results["mps"]),
+               all_percents(traced, TRACED))
         usual = usual or now
         changes = [change(*pair) if settings else "" for pair in zip(now, usual)]
         inside, of = within(results)
         print(f"| {what} | {mean(now[0]):.2f} % | {changes[0]} | {max(now[0]):.1f} % | {mean(now[1]):.2f} % | {changes[1]} |"
-              f" {mean(now[2]):.2f} % | {changes[2]} | {inside} of {of} |", flush=True)
+              f" {mean(now[2]):.2f} % | {changes[2]} | {mean(now[3]):.2f} % | {changes[3]} | {inside} of {of} |", flush=True)
     return 0
 
 

@@ -7,14 +7,14 @@ import pathlib
 from scoring import books_of, score
 
 SEVEN = ("two_staggered", "spin_vs_fp32", "three_mixed", "churn", "short_jobs", "holders", "power_capped")
-FOLDERS = ("h200", "h200_exact", "h200_real", "h200_validation")
+FOLDERS = ("h200", "h200_exact", "h200_real", "h200_validation", "h200_long")
 # Sets in which processes share the GPU in turns and are not always together.
-SHARED = ("seven", "loops", "real", "validation", "a", "b", "c", "d", "e")
+SHARED = ("seven", "loops", "real", "validation", "a", "b", "c", "d", "e", "minutes")
 # Those of them that were recorded with the context-switch trace.
-TRACED = ("loops", "real", "a", "b", "c", "d", "e")
+TRACED = ("loops", "real", "a", "b", "c", "d", "e", "minutes")
 # Processes that wait busily for seconds and then work for seconds, in turns, beside others.
 TURNING = ("d_poll_crowd", "d_poll_train", "d_train_poll", "d_two_turn", "e_two_wait", "e_wait_crowd", "e_wait_first",
-           "e_wait_render", "e_work_wait")
+           "e_wait_render", "e_work_wait", "f_turns", "g_turns", "h_turns", "h_two_turn", "i_turns")
 THREADS = 2
 
 
@@ -29,6 +29,8 @@ def set_of(trace):
         return "never_alone"
     if name in TURNING:
         return "turning"
+    if folder == "h200_long":
+        return "minutes"
     if folder == "h200_real":
         return name[0]
     if folder == "h200_exact":

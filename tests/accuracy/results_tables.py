@@ -27,7 +27,8 @@ SETS = {
     "c": "real models, third set (`h200_real/c_*`)",
     "d": "real models, fourth set (`h200_real/d_*`)",
     "e": "real models, fifth set (`h200_real/e_*`)",
-    "turning": "turning (`h200_real/d_*`, `e_*`)",
+    "minutes": "minutes together (`h200_long`)",
+    "turning": "turning, all folders",
     "mps": "MPS, all folders",
     "never_alone": "never alone, all folders",
 }
@@ -35,6 +36,7 @@ INTERVAL_ROWS = {
     "the seven": [("seven",)],
     "new loads": [("validation",)],
     "real models (`real_`, `a_`, `b_`, `c_`, `d_`, `e_`)": [("real",), ("a",), ("b",), ("c",), ("d",), ("e",)],
+    "minutes together": [("minutes",)],
     "turning": [("turning",)],
     "MPS": [("mps",)],
     "all sets except turning, MPS and never alone": [SHARED],

@@ -13,12 +13,6 @@ namespace {
 
 // The driver keeps utilization samples for at least 10 s: a longer step would be split by its last seconds alone.
 constexpr Nanoseconds kUtilizationMemory = std::chrono::seconds(10);
-// Default power of a GPU with a context but no work: measured on an H200, 124 W, 79 W without processes, limit 700 W.
-// Replaced by the GPU's own value as soon as all processes are quiet.
-constexpr double kResidentOverIdle = 1.57;
-constexpr double kResidentOfLimit = 0.18;
-// How long an exited process is still charged for the rest of its claim. Not longer, because its last scrape is near.
-constexpr Nanoseconds kDebtAfterExit = std::chrono::seconds(60);
 // A counter that is refreshed every 100 ms may show up to that much more time than has passed.
 constexpr Nanoseconds kCounterRefresh = std::chrono::milliseconds(200);
 // Period of the process lists: if one process replaces another within it, they seem to overlap.
@@ -145,11 +139,15 @@ void DeviceBook::book_claims(Energy dynamic, const Present& present, const std::
     payees.push_back(&account);
     weights.push_back(static_cast<uint64_t>(std::llround(weight * 1e6)));
   };
-  for (const auto& who : present.who) add(who->second, estimator_->claim(who->second.id).last_joules / 2);
+  for (const auto& who : present.who)
+    add(who->second, constants_.least_pace * estimator_->claim(who->second.id).last_joules);
   const size_t payees_here = payees.size();
+  // Not for longer, because its last scrape is near.
+  const Nanoseconds after_exit =
+      std::chrono::round<Nanoseconds>(std::chrono::duration<double>(constants_.debt_after_exit));
   if (exited_ > 0) {
     for (auto& [key, account] : accounts_) {
-      if (!account.exited || now_ - *account.exited > kDebtAfterExit || present.has(account)) continue;
+      if (!account.exited || now_ - *account.exited > after_exit || present.has(account)) continue;
       add(account, 0);
     }
   }
@@ -241,11 +239,12 @@ void DeviceBook::learn_floors(const EnergyMeter::Step& step, const Present& pres
   (present.who.empty() ? idle_floor_ : resident_floor_).observe(step.energy, step.time);
 }
 
+// The defaults are replaced by the GPU's own value as soon as all processes are quiet.
 Power DeviceBook::static_power(const BookingRules& rules) const {
   if (rules.idle_power) return *rules.idle_power;
   if (const auto resident = resident_floor_.value()) return *resident;
-  if (const auto idle = idle_floor_.value()) return Power::watts(idle->watts() * kResidentOverIdle);
-  return Power::watts(description_->power_limit.value_or(Power()).watts() * kResidentOfLimit);
+  if (const auto idle = idle_floor_.value()) return Power::watts(idle->watts() * constants_.resident_over_idle);
+  return Power::watts(description_->power_limit.value_or(Power()).watts() * constants_.resident_of_limit);
 }
 
 }  // namespace gpuledger::attribute

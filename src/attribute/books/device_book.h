@@ -186,7 +186,7 @@ class DeviceBook {
   // The estimator's input for the step.
   Step observation(const EnergyMeter::Step& step, const Present& present, const DeviceSample& sample,
                    const std::optional<std::vector<double>>& shares, Energy dynamic);
-  static void add_readings(const DeviceSample& sample, Step& observed);
+  void add_readings(const DeviceSample& sample, Step& observed) const;
   void add_members(const Present& present, Step& observed);
   static void add_residency(const Present& present, const DeviceSample& sample, Step& observed);
   void add_gpu_time(const Present& present, const std::optional<std::vector<double>>& shares, Nanoseconds time);

@@ -10,10 +10,6 @@ namespace {
 
 // MHz; only a unit.
 constexpr double kReferenceClock = 1980;
-// Readings of the monitors are one refresh old (measured on an H200 with readings 0.1 s apart: power is 0.15 s ahead
-// of the middle of the reading's interval).
-constexpr double kMonitorDelay = 0.1;
-constexpr double kMonitorRefresh = 0.1;
 
 double seconds(Nanoseconds time) {
   return std::chrono::duration<double>(time).count();
@@ -117,14 +113,16 @@ void DeviceBook::add_residency(const Present& present, const DeviceSample& sampl
   }
 }
 
+// Readings of the monitors are one refresh old (measured on an H200 with readings 0.1 s apart: power is 0.15 s ahead
+// of the middle of the reading's interval).
 // Ten a second if there are glances, else one for the whole step. Without monitors the busy time is the share of
 // driver samples that name a process.
-void DeviceBook::add_readings(const DeviceSample& sample, Step& observed) {
-  double last = observed.begin - kMonitorDelay;
+void DeviceBook::add_readings(const DeviceSample& sample, Step& observed) const {
+  double last = observed.begin - constants_.monitor_delay;
   for (const ActivityReading& fine : sample.activity_readings) {
     Reading reading = reading_of(fine.activity, fine.sm_clock_mhz ? fine.sm_clock_mhz : sample.sm_clock_mhz);
-    reading.to = seconds(fine.at) - kMonitorDelay;
-    reading.from = std::max(last, reading.to - 2 * kMonitorRefresh);
+    reading.to = seconds(fine.at) - constants_.monitor_delay;
+    reading.from = std::max(last, reading.to - 2 * constants_.monitor_refresh);
     last = reading.to;
     observed.readings.push_back(reading);
   }

@@ -11,9 +11,11 @@ inline constexpr int kPower = 0;
 using Features = Eigen::Matrix<double, kFeatures, 1>;
 using FeatureMatrix = Eigen::Matrix<double, kFeatures, kFeatures>;
 
-// The features and the sum of all busy times. Eight numbers fill vector registers, seven do not.
-using Joint = Eigen::Matrix<double, kFeatures + 1, 1>;
-using JointMatrix = Eigen::Matrix<double, kFeatures + 1, kFeatures + 1>;
+// What is known of a signature: a normal distribution.
+struct Belief {
+  Features mean = Features::Zero();
+  FeatureMatrix covariance = FeatureMatrix::Identity();
+};
 
 inline double square(double x) {
   return x * x;

@@ -2,20 +2,21 @@
 #pragma once
 
 #include <deque>
+#include <string>
 
 #include "attribute/estimate/claims.h"
+#include "attribute/estimate/companies.h"
 #include "attribute/estimate/estimator.h"
-#include "attribute/estimate/rosters.h"
-#include "attribute/estimate/signatures.h"
+#include "attribute/estimate/learner.h"
+#include "attribute/estimate/mps_fit.h"
 #include "attribute/estimate/timeline.h"
 #include "attribute/estimate/window.h"
-#include "attribute/estimate/window_solver.h"
 
 namespace gpuledger::attribute {
 
 // Every process has a signature: the watts and the activity of the GPU while it is busy. In every window the readings
-// of the GPU are the sum of busy times x signatures. All times and signatures are estimated together from all
-// evidence. Windows of the last minutes are estimated again when signatures change. See docs/attribution.md.
+// of the GPU are the sum of busy times x signatures. All signatures are learned together, and windows of the last
+// minutes are divided again when signatures change. See docs/attribution.md.
 class JointEstimator final : public Estimator {
  public:
   JointEstimator(const Constants& constants, const std::string& model);
@@ -28,11 +29,13 @@ class JointEstimator final : public Estimator {
   void forget_owner(uint64_t owner) override { claims_.forget_owner(owner); }
   void forget(uint64_t account, const ProcKey& process) override {
     claims_.forget(account);
-    signatures_.forget(account, process);
+    learner_.signatures().forget(account, process);
   }
-  std::optional<double> usual_power(const ProcKey& process) const override { return signatures_.usual_power(process); }
-  EstimatorMemory memory() const override { return signatures_.memory(); }
-  void recall(const EstimatorMemory& memory) override { signatures_.recall(memory); }
+  std::optional<double> usual_power(const ProcKey& process) const override {
+    return learner_.signatures().usual_power(process, learner_.posterior());
+  }
+  EstimatorMemory memory() const override { return learner_.signatures().memory(learner_.posterior()); }
+  void recall(const EstimatorMemory& memory) override { learner_.signatures().recall(memory, learner_.posterior()); }
 
  private:
   // A window without readings; not in the history.
@@ -43,30 +46,28 @@ class JointEstimator final : public Estimator {
 
   void take_in(const WindowInput& input);
   Window window_of(const WindowInput& input);
-  void solve(Window& window);
-  void find_change(const WindowInput& input, Window& window);
-  bool find_change_in(Window& window);
-  void begin_anew(const WindowInput& input, Window& window, size_t windows);
-  static std::vector<size_t> busiest(const Window& window);
+  void divide_again(Window& window);
+  void fit_mps();
   void charge_for_now(const WindowInput& input);
   void withdraw_charge_for_now();
-  void charge(const ForNow& now, double sign);
+  void charge(const Window& window, double sign);
   void claim_seconds(const WindowInput& input, double sign);
   void note_pace(const Step& step);
   void look_back();
-  static uint64_t revision_of(const Window& window);
-  void drop_oldest();
+  uint64_t revision_of(const Window& window) const;
+  void forget_signatures();
 
   const Constants constants_;
-  Signatures signatures_;
-  Rosters rosters_;
+  Companies companies_;
   Timeline timeline_;
-  WindowSolver solver_;
+  Learner learner_;
+  MpsFit mps_fit_;
   Claims claims_;
   std::deque<Window> history_;  // oldest first
   ForNow for_now_;
   size_t parts_kept_ = 0;
-  size_t next_age_ = 0;  // the window that look_back() estimates next; 0: the newest
+  size_t next_age_ = 0;  // the window that look_back() looks at next; 0: the newest
+  size_t windows_since_forgetting_ = 0;
   Features last_shown_ = Features::Zero();
 };
 

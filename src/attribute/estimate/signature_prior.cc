@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <Eigen/LU>
 #include <string>
 
-#include "attribute/estimate/signature_belief.h"
+#include "attribute/estimate/signatures.h"
 
 namespace gpuledger::attribute {
 namespace {
@@ -30,24 +31,24 @@ const WattsFromActivity& table_of(const std::string& model) {
 
 }  // namespace
 
-SignaturePrior signature_prior(const Constants& constants, const std::string& model) {
+Belief signature_prior(const Constants& constants, const std::string& model) {
   const WattsFromActivity& table = table_of(model);
-  SignaturePrior prior;
-  prior.precision.setZero();
-  prior.shift.setZero();
+  FeatureMatrix precision = FeatureMatrix::Zero();
+  Features shift = Features::Zero();
   // power - sum(parts * activity) is about `busy`.
   Features tie;
   tie[kPower] = 1;
   for (int part = 0; part + 1 < kFeatures; ++part) tie[1 + part] = -table.parts[part];
   for (int f = 0; f < kFeatures; ++f) {
-    const double weight = 1 / (kSpread[f] * kSpread[f]);
-    prior.precision(f, f) += weight;
-    prior.shift[f] += weight * kMean[f];
+    const double weight = 1 / square(constants.prior_spread * kSpread[f]);
+    precision(f, f) += weight;
+    shift[f] += weight * kMean[f];
   }
-  const double weight = 1 / (constants.watts_from_activity_error * constants.watts_from_activity_error);
-  prior.precision += weight * tie * tie.transpose();
-  prior.shift += weight * table.busy * tie;
-  return prior;
+  const double weight = 1 / square(constants.watts_from_activity_error);
+  precision += weight * tie * tie.transpose();
+  shift += weight * table.busy * tie;
+  const FeatureMatrix covariance = precision.inverse();
+  return {covariance * shift, covariance};
 }
 
 }  // namespace gpuledger::attribute

@@ -1,14 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attribute/estimate/signatures.h"
 
+#include <Eigen/Cholesky>
 #include <algorithm>
-#include <utility>
 
 namespace gpuledger::attribute {
 namespace {
 
-constexpr size_t kMostPhases = 4;
+constexpr size_t kMostEarlier = 4;
 constexpr size_t kMostKin = 512;
+
+SignatureMemory packed(const Belief& belief, double share) {
+  SignatureMemory memory;
+  const FeatureMatrix precision = belief.covariance.inverse();
+  const Features shift = precision * belief.mean;
+  size_t next = 0;
+  for (int row = 0; row < kFeatures; ++row) {
+    for (int column = 0; column <= row; ++column) memory.precision[next++] = precision(row, column);
+    memory.shift[static_cast<size_t>(row)] = shift[row];
+  }
+  memory.share = share;
+  return memory;
+}
+
+// Empty: not valid, and it is learned again.
+std::optional<Belief> unpacked(const SignatureMemory& memory) {
+  FeatureMatrix precision;
+  Features shift;
+  size_t next = 0;
+  for (int row = 0; row < kFeatures; ++row) {
+    for (int column = 0; column <= row; ++column)
+      precision(row, column) = precision(column, row) = memory.precision[next++];
+    shift[row] = memory.shift[static_cast<size_t>(row)];
+  }
+  const Eigen::LLT<FeatureMatrix> root(precision);
+  if (!precision.allFinite() || !shift.allFinite() || root.info() != Eigen::Success) return std::nullopt;
+  return Belief{root.solve(shift), root.solve(FeatureMatrix::Identity())};
+}
 
 }  // namespace
 
@@ -24,62 +52,80 @@ void Signatures::forget(uint64_t account, const ProcKey& process) {
   if (known != known_.end() && --known->second.accounts == 0) known_.erase(known);
 }
 
-std::shared_ptr<SignatureBelief> Signatures::of(const Member& member) {
+SignatureId Signatures::of(const Member& member, Posterior& posterior) {
   Known& known = known_[member.process];
-  if (known.belief) return known.belief;
-  const auto kin = member.kin == 0 ? kin_.end() : kin_.find(member.kin);
-  known.belief =
-      std::make_shared<SignatureBelief>(kin == kin_.end() ? prior_ : kin_prior(kin->second.belief, constants_));
-  return known.belief;
+  if (!known.now) {
+    const auto kin = member.kin == 0 ? kin_.end() : kin_.find(member.kin);
+    Belief belief = kin == kin_.end() ? prior_ : kin->second;
+    if (kin != kin_.end()) {
+      const Features spread = (constants_.kin_spread * belief.mean.array() + constants_.reading_error).square();
+      belief.covariance.diagonal() += spread;
+    }
+    known.now = posterior.add(belief);
+  }
+  return *known.now;
 }
 
-std::vector<std::shared_ptr<SignatureBelief>> Signatures::other_phases(const ProcKey& process) const {
-  std::vector<std::shared_ptr<SignatureBelief>> phases;
-  if (const auto known = known_.find(process); known != known_.end()) phases = known->second.phases;
-  phases.push_back(std::make_shared<SignatureBelief>(prior_));
-  return phases;
+std::vector<SignatureId> Signatures::earlier(const ProcKey& process) const {
+  const auto known = known_.find(process);
+  return known == known_.end() ? std::vector<SignatureId>() : known->second.earlier;
 }
 
-void Signatures::begin_phase(const ProcKey& process, std::shared_ptr<SignatureBelief> belief) {
+void Signatures::change(const ProcKey& process, SignatureId now) {
   Known& known = known_[process];
-  belief->share = known.belief->share;
-  std::erase(known.phases, belief);
-  known.phases.push_back(std::exchange(known.belief, std::move(belief)));
-  if (known.phases.size() > kMostPhases) known.phases.erase(known.phases.begin());
+  std::erase(known.earlier, now);
+  if (known.now) known.earlier.push_back(*known.now);
+  known.now = now;
+  if (known.earlier.size() > kMostEarlier) known.earlier.erase(known.earlier.begin());
+}
+
+void Signatures::add_used(std::set<SignatureId>& used) const {
+  for (const auto& [process, known] : known_) {
+    if (known.now) used.insert(*known.now);
+    used.insert(known.earlier.begin(), known.earlier.end());
+  }
+}
+
+void Signatures::note_share(const ProcKey& process, double share) {
+  if (const auto known = known_.find(process); known != known_.end()) known->second.share = share;
 }
 
 // Well enough: error of the watts at most half of the prior's.
-void Signatures::learn_kin(uint64_t kin, const ProcKey& process, const SignatureBelief& belief) {
+void Signatures::learn_kin(uint64_t kin, SignatureId id, const Posterior& posterior) {
   if (kin == 0) return;
-  if (belief.moments().covariance(kPower, kPower) > anybodys_variance_ / 4) return;
-  const auto last = kin_.find(kin);
-  // Copies are large, and in most windows most beliefs do not change.
-  if (last != kin_.end() && last->second.from == process && last->second.version == belief.version()) return;
-  if (kin_.size() >= kMostKin && last == kin_.end()) kin_.erase(kin_.begin());
-  kin_.insert_or_assign(kin, Kin{belief, process, belief.version()});
+  const FeatureMatrix covariance = posterior.covariance(id);
+  if (covariance(kPower, kPower) > prior_.covariance(kPower, kPower) / 4) return;
+  if (kin_.size() >= kMostKin && !kin_.contains(kin)) kin_.erase(kin_.begin());
+  kin_[kin] = {posterior.mean(id), covariance};
 }
 
-std::optional<double> Signatures::usual_power(const ProcKey& process) const {
+std::optional<double> Signatures::usual_power(const ProcKey& process, const Posterior& posterior) const {
   const auto known = known_.find(process);
-  if (known == known_.end() || !known->second.belief) return std::nullopt;
-  const SignatureBelief& belief = *known->second.belief;
-  return belief.moments().mean[kPower] * std::max(0.0, belief.share);
+  if (known == known_.end() || !known->second.now) return std::nullopt;
+  return std::max(0.0, posterior.mean(*known->second.now)[kPower]) * std::max(0.0, known->second.share);
 }
 
-EstimatorMemory Signatures::memory() const {
+EstimatorMemory Signatures::memory(const Posterior& posterior) const {
   EstimatorMemory memory;
   for (const auto& [process, known] : known_) {
-    if (known.belief) memory.signatures[process] = known.belief->memory();
+    if (known.now)
+      memory.signatures[process] = packed({posterior.mean(*known.now), posterior.covariance(*known.now)}, known.share);
   }
-  for (const auto& [kin, known] : kin_) memory.kin[kin] = known.belief.memory();
+  for (const auto& [kin, belief] : kin_) memory.kin[kin] = packed(belief, -1);
   return memory;
 }
 
-void Signatures::recall(const EstimatorMemory& memory) {
+void Signatures::recall(const EstimatorMemory& memory, Posterior& posterior) {
   for (const auto& [process, saved] : memory.signatures) {
-    known_[process].belief = std::make_shared<SignatureBelief>(prior_, saved);
+    const auto belief = unpacked(saved);
+    if (!belief) continue;
+    Known& known = known_[process];
+    known.now = posterior.add(*belief);
+    known.share = saved.share;
   }
-  for (const auto& [kin, saved] : memory.kin) kin_.insert_or_assign(kin, Kin{SignatureBelief(prior_, saved), {}, 0});
+  for (const auto& [kin, saved] : memory.kin) {
+    if (const auto belief = unpacked(saved)) kin_[kin] = *belief;
+  }
 }
 
 }  // namespace gpuledger::attribute

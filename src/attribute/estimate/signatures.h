@@ -2,56 +2,58 @@
 #pragma once
 
 #include <map>
-#include <memory>
+#include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "attribute/estimate/estimator.h"
-#include "attribute/estimate/signature_belief.h"
+#include "attribute/estimate/posterior.h"
 
 namespace gpuledger::attribute {
 
-// The signatures of all processes of a GPU: of each process's current phase, of its earlier phases, and of its kind.
+// The assumed signature of a new process. model: the GPU's name. The watts per activity were measured for Hopper;
+// other GPUs use a rough table.
+Belief signature_prior(const Constants& constants, const std::string& model);
+
+// Which signature in the posterior is whose: of each process now and before it changed, and of each kind.
 class Signatures {
  public:
   Signatures(const Constants& constants, const std::string& model)
-      : constants_(constants),
-        prior_(signature_prior(constants, model)),
-        anybodys_variance_(inverse_of(prior_.precision)(kPower, kPower)) {}
+      : constants_(constants), prior_(signature_prior(constants, model)) {}
 
   // A process is kept as long as it has an account. False: the account exists already.
   bool add_account(uint64_t account, const ProcKey& process);
   void forget(uint64_t account, const ProcKey& process);
 
-  // Of the current phase. A new process starts from its kind, if that is known.
-  std::shared_ptr<SignatureBelief> of(const Member& member);
-  // Of its earlier phases, and last a new one.
-  std::vector<std::shared_ptr<SignatureBelief>> other_phases(const ProcKey& process) const;
-  void begin_phase(const ProcKey& process, std::shared_ptr<SignatureBelief> belief);
-  // Once a process's signature is known well enough, it is the prior for new processes of its kind.
-  void learn_kin(uint64_t kin, const ProcKey& process, const SignatureBelief& belief);
+  const Belief& prior() const { return prior_; }
+  // A new process starts from its kind, if that is known.
+  SignatureId of(const Member& member, Posterior& posterior);
+  // Those that the process had before it changed.
+  std::vector<SignatureId> earlier(const ProcKey& process) const;
+  void change(const ProcKey& process, SignatureId now);
+  void add_used(std::set<SignatureId>& used) const;
 
-  std::optional<double> usual_power(const ProcKey& process) const;
-  EstimatorMemory memory() const;
-  void recall(const EstimatorMemory& memory);
+  // Once a process's signature is known well enough, it is the prior for new processes of its kind.
+  void learn_kin(uint64_t kin, SignatureId id, const Posterior& posterior);
+  void note_share(const ProcKey& process, double share);
+  std::optional<double> usual_power(const ProcKey& process, const Posterior& posterior) const;
+  EstimatorMemory memory(const Posterior& posterior) const;
+  void recall(const EstimatorMemory& memory, Posterior& posterior);
 
  private:
   struct Known {
-    std::shared_ptr<SignatureBelief> belief;               // of the current phase
-    std::vector<std::shared_ptr<SignatureBelief>> phases;  // the earlier ones
-    size_t accounts = 0;                                   // of this process
-  };
-  struct Kin {
-    SignatureBelief belief;
-    ProcKey from;  // the process it describes
-    uint64_t version = 0;
+    std::optional<SignatureId> now;
+    std::vector<SignatureId> earlier;
+    size_t accounts = 0;  // of this process
+    double share = -1;    // its last share of the GPU's time; below 0 before the first window
   };
 
   const Constants constants_;
-  const SignaturePrior prior_;
-  const double anybodys_variance_;  // of the watts in the prior
+  const Belief prior_;
   std::map<ProcKey, Known> known_;
   std::map<uint64_t, ProcKey> processes_;  // by account
-  std::map<uint64_t, Kin> kin_;
+  std::map<uint64_t, Belief> kin_;
 };
 
 }  // namespace gpuledger::attribute

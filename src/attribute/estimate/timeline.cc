@@ -8,14 +8,9 @@
 namespace gpuledger::attribute {
 namespace {
 
-constexpr double kWindow = 1;  // s: half and double are worse on the recordings
-constexpr double kShortestWindow = 0.75;
-constexpr double kSliver = 0.05;    // s: two cuts closer than this are one
-constexpr double kLongestWait = 3;  // s for missing readings
+constexpr double kSliver = 0.05;  // s: two cuts closer than this are one
 // A reading of a window may extend over its edge by this much, in s.
 constexpr double kTolerance = 0.03;
-// Times of a window are known if this part of it is traced.
-constexpr double kTracedEnough = 0.7;
 
 // A share of the time or of full scale. NaN and values out of range are not measurements.
 bool is_share(double value) {
@@ -66,15 +61,15 @@ std::vector<WindowInput> Timeline::add(const Step& step) {
   take_in(step);
   double limit = step.end;
   if (step.readings.size() > 1) limit = std::min(limit, step.readings.back().to);
-  if (step.end - mark_ > kLongestWait) limit = step.end;
+  if (step.end - mark_ > constants_.window_wait) limit = step.end;
 
   std::vector<WindowInput> windows;
   const std::vector<double> ends = cuts(limit);
   for (size_t i = 0; i < ends.size(); ++i) {
     const bool last = i + 1 == ends.size();
-    if (last && ends[i] - mark_ < kShortestWindow) break;  // left for the next step
+    if (last && ends[i] - mark_ < constants_.window_least * constants_.window) break;  // left for the next step
     const double begin = mark_;
-    const auto pieces = std::max(1L, std::lround((ends[i] - begin) / kWindow));
+    const auto pieces = std::max(1L, std::lround((ends[i] - begin) / constants_.window));
     for (long piece = 1; piece <= pieces; ++piece) {
       const double end = begin + (ends[i] - begin) * static_cast<double>(piece) / static_cast<double>(pieces);
       windows.push_back(cut_window(mark_, end, step));
@@ -257,7 +252,7 @@ void Timeline::add_times(WindowInput& window) const {
       part->idle += by_itself * std::min(working, 1 - working);
     }
   }
-  window.traced = traced >= kTracedEnough * window.seconds();
+  window.traced = traced >= constants_.traced_least * window.seconds();
   for (WindowInput::Part& part : window.parts) {
     part.time = window.traced ? part.time / traced : 0;
     part.idle = window.traced ? part.idle / traced : 0;

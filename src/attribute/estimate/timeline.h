@@ -40,6 +40,8 @@ struct WindowInput {
 // once it has its readings: the monitors are a tenth of a second late.
 class Timeline {
  public:
+  explicit Timeline(const Constants& constants = {}) : constants_(constants) {}
+
   std::vector<WindowInput> add(const Step& step);
   // False: there is a gap before the step, and the last window cannot be completed.
   bool continued_by(const Step& step) const;
@@ -74,6 +76,7 @@ class Timeline {
   double joules_until(double at) const;
   void drop_past();
 
+  const Constants constants_;
   bool started_ = false;
   bool monitored_ = false;  // this GPU has readings of activity
   double mark_ = 0;         // windows are cut up to here

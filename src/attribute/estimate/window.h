@@ -4,63 +4,67 @@
 #include <memory>
 #include <vector>
 
-#include "attribute/estimate/signature_belief.h"
-#include "attribute/estimate/timeline.h"
+#include "attribute/estimate/companies.h"
+#include "attribute/estimate/posterior.h"
 
 namespace gpuledger::attribute {
 
-// Processes on the GPU together. A roster has usual shares of time.
-struct Roster {
-  struct Seat {
+// One window of the history, kept so that it can be divided again.
+struct Window {
+  struct Part {
     uint64_t account = 0;
     uint64_t owner = 0;
     ProcKey process;
-    std::shared_ptr<SignatureBelief> belief;
-  };
-  struct Table {
-    std::vector<Seat> seats;
-    std::vector<uint32_t> by_owner;  // the seats in order of their owners
-  };
-  const std::vector<Seat>& seats() const { return table->seats; }
-
-  // Shared with the next roster of the same processes: if their shares change all the time, each window has its own.
-  std::shared_ptr<const Table> table;
-  std::vector<double> facts;  // for each seat: samples for its share, with decay
-  bool mps = false;
-  bool over = false;  // the shares changed: the processes get a new roster
-  double at = 0;      // end of its last window
-};
-
-// One window of the history, kept so that it can be estimated again.
-struct Window {
-  struct Part {
-    double time = 0;  // estimated share of the window, in cycles of the reference clock
+    SignatureId signature = 0;
+    double facts = 0;        // the driver's samples that name it, see companies.h
+    double traced_time = 0;  // share of the window, in cycles of the reference clock
+    double traced_idle = 0;
+    double usual_share = 0;  // that `expected` stands on
+    // By the time evidence alone. Of the variance, the part `lasting` is of an error that lasts for many windows.
+    double expected = 0;
+    double variance = 0;
+    double lasting = 0;
+    double time = 0;  // of an MPS client, by the fit
     double joules = 0;
     double error = 0;  // of the joules, one standard error
-    double share = 0;  // of the time, by the time evidence alone
-    double share_variance = 0;
-    double traced_time = 0;
-    double traced_idle = 0;
-    Message message;
   };
   struct OwnerError {
     uint64_t owner = 0;
     double error = 0;
   };
 
-  std::shared_ptr<Roster> roster;
+  bool shared() const { return parts.size() > 1; }
+  // Covariance of the expected times of a and b: their sum is known, so if one is longer the others are shorter.
+  double covariance(size_t a, size_t b) const {
+    const double all = sum_variance > 0 ? parts[a].variance * parts[b].variance / sum_variance : 0;
+    return (a == b ? parts[a].variance : 0) - all;
+  }
+
+  std::shared_ptr<Company> company;
+  double begin = 0;
   double end = 0;
-  double seconds = 0;
   double joules = 0;
-  double busy = 1;     // in cycles of the reference clock
-  size_t windows = 1;  // more than one: it is their mean, see mean_window.h
+  double busy = 1;  // in cycles of the reference clock
   bool traced = false;
-  bool blind = false;
-  uint64_t revision = 0;  // of all beliefs when it was estimated
+  bool blind = false;     // no readings of the monitors: nothing is learned from it
+  uint64_t revision = 0;  // of its signatures when it was divided
   Features shown = Features::Zero();
-  Features variance = Features::Zero();  // of `shown`; very large if a value is unknown
+  Features variance = Features::Zero();   // of `shown`; very large if a value is unknown
+  Features deviation = Features::Zero();  // usual difference between the readings and the sum of the signatures
+  double sum_variance = 0;  // of the sum of all expected times and of the busy time; 0: the sum is not known
   std::vector<Part> parts;
   std::vector<OwnerError> owner_errors;
+
+  double seconds() const { return end - begin; }
 };
+
+// The company's usual shares are others than those that the window was divided by.
+bool shares_moved(const Window& window);
+// Fills `expected` and `variance` of the parts, from the trace, the driver's samples, or presence.
+void expect_times(Window& window, const Posterior& posterior, const Constants& constants);
+// The covariance of the readings because times are not known exactly. lasting: the part of it that lasts, else the
+// rest.
+enum class TimeErrors { kAll, kLasting, kPassing };
+FeatureMatrix spread_by_times(const Window& window, const std::vector<Features>& signatures, TimeErrors which);
 
 }  // namespace gpuledger::attribute
