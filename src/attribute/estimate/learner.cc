@@ -31,13 +31,16 @@ std::vector<size_t> busiest(const Window& window) {
 // Some windows of one company as one.
 Window mean_of(const std::deque<Window>& history, size_t windows) {
   Window mean = history.back();
-  mean.begin = history[history.size() - windows].begin;
+  const auto since = history.end() - static_cast<std::ptrdiff_t>(windows);
+  double seconds = 0;  // there may be a pause between them
+  std::for_each(since, history.end(), [&](const Window& window) { seconds += window.seconds(); });
+  mean.begin = mean.end - seconds;
   mean.shown.setZero();
   mean.variance.setZero();
   mean.sum_variance = 0;
   for (Window::Part& part : mean.parts) part.expected = part.variance = 0;
-  for (auto window = history.rbegin(); window != history.rbegin() + static_cast<std::ptrdiff_t>(windows); ++window) {
-    const double weight = window->seconds() / mean.seconds();
+  for (auto window = since; window != history.end(); ++window) {
+    const double weight = window->seconds() / seconds;
     mean.shown += weight * window->shown;
     mean.variance += square(weight) * window->variance;
     mean.sum_variance += square(weight) * window->sum_variance;
