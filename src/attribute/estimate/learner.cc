@@ -148,7 +148,7 @@ void Learner::learn(std::deque<Window>& history) {
 }
 
 // Shares by samples move by chance while the readings stay, as if all processes were alike; and nothing tells whose
-// signature changes slowly. So hours together teach, and forget, little more than the first minute of the newest of
+// signature changes slowly. So hours together teach, and forget, little more than the first seconds of the newest of
 // them.
 double Learner::length_of_a_second(const Window& window) const {
   if (!window.shared()) return 1;

@@ -15,8 +15,8 @@ using SignatureId = uint32_t;
 
 // All signatures of a GPU as one normal distribution, with their covariances: what windows say about several together
 // is kept together. Also the deviation: by how much the readings differ from the sum of the signatures for some
-// seconds. The covariances of at most kMostTogether signatures are kept, those with the most GPU time; any other is on
-// its own.
+// seconds. The covariances of only so many signatures are kept, those with the most GPU time; any other is on its
+// own.
 class Posterior {
  public:
   struct Worker {
