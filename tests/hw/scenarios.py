@@ -222,10 +222,25 @@ SCENARIOS_19 = (
     Scenario("j_together", [Job("denoiser", "steady", 2, 75), Job("mobile", "steady", 2, 75)]),
     Scenario("j_two_turn", [Job("spin+graph", "turns:8", 2, 98), Job("points+fp32", "turns:11", 2, 98), Job("conv", "steady", 3, 98)]),
 )
+# And once more, with models in company that they never had (VALIDATION_SET=20 and 21).
+SCENARIOS_20 = (
+    Scenario("k_never_alone", [Job("lstm", "steady", 2, 150), Job("stencil", "steady", 2, 150), Job("spin", "steady", 2, 150)]),
+    Scenario("k_turns", [Job("bert", "steady", 2, 120), Job("spin+denoiser", "turns:13", 2, 120), Job("chat", "requests:201:9:10", 3, 120)]),
+    Scenario("k_services", [Job("video", "steady", 2, 100), Job("mobile", "requests:202:8:9", 2, 100),
+                            Job("gpt", "requests:203:10:9", 3, 100)]),
+)
+SCENARIOS_21 = (
+    Scenario("k_crowd", [Job("mlp", "steady", 2, 110), Job("moe", "requests:211:10:9", 2, 110), Job("render", "burst:212", 2, 110),
+                         Job("graph", "cycle:0.6:2.0", 3, 110), Job("recsys", "steady", 3, 110), Job("hold", "steady", 4, 110)]),
+    Scenario("k_two_turn", [Job("spin+train", "turns:9", 2, 98), Job("kmeans+speech", "turns:12", 2, 98), Job("points", "steady", 3, 98)]),
+    Scenario("k_together", [Job("vit", "steady", 2, 75), Job("spectral", "steady", 2, 75)]),
+    Scenario("k_mps", [Job("attention", "steady", 2, 80), Job("bert", "cycle:0.8:2.1", 2, 80), Job("gelu", "steady", 22, 80)], mps=True),
+)
 SETS = {"1": SCENARIOS_1, "2": SCENARIOS_2, "3": SCENARIOS_3, "4": SCENARIOS_4, "5": SCENARIOS_5, "6": SCENARIOS_6,
         "7": SCENARIOS_7, "8": SCENARIOS_8, "9": SCENARIOS_9, "10": SCENARIOS_10,
         "11": SCENARIOS_11, "12": SCENARIOS_12, "13": SCENARIOS_13, "14": SCENARIOS_14,
-        "15": SCENARIOS_15, "16": SCENARIOS_16, "17": SCENARIOS_17, "18": SCENARIOS_18, "19": SCENARIOS_19}
+        "15": SCENARIOS_15, "16": SCENARIOS_16, "17": SCENARIOS_17, "18": SCENARIOS_18, "19": SCENARIOS_19,
+        "20": SCENARIOS_20, "21": SCENARIOS_21}
 
 
 def working_kinds(scenarios):

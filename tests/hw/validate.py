@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks who gets the joules on a real GPU, with loads whose true cost is measured. See README.md here.
 
-usage: [VALIDATION_SET=1..19] validate.py PROGRAM OUT_DIR [FLAGS OF record...]
+usage: [VALIDATION_SET=1..21] validate.py PROGRAM OUT_DIR [FLAGS OF record...]
 The flags, such as --exact-time=on, are for recording only; where the program does not know them it records without.
 Leaves table.json and recordings.tar.gz in OUT_DIR. Bounded to 8 minutes and 45 seconds; changes no setting of the card.
 """

@@ -24,14 +24,17 @@ namespace gpuledger::attribute {
   X(stranger_seconds, 2, "s", "least time in another company of those who were apart", "judgement")                       \
   X(prior_spread, 1, "of the measured one", "spread of the signature of an unknown process", "H200")                      \
   X(watts_from_activity_error, 0.15, "of the limit", "error of the watts expected from activity", "H200")                 \
-  X(together, 12, "signatures", "those of a GPU whose covariances with each other are kept", "cost")                      \
+  X(together, 8, "signatures", "those of a GPU whose covariances with each other are kept", "cost")                       \
   X(kin_spread, 0.15, "of the value", "spread between processes of one kind", "judgement")                                \
   X(fading, 0.001, "of the prior's variance a second", "change of a signature while its process works", "judgement")      \
   X(highest, 0.9, "of full scale", "upper bound of a signature", "judgement")                                             \
-  X(change_odds, 4, "log odds", "required gain for the explanation that a process changed", "judgement")                  \
-  X(change_lead, 0.5, "log odds", "lead over the explanation that another process changed", "judgement")                  \
-  X(change_windows, 2, "windows", "windows whose mean must show the change", "judgement")                                 \
-  X(change_of_time, 0.2, "of the window", "by how much a traced time moves when no gain is required", "judgement")        \
+  X(change_odds, 4, "log odds", "odds against an explanation by which a process changed", "judgement")                    \
+  X(change_of_time, 0.2, "of the window", "by how much a traced time moves when nothing is against it", "judgement")      \
+  X(change_lead, 0.5, "log odds", "required lead over explanations by which another process changed", "judgement")        \
+  X(change_windows, 2, "windows", "windows whose mean must show the change, by samples", "judgement")                     \
+  X(rivals, 3, "explanations", "those that are followed beside the best one", "cost")                                     \
+  X(rival_odds, 7, "log odds", "by how much one of them may fall behind", "judgement")                                    \
+  X(rival_windows, 30, "windows", "how long two explanations are followed side by side", "cost")                          \
   X(share_deviation, 0.3, "of the share", "deviation of a window's share of time from the usual share", "judgement")      \
   X(share_least, 0.003, "of the window", "minimum of that deviation", "judgement")                                        \
   X(company_memory, 10, "s", "time in company after which each second counts less", "judgement")                         \

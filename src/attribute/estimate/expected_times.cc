@@ -57,6 +57,13 @@ bool shares_moved(const Window& window) {
   return false;
 }
 
+std::vector<double> facts_of(const Window& window) {
+  std::vector<double> facts;
+  facts.reserve(window.parts.size());
+  for (const Window::Part& part : window.parts) facts.push_back(part.facts);
+  return facts;
+}
+
 void expect_times(Window& window, const Posterior& posterior, const Constants& constants) {
   const double busy_variance = square(constants.reading_error) + square(constants.activity_error * window.busy);
   window.sum_variance = 0;

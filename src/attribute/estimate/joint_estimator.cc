@@ -29,13 +29,13 @@ JointEstimator::JointEstimator(const Constants& constants, const std::string& mo
       companies_(constants),
       timeline_(constants),
       learner_(constants, model),
-      mps_fit_(constants, learner_.signatures().prior()) {}
+      mps_fit_(constants, learner_.prior()) {}
 
 bool JointEstimator::observe(const Step& step) {
   if (step.evidence == TimeEvidence::kNone && step.members.size() > 1) return false;
   claims_.begin_step();
   for (const Member& member : step.members) {
-    if (learner_.signatures().add_account(member.account, member.process)) claims_.add(member.account, 0, 0);
+    if (learner_.add_account(member.account, member.process)) claims_.add(member.account, 0, 0);
   }
   if (timeline_.continued_by(step)) {
     withdraw_charge_for_now();
@@ -95,7 +95,7 @@ Window JointEstimator::window_of(const WindowInput& input) {
     part.account = member.account;
     part.owner = member.owner;
     part.process = member.process;
-    part.signature = learner_.signatures().of(member, learner_.posterior());
+    part.signature = learner_.signature_of(member);
     part.facts = input.parts[i].samples / constants_.samples_per_fact;
     part.traced_time = input.parts[i].time * input.clock;
     part.traced_idle = input.parts[i].idle * input.clock;
@@ -116,11 +116,7 @@ void JointEstimator::take_in(const WindowInput& input) {
       learner_.learn(history_);
       divide_again(history_.back());
       if (history_.back().company->mps) fit_mps();
-      for (size_t i = 0; i < input.parts.size(); ++i) {
-        const Window::Part& part = history_.back().parts[i];
-        learner_.signatures().note_share(part.process, part.expected);
-        learner_.signatures().learn_kin(input.parts[i].member.kin, part.signature, learner_.posterior());
-      }
+      for (const Window::Part& part : history_.back().parts) learner_.note_share(part.process, part.expected);
       while (history_.size() > kMostWindows || (parts_kept_ > kMostParts && history_.size() > 1)) {
         parts_kept_ -= history_.front().parts.size();
         history_.pop_front();
@@ -136,12 +132,7 @@ void JointEstimator::forget_signatures() {
   constexpr size_t kWindowsBetween = 60;
   if (++windows_since_forgetting_ < kWindowsBetween) return;
   windows_since_forgetting_ = 0;
-  std::set<SignatureId> used;
-  learner_.signatures().add_used(used);
-  for (const Window& window : history_) {
-    for (const Window::Part& part : window.parts) used.insert(part.signature);
-  }
-  learner_.posterior().keep_only(used);
+  learner_.forget_signatures(history_);
 }
 
 // The end of the step has no readings yet: it is divided as the last window of the same processes.

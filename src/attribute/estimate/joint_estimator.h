@@ -29,13 +29,11 @@ class JointEstimator final : public Estimator {
   void forget_owner(uint64_t owner) override { claims_.forget_owner(owner); }
   void forget(uint64_t account, const ProcKey& process) override {
     claims_.forget(account);
-    learner_.signatures().forget(account, process);
+    learner_.forget(account, process);
   }
-  std::optional<double> usual_power(const ProcKey& process) const override {
-    return learner_.signatures().usual_power(process, learner_.posterior());
-  }
-  EstimatorMemory memory() const override { return learner_.signatures().memory(learner_.posterior()); }
-  void recall(const EstimatorMemory& memory) override { learner_.signatures().recall(memory, learner_.posterior()); }
+  std::optional<double> usual_power(const ProcKey& process) const override { return learner_.usual_power(process); }
+  EstimatorMemory memory() const override { return learner_.memory(); }
+  void recall(const EstimatorMemory& memory) override { learner_.recall(memory); }
 
  private:
   // A window without readings; not in the history.

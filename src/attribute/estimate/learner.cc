@@ -1,31 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attribute/estimate/learner.h"
 
-#include <Eigen/Cholesky>
 #include <algorithm>
-#include <cmath>
-#include <numeric>
+#include <iterator>
+#include <utility>
 
 namespace gpuledger::attribute {
 namespace {
 
-std::vector<Features> signatures_of(const Window& window, const Posterior& posterior) {
-  std::vector<Features> means;
-  means.reserve(window.parts.size());
-  for (const Window::Part& part : window.parts) means.push_back(posterior.mean(part.signature).cwiseMax(0.0));
-  return means;
-}
-
-// Only processes with a large share can change the readings much.
-std::vector<size_t> busiest(const Window& window) {
-  constexpr size_t kMost = 8;
-  std::vector<size_t> order(window.parts.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto busier = [&](size_t a, size_t b) { return window.parts[a].expected > window.parts[b].expected; };
-  const size_t most = std::min(kMost, order.size());
-  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(most), order.end(), busier);
-  order.resize(most);
-  return order;
+Window with_signatures(Window window, const std::vector<SignatureId>& signatures) {
+  for (size_t i = 0; i < window.parts.size(); ++i) window.parts[i].signature = signatures[i];
+  return window;
 }
 
 // Some windows of one company as one.
@@ -38,206 +23,180 @@ Window mean_of(const std::deque<Window>& history, size_t windows) {
   mean.shown.setZero();
   mean.variance.setZero();
   mean.sum_variance = 0;
-  for (Window::Part& part : mean.parts) part.expected = part.variance = 0;
+  for (Window::Part& part : mean.parts) part.expected = part.variance = part.facts = 0;
   for (auto window = since; window != history.end(); ++window) {
     const double weight = window->seconds() / seconds;
     mean.shown += weight * window->shown;
     mean.variance += square(weight) * window->variance;
     mean.sum_variance += square(weight) * window->sum_variance;
+    mean.blind = mean.blind || window->blind;
     for (size_t i = 0; i < mean.parts.size(); ++i) {
       mean.parts[i].expected += weight * window->parts[i].expected;
       mean.parts[i].variance += square(weight) * window->parts[i].variance;
+      mean.parts[i].facts += window->parts[i].facts;
     }
   }
   return mean;
 }
 
-std::vector<double> facts_of(const std::deque<Window>& history, size_t windows) {
-  std::vector<double> facts(history.back().parts.size());
-  for (auto window = history.end() - static_cast<std::ptrdiff_t>(windows); window != history.end(); ++window) {
-    for (size_t i = 0; i < facts.size(); ++i) facts[i] += window->parts[i].facts;
-  }
-  return facts;
+std::vector<SignatureId> signatures_of(const Window& window) {
+  std::vector<SignatureId> signatures;
+  signatures.reserve(window.parts.size());
+  for (const Window::Part& part : window.parts) signatures.push_back(part.signature);
+  return signatures;
 }
-
-// Explains a window by what was known before it, or with another signature for one process.
-class Explainer {
- public:
-  Explainer(const Window& window, const Posterior& known) : window_(window), known_(known) {
-    for (const Window::Part& part : window.parts) workers_.push_back({part.signature, part.expected});
-    sum_ = known.sum(workers_);
-    rest_ = window.shown - sum_.mean;
-    spread_ = sum_.spread;
-    spread_ += window.variance.asDiagonal();
-    spread_ += window.deviation.cwiseAbs2().asDiagonal();
-    for (size_t i = 0; i < workers_.size(); ++i) add_time_error(i, belief_of(workers_[i].id), 1);
-  }
-
-  double log_evidence() const {
-    FeatureMatrix spread = spread_;
-    if (window_.sum_variance > 0) spread -= all_ * all_.transpose() / window_.sum_variance;
-    const Eigen::LLT<FeatureMatrix> root(spread);
-    double sum = root.matrixL().solve(rest_).squaredNorm() / 2;
-    for (int f = 0; f < kFeatures; ++f) sum += std::log(root.matrixLLT()(f, f));
-    return -sum;
-  }
-  // Empty: a new signature, independent of the others.
-  double log_evidence_with(size_t part, std::optional<SignatureId> id, const Belief& prior) const {
-    Explainer other = *this;
-    const Posterior::Worker& worker = workers_[part];
-    const Belief now = belief_of(worker.id), then = id ? belief_of(*id) : prior;
-    other.add_time_error(part, now, -1);
-    other.add_time_error(part, then, 1);
-    other.rest_ += worker.time * (now.mean - then.mean);
-    other.spread_ += square(worker.time) * (now.covariance + then.covariance);
-    other.add_covariance(-worker.time * known_.covariance_with(sum_, worker));
-    if (id) {
-      const FeatureMatrix with_all = known_.covariance_with(sum_, {*id, 0});
-      other.add_covariance(worker.time * (with_all - worker.time * known_.covariance(*id, worker.id)));
-    }
-    return other.log_evidence();
-  }
-
- private:
-  Belief belief_of(SignatureId id) const { return {known_.mean(id), known_.covariance(id)}; }
-  void add_covariance(const FeatureMatrix& covariance) { spread_ += covariance + covariance.transpose(); }
-  // sign: -1 takes it away
-  void add_time_error(size_t part, const Belief& belief, double sign) {
-    const Features mean = belief.mean.cwiseMax(0.0);
-    const double variance = window_.parts[part].variance;
-    const Features weighted = sign * variance * mean;
-    spread_.noalias() += weighted * mean.transpose();
-    spread_ += sign * window_.covariance(part, part) * belief.covariance;
-    all_ += weighted;
-  }
-
-  const Window& window_;
-  const Posterior& known_;
-  std::vector<Posterior::Worker> workers_;
-  Posterior::Sum sum_;
-  Features rest_;  // what the readings show beyond what is expected
-  FeatureMatrix spread_;
-  Features all_ = Features::Zero();
-};
 
 }  // namespace
 
+SignatureId Learner::signature_of(const Member& member) {
+  signatures_.note_kin(member.process, member.kin);
+  return best_.signature_of(member.process, signatures_.expected(member.process));
+}
+
+void Learner::forget(uint64_t account, const ProcKey& process) {
+  if (!signatures_.forget(account, process)) return;
+  best_.forget(process);
+  for (Explanation& earlier : before_) earlier.forget(process);
+  for (Rival& rival : rivals_) rival.explanation.forget(process);
+}
+
+void Learner::forget_signatures(const std::deque<Window>& history) {
+  std::set<SignatureId> used;
+  for (const Window& window : history) {
+    for (const Window::Part& part : window.parts) used.insert(part.signature);
+  }
+  best_.keep_only(used);
+  for (Rival& rival : rivals_) {
+    std::set<SignatureId> of_rival = used;
+    for (const auto& signatures : rival.newest) of_rival.insert(signatures.begin(), signatures.end());
+    rival.explanation.keep_only(std::move(of_rival));
+  }
+}
+
 void Learner::learn(std::deque<Window>& history) {
   const Window& newest = history.back();
-  if (newest.company != company_) before_.clear();
-  before_.push_back(posterior_);
-  take_in(newest);
+  if (newest.traced) {
+    before_.clear();
+    if (history.size() > 1) start_rivals(history);
+  } else {
+    if (!before_.empty() && newest.company != history[history.size() - 2].company) before_.clear();
+    before_.push_back(best_);
+  }
+  best_.learn(newest, prior(), constants_);
+  for (Rival& rival : rivals_) follow(rival, newest);
+  if (newest.traced) {
+    let_the_best_hold(history);
+  } else {
+    decide_at_once(history);
+  }
+  drop_hopeless_rivals();
+  for (const Window::Part& part : history.back().parts) signatures_.learn_kin(part.process, best_);
+}
+
+void Learner::start_rivals(const std::deque<Window>& history) {
+  const Window& newest = history.back();
+  const auto changes = likely_changes(newest, history[history.size() - 2], best_, prior(), constants_);
+  const size_t most = std::min(changes.size(), static_cast<size_t>(constants_.rivals));
+  for (size_t i = 0; i < most && changes[i].gain > -constants_.rival_odds; ++i) {
+    Rival rival{best_, signatures_of_newest(history, 1), 0, newest.parts[*changes[i].part].process};
+    rival.explanation.change(*rival.changed, changes[i].to, prior());
+    rival.explanation.add_log_odds(-changes[i].cost);
+    rivals_.push_back(std::move(rival));
+  }
+}
+
+// By samples: the mean of the newest windows must show the change, and it must be clear who changed. Shares by samples
+// come too late to follow explanations side by side: a process that has stopped looks for seconds as if it went on with
+// another signature.
+void Learner::decide_at_once(std::deque<Window>& history) {
   const auto windows = static_cast<size_t>(constants_.change_windows);
   if (before_.size() > windows) before_.pop_front();
   if (before_.size() < windows || history.size() <= windows) return;
-  const auto change = find_change(history, windows);
-  if (!change) return;
-  posterior_.go_back_to(before_.front());
+  const Window mean = mean_of(history, windows);
+  const Window& previous = history[history.size() - windows - 1];
+  const auto changes = likely_changes(mean, previous, before_.front(), prior(), constants_);
+  if (changes.empty() || changes.front().gain <= 0) return;
+  const Change& best = changes.front();
+  const auto of_another =
+      std::find_if(changes.begin(), changes.end(), [&](const Change& change) { return change.part != best.part; });
+  if (of_another != changes.end() && best.gain - of_another->gain < constants_.change_lead) return;
+  rivals_.clear();
+  const Explanation now = std::exchange(best_, before_.front());
+  best_.supersede(now);
   before_.clear();
-  learned_until_ = history[history.size() - windows - 1].end;
-  const auto since = history.end() - static_cast<std::ptrdiff_t>(windows);
-  if (change->part) {
-    const SignatureId now = change->to ? *change->to : posterior_.add(signatures_.prior());
-    signatures_.change(newest.parts[*change->part].process, now);
-    std::for_each(since, history.end(), [&](Window& window) { window.parts[*change->part].signature = now; });
+  if (best.part) {
+    best_.change(mean.parts[*best.part].process, best.to, prior());
   } else {
-    newest.company->facts = facts_of(history, windows);
-    std::for_each(since, history.end(), [&](Window& window) { expect_times(window, posterior_, constants_); });
+    history.back().company->facts = facts_of(mean);
   }
-  std::for_each(since, history.end(), [&](const Window& window) { take_in(window); });
+  for (size_t age = windows; age > 0; --age) {
+    Window& window = history[history.size() - age];
+    if (best.part) {
+      window.parts[*best.part].signature = *best_.known_signature_of(window.parts[*best.part].process);
+    } else {
+      expect_times(window, best_.posterior(), constants_);
+    }
+    best_.learn(window, prior(), constants_);
+  }
 }
 
-// Shares by samples move by chance while the readings stay, as if all processes were alike; and nothing tells whose
-// signature changes slowly. So hours together teach, and forget, little more than the first seconds of the newest of
-// them.
-double Learner::length_of_a_second(const Window& window) const {
-  if (!window.shared()) return 1;
-  double together = HUGE_VAL;
+void Learner::follow(Rival& rival, const Window& window) {
+  std::vector<SignatureId> signatures;
+  signatures.reserve(window.parts.size());
   for (const Window::Part& part : window.parts)
-    together = std::min(together, posterior_.seconds_learned(part.signature));
-  return 1 / std::max(1.0, together / constants_.company_memory);
+    signatures.push_back(rival.explanation.signature_of(part.process, signatures_.expected(part.process)));
+  rival.explanation.learn(with_signatures(window, signatures), prior(), constants_, &best_);
+  rival.newest.push_back(std::move(signatures));
+  if (rival.newest.size() > static_cast<size_t>(constants_.rival_windows)) rival.newest.pop_front();
+  ++rival.windows_apart;
 }
 
-void Learner::take_in(const Window& window) {
-  const double length = length_of_a_second(window);
-  const std::vector<Features> means = signatures_of(window, posterior_);
-  // Another company deviates in another way.
-  const double kept =
-      window.company == company_ ? std::exp(-(window.end - learned_until_) / constants_.deviation_memory) : 0;
-  company_ = window.company;
-  learned_until_ = window.end;
-  const FeatureMatrix usual = window.deviation.cwiseAbs2().asDiagonal();
-  posterior_.let_deviation_fade(kept, usual + spread_by_times(window, means, TimeErrors::kLasting));
-  FeatureMatrix noise = window.variance.asDiagonal();
-  noise += spread_by_times(window, means, TimeErrors::kPassing);
-  std::vector<Posterior::Worker> workers;
-  workers.reserve(window.parts.size());
-  for (size_t i = 0; i < window.parts.size(); ++i) {
-    const Window::Part& part = window.parts[i];
-    workers.push_back({part.signature, part.expected});
-    const double worked = std::min(1.0, part.expected * static_cast<double>(window.parts.size()));
-    const double change = constants_.fading * window.seconds() * worked * length;
-    posterior_.widen(part.signature, change * signatures_.prior().covariance);
-    posterior_.add_covariance(part.signature, window.covariance(i, i), noise);
-  }
-  if (window.blind) return;
-  if (!window.traced) noise /= length;
-  for (const Posterior::Worker& worker : workers)
-    posterior_.note_company(worker.id, window.company.get(), window.seconds());
-  posterior_.learn(workers, window.shown, noise);
-  posterior_.respect_bounds(workers, constants_.highest);
+// The likeliest one, unless another one by which another process changed is about as likely.
+Learner::Rival* Learner::rival_that_leads() {
+  const auto likeliest = std::max_element(rivals_.begin(), rivals_.end(), is_less_likely);
+  if (likeliest == rivals_.end() || likeliest->explanation.log_odds() <= best_.log_odds()) return nullptr;
+  const double ahead = likeliest->explanation.log_odds() - constants_.change_lead;
+  const bool unclear = std::any_of(rivals_.begin(), rivals_.end(), [&](const Rival& rival) {
+    return rival.changed && likeliest->changed && rival.changed != likeliest->changed &&
+           rival.explanation.log_odds() > ahead;
+  });
+  return unclear ? nullptr : &*likeliest;
 }
 
-// A process that changes what it does often gets another share of the time as well. With the trace, that is seen.
-double Learner::required_gain(const Window& before, const Window& now, std::optional<size_t> part) const {
-  if (!now.traced || before.company != now.company || !part) return constants_.change_odds;
-  const double moved = std::abs(now.parts[*part].expected - before.parts[*part].expected);
-  return constants_.change_odds * (1 - std::min(1.0, moved / constants_.change_of_time));
+void Learner::let_the_best_hold(std::deque<Window>& history) {
+  Rival* const leader = rival_that_leads();
+  if (leader == nullptr) return;
+  auto signatures = signatures_of_newest(history, 0);
+  std::swap(best_, leader->explanation);
+  std::swap(signatures, leader->newest);
+  leader->changed.reset();
+  best_.supersede(leader->explanation);
+  const size_t windows = std::min(history.size(), signatures.size());
+  for (size_t age = 1; age <= windows; ++age) {
+    Window& window = history[history.size() - age];
+    window = with_signatures(std::move(window), signatures[signatures.size() - age]);
+  }
+  // All others have been apart from the new one for as long as the old one, or longer.
+  for (Rival& rival : rivals_) rival.windows_apart = std::max(rival.windows_apart, leader->windows_apart);
 }
 
-// Explains the mean of the newest windows by what was known before them. One window alone may be odd: its readings do
-// not begin and end at the same moment.
-std::optional<Learner::Change> Learner::find_change(const std::deque<Window>& history, size_t windows) const {
-  const auto newest = history.end() - static_cast<std::ptrdiff_t>(windows);
-  const auto odd = [](const Window& window) { return window.blind || !window.shared() || window.company->mps; };
-  if (std::any_of(newest, history.end(), odd)) return std::nullopt;
-  const Posterior& known = before_.front();
-  const Window window = mean_of(history, windows);
-  for (const Window::Part& part : window.parts) {
-    if (!known.has(part.signature)) return std::nullopt;
-  }
-  const Explainer explainer(window, known);
-  const double now = explainer.log_evidence();
-  const Window& before = *std::prev(newest);
-  std::optional<Change> found;
-  double best = 0, next = -1e9;  // next: of another process
-  const auto consider = [&](const Change& change, double evidence) {
-    const double gain = evidence - now - required_gain(before, window, change.part);
-    const bool same = found && found->part == change.part;
-    if (gain > best) {
-      if (found && !same) next = std::max(next, best);
-      best = gain;
-      found = change;
-    } else if (!same) {
-      next = std::max(next, gain);
-    }
-  };
-  for (const size_t part : busiest(window)) {
-    consider({part, {}}, explainer.log_evidence_with(part, {}, signatures_.prior()));
-    for (const SignatureId id : signatures_.earlier(window.parts[part].process)) {
-      if (id != window.parts[part].signature && known.has(id))
-        consider({part, id}, explainer.log_evidence_with(part, id, signatures_.prior()));
-    }
-  }
-  if (!window.traced) {
-    Window open = window;
-    open.company = std::make_shared<Company>(*window.company);
-    open.company->facts = facts_of(history, windows);
-    expect_times(open, known, constants_);
-    consider({}, Explainer(open, known).log_evidence());
-  }
-  if (best - next < constants_.change_lead) return std::nullopt;
-  return found;
+void Learner::drop_hopeless_rivals() {
+  std::erase_if(rivals_, [&](const Rival& rival) {
+    return rival.explanation.log_odds() < best_.log_odds() - constants_.rival_odds ||
+           static_cast<double>(rival.windows_apart) >= constants_.rival_windows;
+  });
+  std::sort(rivals_.begin(), rivals_.end(), [](const Rival& a, const Rival& b) { return is_less_likely(b, a); });
+  const size_t most = std::min(rivals_.size(), static_cast<size_t>(constants_.rivals));
+  rivals_.erase(rivals_.begin() + static_cast<std::ptrdiff_t>(most), rivals_.end());
+}
+
+std::deque<std::vector<SignatureId>> Learner::signatures_of_newest(const std::deque<Window>& history,
+                                                                   size_t without) const {
+  const auto end = history.end() - static_cast<std::ptrdiff_t>(without);
+  const auto windows = std::min(end - history.begin(), static_cast<std::ptrdiff_t>(constants_.rival_windows));
+  std::deque<std::vector<SignatureId>> newest;
+  std::transform(end - windows, end, std::back_inserter(newest), signatures_of);
+  return newest;
 }
 
 }  // namespace gpuledger::attribute

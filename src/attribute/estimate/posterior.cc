@@ -3,6 +3,7 @@
 
 #include <Eigen/Cholesky>
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace gpuledger::attribute {
@@ -175,14 +176,26 @@ double Posterior::power_variance(std::span<const Worker> workers) const {
   return variance;
 }
 
+FeatureMatrix Posterior::spread_of_seen(const Sum& sum, const FeatureMatrix& noise) const {
+  const FeatureMatrix with_deviation = sum.together.topRows<kFeatures>();
+  return noise + sum.spread + with_deviation + with_deviation.transpose() +
+         covariance_.topLeftCorner<kFeatures, kFeatures>();
+}
+
+double Posterior::log_probability(std::span<const Worker> workers, const Features& seen,
+                                  const FeatureMatrix& noise) const {
+  const Sum sum = this->sum(workers);
+  const Eigen::LLT<FeatureMatrix> root(spread_of_seen(sum, noise));
+  double logarithm = -root.matrixL().solve(seen - sum.mean - mean_.head<kFeatures>()).squaredNorm() / 2;
+  for (int f = 0; f < kFeatures; ++f) logarithm -= std::log(root.matrixLLT()(f, f));
+  return logarithm;
+}
+
 // A step of a Kalman filter.
 void Posterior::learn(std::span<const Worker> workers, const Features& seen, const FeatureMatrix& noise) {
   choose_those_together(workers);
   const Sum sum = this->sum(workers);
-  const FeatureMatrix with_deviation = sum.together.topRows<kFeatures>();
-  const FeatureMatrix spread = noise + sum.spread + with_deviation + with_deviation.transpose() +
-                               covariance_.topLeftCorner<kFeatures, kFeatures>();
-  const Eigen::LLT<FeatureMatrix> root(spread);
+  const Eigen::LLT<FeatureMatrix> root(spread_of_seen(sum, noise));
   const Features pull = root.solve(seen - sum.mean - mean_.head<kFeatures>());
   const Eigen::Matrix<double, Eigen::Dynamic, kFeatures> with_seen = sum.together + covariance_.leftCols<kFeatures>();
   mean_ += with_seen * pull;
@@ -197,10 +210,11 @@ void Posterior::learn(std::span<const Worker> workers, const Features& seen, con
   note_revisions(workers);
 }
 
-void Posterior::respect_bounds(std::span<const Worker> workers, double highest) {
+double Posterior::respect_bounds(std::span<const Worker> workers, double highest) {
   constexpr double kTolerance = 0.01;
   constexpr int kMostPulls = 16;  // in a window, for the cost
   int pulls = 0;
+  double log_probability = 0;
   for (const Worker& worker : workers) {
     Entry& entry = entries_[worker.id];
     for (int f = 0; f < kFeatures && pulls < kMostPulls; ++f) {
@@ -212,6 +226,7 @@ void Posterior::respect_bounds(std::span<const Worker> workers, double highest) 
       const auto take = [&](auto& mean, auto& covariance, int row) {
         const Eigen::VectorXd column = covariance.col(row);
         const double variance = 2 * std::max(1e-9, column[row]);
+        log_probability -= square(bound - value) / variance / 2;
         mean += column * ((bound - value) / variance);
         covariance -= column * column.transpose() / variance;
       };
@@ -223,6 +238,7 @@ void Posterior::respect_bounds(std::span<const Worker> workers, double highest) 
     }
   }
   if (pulls > 0) note_revisions(workers);
+  return log_probability;
 }
 
 void Posterior::note_revisions(std::span<const Worker> workers) {
@@ -244,10 +260,8 @@ void Posterior::note_revision(Entry& entry) {
   entry.revision = ++revisions_;
 }
 
-void Posterior::go_back_to(const Posterior& then) {
-  const uint64_t revisions = revisions_;
-  *this = then;
-  revisions_ = revisions;
+void Posterior::supersede(const Posterior& other) {
+  revisions_ = std::max(revisions_, other.revisions_);
   for (Entry& entry : entries_) entry.revision = ++revisions_;
 }
 

@@ -34,7 +34,6 @@ class Posterior {
   explicit Posterior(size_t most_together) : most_together_(most_together) {}
 
   SignatureId add(const Belief& prior);
-  bool has(SignatureId id) const { return id < entries_.size() && entries_[id].used; }
   void keep_only(const std::set<SignatureId>& used);
 
   Features mean(SignatureId id) const;
@@ -55,12 +54,15 @@ class Posterior {
   void let_deviation_fade(double kept, const FeatureMatrix& spread);
   void widen(SignatureId id, const FeatureMatrix& by);
   void note_company(SignatureId id, const void* company, double seconds);
-  // One window: seen = deviation + sum of times x signatures, +- noise.
+  // How likely a window is: seen = deviation + sum of times x signatures, +- noise. The logarithm, without the constant
+  // part.
+  double log_probability(std::span<const Worker> workers, const Features& seen, const FeatureMatrix& noise) const;
   void learn(std::span<const Worker> workers, const Features& seen, const FeatureMatrix& noise);
-  // Signatures are between 0 and `highest`: those outside are pulled half the way back.
-  void respect_bounds(std::span<const Worker> workers, double highest);
-  // Everything as it was then. All windows are divided again.
-  void go_back_to(const Posterior& then);
+  // Signatures are between 0 and `highest`: those outside are pulled half the way back. How likely that they are
+  // inside was.
+  double respect_bounds(std::span<const Worker> workers, double highest);
+  // It takes the place of another one: all windows are divided again.
+  void supersede(const Posterior& other);
 
  private:
   static constexpr int kNotTogether = -1;
@@ -78,6 +80,7 @@ class Posterior {
     double revised_variance = 0;
   };
 
+  FeatureMatrix spread_of_seen(const Sum& sum, const FeatureMatrix& noise) const;
   void put_together(SignatureId id, Entry& entry);
   void take_apart(Entry& entry);
   void choose_those_together(std::span<const Worker> workers);

@@ -7,7 +7,6 @@
 namespace gpuledger::attribute {
 namespace {
 
-constexpr size_t kMostEarlier = 4;
 constexpr size_t kMostKin = 512;
 
 SignatureMemory packed(const Belief& belief, double share) {
@@ -46,44 +45,22 @@ bool Signatures::add_account(uint64_t account, const ProcKey& process) {
   return true;
 }
 
-void Signatures::forget(uint64_t account, const ProcKey& process) {
-  if (processes_.erase(account) == 0) return;
+bool Signatures::forget(uint64_t account, const ProcKey& process) {
+  if (processes_.erase(account) == 0) return false;
   const auto known = known_.find(process);
-  if (known != known_.end() && --known->second.accounts == 0) known_.erase(known);
+  if (known == known_.end() || --known->second.accounts > 0) return false;
+  known_.erase(known);
+  return true;
 }
 
-SignatureId Signatures::of(const Member& member, Posterior& posterior) {
-  Known& known = known_[member.process];
-  if (!known.now) {
-    const auto kin = member.kin == 0 ? kin_.end() : kin_.find(member.kin);
-    Belief belief = kin == kin_.end() ? prior_ : kin->second;
-    if (kin != kin_.end()) {
-      const Features spread = (constants_.kin_spread * belief.mean.array() + constants_.reading_error).square();
-      belief.covariance.diagonal() += spread;
-    }
-    known.now = posterior.add(belief);
-  }
-  return *known.now;
-}
-
-std::vector<SignatureId> Signatures::earlier(const ProcKey& process) const {
+Belief Signatures::expected(const ProcKey& process) const {
   const auto known = known_.find(process);
-  return known == known_.end() ? std::vector<SignatureId>() : known->second.earlier;
-}
-
-void Signatures::change(const ProcKey& process, SignatureId now) {
-  Known& known = known_[process];
-  std::erase(known.earlier, now);
-  if (known.now) known.earlier.push_back(*known.now);
-  known.now = now;
-  if (known.earlier.size() > kMostEarlier) known.earlier.erase(known.earlier.begin());
-}
-
-void Signatures::add_used(std::set<SignatureId>& used) const {
-  for (const auto& [process, known] : known_) {
-    if (known.now) used.insert(*known.now);
-    used.insert(known.earlier.begin(), known.earlier.end());
-  }
+  const auto kin = known == known_.end() || known->second.kin == 0 ? kin_.end() : kin_.find(known->second.kin);
+  if (kin == kin_.end()) return prior_;
+  Belief belief = kin->second;
+  const Features spread = (constants_.kin_spread * belief.mean.array() + constants_.reading_error).square();
+  belief.covariance.diagonal() += spread;
+  return belief;
 }
 
 void Signatures::note_share(const ProcKey& process, double share) {
@@ -91,37 +68,42 @@ void Signatures::note_share(const ProcKey& process, double share) {
 }
 
 // Well enough: error of the watts at most half of the prior's.
-void Signatures::learn_kin(uint64_t kin, SignatureId id, const Posterior& posterior) {
-  if (kin == 0) return;
-  const FeatureMatrix covariance = posterior.covariance(id);
-  if (covariance(kPower, kPower) > prior_.covariance(kPower, kPower) / 4) return;
-  if (kin_.size() >= kMostKin && !kin_.contains(kin)) kin_.erase(kin_.begin());
-  kin_[kin] = {posterior.mean(id), covariance};
-}
-
-std::optional<double> Signatures::usual_power(const ProcKey& process, const Posterior& posterior) const {
+void Signatures::learn_kin(const ProcKey& process, const Explanation& explanation) {
   const auto known = known_.find(process);
-  if (known == known_.end() || !known->second.now) return std::nullopt;
-  return std::max(0.0, posterior.mean(*known->second.now)[kPower]) * std::max(0.0, known->second.share);
+  const auto id = explanation.known_signature_of(process);
+  if (known == known_.end() || known->second.kin == 0 || !id) return;
+  const FeatureMatrix covariance = explanation.posterior().covariance(*id);
+  if (covariance(kPower, kPower) > prior_.covariance(kPower, kPower) / 4) return;
+  const uint64_t kin = known->second.kin;
+  if (kin_.size() >= kMostKin && !kin_.contains(kin)) kin_.erase(kin_.begin());
+  kin_[kin] = {explanation.posterior().mean(*id), covariance};
 }
 
-EstimatorMemory Signatures::memory(const Posterior& posterior) const {
+std::optional<double> Signatures::usual_power(const ProcKey& process, const Explanation& explanation) const {
+  const auto known = known_.find(process);
+  const auto id = explanation.known_signature_of(process);
+  if (known == known_.end() || !id) return std::nullopt;
+  return std::max(0.0, explanation.posterior().mean(*id)[kPower]) * std::max(0.0, known->second.share);
+}
+
+EstimatorMemory Signatures::memory(const Explanation& explanation) const {
   EstimatorMemory memory;
   for (const auto& [process, known] : known_) {
-    if (known.now)
-      memory.signatures[process] = packed({posterior.mean(*known.now), posterior.covariance(*known.now)}, known.share);
+    const auto id = explanation.known_signature_of(process);
+    if (!id) continue;
+    const Posterior& posterior = explanation.posterior();
+    memory.signatures[process] = packed({posterior.mean(*id), posterior.covariance(*id)}, known.share);
   }
   for (const auto& [kin, belief] : kin_) memory.kin[kin] = packed(belief, -1);
   return memory;
 }
 
-void Signatures::recall(const EstimatorMemory& memory, Posterior& posterior) {
+void Signatures::recall(const EstimatorMemory& memory, Explanation& explanation) {
   for (const auto& [process, saved] : memory.signatures) {
     const auto belief = unpacked(saved);
     if (!belief) continue;
-    Known& known = known_[process];
-    known.now = posterior.add(*belief);
-    known.share = saved.share;
+    explanation.signature_of(process, *belief);
+    known_[process].share = saved.share;
   }
   for (const auto& [kin, saved] : memory.kin) {
     if (const auto belief = unpacked(saved)) kin_[kin] = *belief;

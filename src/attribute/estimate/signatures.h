@@ -3,12 +3,10 @@
 
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
-#include <vector>
 
 #include "attribute/estimate/estimator.h"
-#include "attribute/estimate/posterior.h"
+#include "attribute/estimate/explanation.h"
 
 namespace gpuledger::attribute {
 
@@ -16,7 +14,8 @@ namespace gpuledger::attribute {
 // other GPUs use a rough table.
 Belief signature_prior(const Constants& constants, const std::string& model);
 
-// Which signature in the posterior is whose: of each process now and before it changed, and of each kind.
+// What is known of processes and kinds beside the signatures themselves: from where each begins, and what is kept over
+// a restart.
 class Signatures {
  public:
   Signatures(const Constants& constants, const std::string& model)
@@ -24,29 +23,25 @@ class Signatures {
 
   // A process is kept as long as it has an account. False: the account exists already.
   bool add_account(uint64_t account, const ProcKey& process);
-  void forget(uint64_t account, const ProcKey& process);
+  // True: the process has no other account and is forgotten too.
+  bool forget(uint64_t account, const ProcKey& process);
 
   const Belief& prior() const { return prior_; }
-  // A new process starts from its kind, if that is known.
-  SignatureId of(const Member& member, Posterior& posterior);
-  // Those that the process had before it changed.
-  std::vector<SignatureId> earlier(const ProcKey& process) const;
-  void change(const ProcKey& process, SignatureId now);
-  void add_used(std::set<SignatureId>& used) const;
-
+  void note_kin(const ProcKey& process, uint64_t kin) { known_[process].kin = kin; }
+  // What the signature of a new process begins as: that of its kind, if that is known.
+  Belief expected(const ProcKey& process) const;
   // Once a process's signature is known well enough, it is the prior for new processes of its kind.
-  void learn_kin(uint64_t kin, SignatureId id, const Posterior& posterior);
+  void learn_kin(const ProcKey& process, const Explanation& explanation);
   void note_share(const ProcKey& process, double share);
-  std::optional<double> usual_power(const ProcKey& process, const Posterior& posterior) const;
-  EstimatorMemory memory(const Posterior& posterior) const;
-  void recall(const EstimatorMemory& memory, Posterior& posterior);
+  std::optional<double> usual_power(const ProcKey& process, const Explanation& explanation) const;
+  EstimatorMemory memory(const Explanation& explanation) const;
+  void recall(const EstimatorMemory& memory, Explanation& explanation);
 
  private:
   struct Known {
-    std::optional<SignatureId> now;
-    std::vector<SignatureId> earlier;
     size_t accounts = 0;  // of this process
-    double share = -1;    // its last share of the GPU's time; below 0 before the first window
+    uint64_t kin = 0;
+    double share = -1;  // its last share of the GPU's time; below 0 before the first window
   };
 
   const Constants constants_;

@@ -60,6 +60,8 @@ struct Window {
 
 // The company's usual shares are others than those that the window was divided by.
 bool shares_moved(const Window& window);
+// Of each part: the independent samples of this window alone.
+std::vector<double> facts_of(const Window& window);
 // Fills `expected` and `variance` of the parts, from the trace, the driver's samples, or presence.
 void expect_times(Window& window, const Posterior& posterior, const Constants& constants);
 // The covariance of the readings because times are not known exactly. lasting: the part of it that lasts, else the

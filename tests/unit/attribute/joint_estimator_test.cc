@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <random>
 
 namespace gpuledger::attribute {
 namespace {
@@ -320,6 +321,26 @@ TEST(JointEstimator, ASignatureThatDriftsForHoursIsFollowed) {
   const double before = gpu.joules(1);
   gpu.run(20, {{1, &drifting, 0.5, 0.5}, {2, &kSpin, 0.5, 0.5}});
   EXPECT_NEAR(gpu.joules(1) - before, 20 * 220, 0.05 * 20 * 220);
+}
+
+// Three that share for two hours, never alone again. The driver's samples name one of them every 200 ms, at random.
+TEST(JointEstimator, TheSplitOfASteadyNodeDoesNotDriftForHours) {
+  Gpu gpu;
+  gpu.run(10, {{1, &kSpin, 1, 1}});
+  gpu.run(10, {{2, &kGemm, 1, 1}});
+  std::mt19937 random(1);
+  std::discrete_distribution<size_t> named({0.3, 0.5, 0.2});
+  constexpr double kAll = 0.5 * 560 + 0.2 * 320;  // watts
+  for (int half_hour = 0; half_hour < 4; ++half_hour) {
+    const double spin = gpu.joules(1), gemm = gpu.joules(2);
+    for (int second = 0; second < 1800; ++second) {
+      double caught[3] = {};
+      for (int sample = 0; sample < 5; ++sample) caught[named(random)] += 0.2;
+      gpu.run(1, {{1, &kSpin, 0.3, caught[0]}, {2, &kGemm, 0.5, caught[1]}, {3, &kCopy, 0.2, caught[2]}});
+    }
+    EXPECT_LT(gpu.joules(1) - spin, 0.03 * 1800 * kAll) << "half hour " << half_hour;
+    EXPECT_NEAR(gpu.joules(2) - gemm, 1800 * 280, 0.1 * 1800 * 280) << "half hour " << half_hour;
+  }
 }
 
 TEST(JointEstimator, ForgetsWhoIsForgotten) {
