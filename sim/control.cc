@@ -157,7 +157,8 @@ Status Control::take(const std::string& entry, Scenario* scenario, std::optional
 
 Status Control::begin(const std::string& line, Millis at, Scenario* scenario) {
   const auto sizes = [](const Scenario& of) {
-    return std::array{of.faults.size(), of.latencies.size(), of.reloads.size(), of.processes.size()};
+    return std::array{of.faults.size(), of.false_answers.size(), of.latencies.size(), of.reloads.size(),
+                      of.processes.size()};
   };
   ParseFailure failure(path_);
   Scenario changed = *scenario;  // a command that is wrong changes nothing
@@ -176,9 +177,10 @@ void Control::end(const std::string& line, Millis at, Scenario* scenario) {
   const auto command =
       std::find_if(active_.begin(), active_.end(), [&](const Command& each) { return each.line == line; });
   if (command == active_.end()) return;
-  const auto& [faults, latencies, reloads, processes] = command->first;
-  const auto& [faults_end, latencies_end, reloads_end, processes_end] = command->last;
+  const auto& [faults, answers, latencies, reloads, processes] = command->first;
+  const auto& [faults_end, answers_end, latencies_end, reloads_end, processes_end] = command->last;
   for (size_t i = faults; i < faults_end; ++i) scenario->faults[i].until = at;
+  for (size_t i = answers; i < answers_end; ++i) scenario->false_answers[i].until = at;
   for (size_t i = latencies; i < latencies_end; ++i) scenario->latencies[i].until = at;
   for (size_t i = reloads; i < reloads_end; ++i) scenario->reloads[i].back = at;
   for (size_t i = processes; i < processes_end; ++i) {

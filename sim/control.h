@@ -31,7 +31,7 @@ class Control {
 
  private:
   // How many faults, latencies, reloads and processes the scenario had before and after it: what it added ends with it.
-  using Sizes = std::array<size_t, 4>;
+  using Sizes = std::array<size_t, 5>;
   struct Command {
     std::string line;
     Sizes first{}, last{};

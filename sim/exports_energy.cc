@@ -13,6 +13,15 @@ namespace {
 
 enum SampleType : unsigned { kPowerSamples, kGpuSamples, kMemorySamples, kEncoderSamples, kDecoderSamples };
 
+// What a call answers: the truth, or what the scenario has it say.
+uint64_t answer_of(const char* call, const Node& node, unsigned gpu, uint64_t truth) {
+  for (const FalseAnswer& answer : node.scenario().false_answers) {
+    const bool here = answer.call == call && answer.gpu.value_or(gpu) == gpu;
+    if (here && answer.from <= node.now() && node.now() < answer.until) return answer.value;
+  }
+  return truth;
+}
+
 unsigned limit_mw(const Gpu& gpu) {
   return static_cast<unsigned>(std::lround(gpu.spec().model.limit_watts * 1000));
 }
@@ -117,18 +126,19 @@ Return take_gpm_sample(Node& node, const Gpu& gpu, unsigned scope, GpmSample sam
 extern "C" {
 
 Return nvmlDeviceGetTotalEnergyConsumption(Device device, unsigned long long* millijoules) {
-  return on_gpu(__func__, device, [&](Node&, Gpu& gpu) {
+  return on_whole_gpu(__func__, device, [&](Node& node, Target& target) {
     if (!millijoules) return kInvalidArgument;
-    if (!gpu.spec().model.energy_counter) return kNotSupported;
-    *millijoules = gpu.state().counter_mj;
+    if (!target.gpu->spec().model.energy_counter) return kNotSupported;
+    *millijoules = answer_of("nvmlDeviceGetTotalEnergyConsumption", node, target.index, target.gpu->state().counter_mj);
     return kSuccess;
   });
 }
 
 Return nvmlDeviceGetPowerUsage(Device device, unsigned* milliwatts) {
-  return on_gpu(__func__, device, [&](Node&, Gpu& gpu) {
+  return on_whole_gpu(__func__, device, [&](Node& node, Target& target) {
     if (!milliwatts) return kInvalidArgument;
-    *milliwatts = gpu.state().power_mw;
+    *milliwatts =
+        static_cast<unsigned>(answer_of("nvmlDeviceGetPowerUsage", node, target.index, target.gpu->state().power_mw));
     return kSuccess;
   });
 }

@@ -128,6 +128,15 @@ struct CallFault {
   Millis until = kForever;
 };
 
+// A false answer of a call for one number, on one GPU or on all.
+struct FalseAnswer {
+  std::string call;
+  std::optional<unsigned> gpu;
+  uint64_t value = 0;
+  Millis from = 0;
+  Millis until = kForever;
+};
+
 struct CallLatency {
   std::string call;
   std::optional<unsigned> gpu;  // empty: on all
@@ -175,6 +184,7 @@ struct Scenario {
   std::vector<AllocationSpec> allocations;
   std::vector<Reload> reloads;
   std::vector<CallFault> faults;
+  std::vector<FalseAnswer> false_answers;
   std::vector<CallLatency> latencies;
   std::vector<std::string> missing_symbols;
   std::vector<XidEvent> xids;

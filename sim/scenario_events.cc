@@ -103,6 +103,18 @@ struct EventReader {
     scenario->faults.push_back(fault);
   }
 
+  void call_answer(Millis at) {
+    FalseAnswer answer;
+    answer.from = at;
+    reader.require("call");
+    reader.require("value");
+    reader.text("call", &answer.call);
+    reader.whole("value", &answer.value, UINT64_MAX);
+    until(&answer.until);
+    if (reader.has("gpu")) answer.gpu = gpu();
+    scenario->false_answers.push_back(answer);
+  }
+
   void call_latency(const std::string& what, Millis at) {
     CallLatency latency;
     latency.from = at;
@@ -143,7 +155,7 @@ struct EventReader {
     reader.require("field");
     reader.require("value");
     reader.whole("field", &change.field, 1000);
-    reader.whole("value", &change.value, 1ull << 52);
+    reader.whole("value", &change.value, UINT64_MAX);
     scenario->field_changes.push_back(change);
   }
 
@@ -188,6 +200,8 @@ struct EventReader {
       reload(at);
     } else if (what == "error") {
       call_error(at);
+    } else if (what == "answer") {
+      call_answer(at);
     } else if (what == "slow" || what == "hang") {
       call_latency(what, at);
     } else if (what == "counter_reset") {
@@ -223,7 +237,7 @@ void parse_event(const YAML::Node& node, ParseFailure* failure, Scenario* scenar
   } else if (!event.fault(what, at)) {
     event.reader.refuse("do",
                         "must be gpu_lost, gpu_back, driver_reload, counter_reset, xid, mig_create, mig_destroy, "
-                        "error, slow, hang, field or accounting");
+                        "error, answer, slow, hang, field or accounting");
   }
   event.reader.finish();
 }
@@ -242,7 +256,7 @@ void parse_command(const YAML::Node& node, Millis at, ParseFailure* failure, Sce
     event.process_exit(at);
   } else if (!event.fault(what, at)) {
     event.reader.refuse("do",
-                        "must be gpu_lost, driver_reload, counter_reset, xid, error, slow, hang, tell, field, "
+                        "must be gpu_lost, driver_reload, counter_reset, xid, error, answer, slow, hang, tell, field, "
                         "accounting, process_start or process_exit");
   }
   event.reader.finish();

@@ -113,7 +113,7 @@ Value profiling(Driver& driver, Device device, int gpu_instance, FieldId field) 
     if (driver.fn().nvmlDeviceGetUtilizationRates.pointer(device, &rates) == nvml::kSuccess) busy = rates.gpu / 100.0;
   }
   if (field >= 1009) return integer(static_cast<uint64_t>(busy * 1e9));
-  constexpr double kOf[] = {1, 0.9, 0.5, 0.4, 0.3, 0.1, 0.2};
+  constexpr double kOf[] = {1, 0.9, 0.5, 0.4, 0.3, 0.1, 0.2, 0.15};  // 1001 to 1008
   return number(busy * kOf[field - 1001]);
 }
 

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "door/door_driver.h"
@@ -42,7 +43,11 @@ class NodeDoor {
     const bool wanted = any_traced();
     std::lock_guard lock(thread_mutex_);
     if (wanted && !thread_.joinable() && !Node::get().clock().is_virtual()) {
-      thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+      try {
+        thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+      } catch (const std::system_error&) {
+        return;  // no thread can be made; the next call tries again, and the rings are empty until then
+      }
     } else if (!wanted && thread_.joinable()) {
       thread_ = std::jthread();
     }

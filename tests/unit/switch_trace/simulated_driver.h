@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -20,8 +21,9 @@ inline constexpr uint32_t kMinor = 3;
 class SimulatedDriver final : public DriverDoor {
  public:
   explicit SimulatedDriver(const Clock& clock, const std::string& version = "580.159.04")
-      : clock_(clock),
-        driver(version, {{0, 0, 0x1a, 0}, {kMinor, 0, 0x3b, 0}}, [this](uint32_t) { return gpu_time(); }) {}
+      : clock_(clock), driver(version, {{0, 0, 0x1a, 0}, {kMinor, 0, 0x3b, 0}}, [this](uint32_t) {
+          return wrong_time.value_or(gpu_time());
+        }) {}
 
   int open(const char* path) override { return driver.open(path); }
   int ioctl(int fd, unsigned long request, void* argument) override { return driver.ioctl(fd, request, argument); }
@@ -54,6 +56,7 @@ class SimulatedDriver final : public DriverDoor {
   const Clock& clock_;
   Nanoseconds offset{0};
   double drift_ppm = 0;
+  std::optional<uint64_t> wrong_time;  // what the driver says instead; records have the right one
   sim::DoorDriver driver;
 };
 

@@ -142,6 +142,20 @@ TEST_F(Loop, AClockThatIsSetIsFoundOut) {
   EXPECT_NEAR(seconds_of(7) / seconds_in_bins(), 2200 / cycle, 0.01);
 }
 
+TEST_F(Loop, ATimeThatCannotBeIsNotTakenForTheGpus) {
+  for (const uint64_t time : {~uint64_t{0}, static_cast<uint64_t>(INT64_MAX), uint64_t{1} << 63}) {
+    report_ = {};
+    driver_->wrong_time = time;
+    make();
+    run(seconds(3));
+    EXPECT_FALSE(report_.tracing);
+    EXPECT_THAT(report_.trouble, HasSubstr("impossible time"));
+    driver_->wrong_time.reset();
+    run(seconds(20));
+    EXPECT_TRUE(report_.tracing) << report_.trouble;
+  }
+}
+
 TEST_F(Loop, RecordsMayBeATenthOfASecondLate) {
   make();
   run(seconds(20), {}, milliseconds(110));
