@@ -21,7 +21,7 @@ enum class Reason {
   kStatic,        // idle and resident watts under --static-power=separate
   kUnseen,        // the GPU worked, but the driver named no process to charge
   kExporterDown,  // used while there were no samples
-  kAnomaly,       // more than the GPU can draw: a glitch of the counter, charged to no process
+  kAnomaly,       // more than its power limit allows, but not impossible: charged to no process
 };
 inline constexpr size_t kReasonCount = 5;
 
@@ -55,6 +55,7 @@ struct DeviceAccount {
   // The hardware counter when the ledger began. This + measured is the hardware counter, but does not restart with it
   // (a driver reload). Empty: never read, or there is none.
   std::optional<Energy> counted_before;
+  uint64_t refused_readings = 0;                         // since the start of the program
   Energy last_step;                                      // of measured
   GpuTimeSource gpu_time_source = GpuTimeSource::kNone;  // of the last step
   std::optional<Power> idle_power;                       // set or learned

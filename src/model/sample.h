@@ -127,6 +127,7 @@ struct DeviceSample {
   UtilizationState utilization = UtilizationState::kFailed;
   std::vector<ProcessSample> processes;  // by pid; at most one entry per pid and MIG instance
   std::vector<uint64_t> xids;            // since the last batch
+  uint64_t refused_readings = 0;         // likewise: values that cannot be true, and are left out
   // Every complete bin since the last batch, by time; the newest are about 120 ms old. Empty: not traced.
   std::vector<ResidencyBin> residency;
   std::optional<ExactTime> exact_time;  // empty: off

@@ -10,9 +10,9 @@
 #include "support/batch_builder.h"
 #include "support/laws.h"
 
-// Random histories of a node: processes that come, go, share, exec into a pod, reuse pids; counters that restart;
-// GPUs that get lost, drivers that go away, for a second or for longer than the retention, utilization that fails.
-// After every step the books must balance.
+// Random histories of a node: processes that come, go, share, exec into a pod, reuse pids; counters that restart or
+// jump, and readings that are false; GPUs that get lost, drivers that go away, for a second or for longer than the
+// retention, utilization that fails. After every step the books must balance.
 namespace gpuledger {
 namespace {
 
@@ -46,14 +46,24 @@ class RandomNode {
     for (int64_t& counter : counters_) counter = 0;
   }
 
+  // More than the GPU has drawn is on no meter.
+  void expect_no_joule_invented(const Ledger& ledger) const {
+    for (const DeviceAccount& device : ledger.devices) {
+      ASSERT_LE(device.measured, Energy::millijoules(drawn_[device.description->index])) << device.description->index;
+    }
+  }
+
  private:
   static constexpr uint32_t kGpus = 3;
   static constexpr double kLostForLong = 30;  // seconds: longer than the retention of processes, not of owners
 
   void add_gpu(BatchBuilder& builder, uint32_t index) {
     if (one_in(300)) counters_[index] = 0;
-    counters_[index] += one_in(500) ? 50'000'000 : static_cast<int64_t>(fraction() * 700'000);
-    builder.gpu(index, counters_[index]);
+    if (one_in(500)) counters_[index] += 50'000'000'000;
+    const auto drawn = static_cast<int64_t>(fraction() * 700'000);
+    counters_[index] += drawn;
+    drawn_[index] += drawn;
+    builder.gpu(index, one_in(20) ? false_reading(counters_[index]) : counters_[index]);
     DeviceSample& device = builder.device();
     if (one_in(400)) lost_until_[index] = now_ + kLostForLong;
     if (one_in(80) || now_ < lost_until_[index]) {
@@ -79,6 +89,12 @@ class RandomNode {
     if (one_in(100)) device.utilization = UtilizationState::kUnsupported;
   }
 
+  int64_t false_reading(int64_t counter) {
+    const int64_t readings[] = {0, counter / 2, counter + 1'000'000'000, 999'999'999'999'999,
+                                static_cast<int64_t>(random_() % 1'000'000'000'000'000)};
+    return readings[random_() % std::size(readings)];
+  }
+
   bool one_in(uint64_t n) { return random_() % n == 0; }
   double fraction() { return static_cast<double>(random_() >> 11) / 9007199254740992.0; }
 
@@ -87,6 +103,7 @@ class RandomNode {
   double driver_away_until_ = 0;
   double lost_until_[kGpus] = {};
   int64_t counters_[kGpus] = {1'000'000, 0, 900'000'000};
+  int64_t drawn_[kGpus] = {1'000'000, 0, 0};  // a false first reading may be lower
   uint64_t starts_ = 1000;
   std::vector<SimpleProcess> processes_[kGpus];
 };
@@ -118,6 +135,7 @@ TEST_P(LedgerLaws, BooksBalanceAndNothingFallsInAnyHistory) {
       const BatchBuilder batch = node.next();
       const Ledger ledger = engine.advance(batch.batch(), batch.identities());
       testing::expect_balanced(ledger);
+      node.expect_no_joule_invented(ledger);
       counters.check(ledger);
       increases.check(ledger);
       if (HasFatalFailure()) FAIL() << "seed " << seed << ", step " << step;
@@ -158,6 +176,7 @@ TEST_P(LedgerLaws, BooksBalanceAndNothingFallsOverRestarts) {
       const BatchBuilder batch = node.next();
       const Ledger ledger = engine->advance(batch.batch(), batch.identities());
       testing::expect_balanced(ledger);
+      node.expect_no_joule_invented(ledger);
       counters.check(ledger);
       increases.check(ledger);
       if (HasFatalFailure()) FAIL() << "seed " << seed << ", step " << step;

@@ -13,8 +13,6 @@ namespace {
 
 // The driver keeps utilization samples for at least 10 s: a longer step would be split by its last seconds alone.
 constexpr Nanoseconds kUtilizationMemory = std::chrono::seconds(10);
-// A counter that is refreshed every 100 ms may show up to that much more time than has passed.
-constexpr Nanoseconds kCounterRefresh = std::chrono::milliseconds(200);
 // Period of the process lists: if one process replaces another within it, they seem to overlap.
 constexpr Nanoseconds kListPeriod = std::chrono::milliseconds(100);
 // Short peaks exceed the enforced limit; no GPU draws a quarter more for a whole step.
@@ -22,20 +20,16 @@ constexpr double kPeakOverLimit = 1.25;
 
 }  // namespace
 
-std::optional<Power> DeviceBook::highest_power() const {
-  if (!description_->power_limit) return std::nullopt;
-  return Power::watts(description_->power_limit->watts() * kPeakOverLimit);
-}
-
 // After a failed utilization call the next one covers this time too. One longer step is better than
 // joules split without evidence. The driver keeps its samples only for kUtilizationMemory.
 bool DeviceBook::wait_for_utilization(const DeviceSample& sample, const Present& present, Nanoseconds pending) const {
   return sample.utilization == UtilizationState::kFailed && present.who.size() > 1 && pending < kUtilizationMemory;
 }
 
+// The meter has left out what is impossible. This was counted, but no process can be charged for it.
 bool DeviceBook::beyond_belief(Energy energy, Nanoseconds time) const {
-  const auto most = highest_power();
-  return most && energy > energy_of(*most, time + kCounterRefresh);
+  if (!highest_limit_) return false;
+  return energy > energy_of(Power::watts(highest_limit_->watts() * kPeakOverLimit), time + kCounterRefresh);
 }
 
 bool DeviceBook::book(const EnergyMeter::Step& step, const Present& present, const DeviceSample& sample,

@@ -5,18 +5,23 @@
 #include <cmath>
 #include <utility>
 
+#include "model/most_power.h"
+
 namespace gpuledger::attribute {
+namespace {
+
+// Different ones of a GPU. NVIDIA lists fewer than two hundred, and a sick GPU has a few of them.
+constexpr size_t kMostXids = 64;
+
+}  // namespace
+
 DeviceBook::DeviceBook(std::shared_ptr<const DeviceDescription> description, const Constants& constants)
     : description_(std::move(description)), constants_(constants) {}
 
 void DeviceBook::advance(const DeviceSample& sample, const SampleBatch& batch, const IdentityMap& identities,
                          const BookingRules& rules) {
   description_ = sample.description;
-  Nanoseconds seen = batch.at.wall;
-  for (uint64_t xid : sample.xids) {
-    ++xids_[xid];
-    xid_seen_[xid] = seen++;
-  }
+  count_xids(sample, batch.at.wall);
   if (!sample.up) {
     mark_down(batch.at.steady);
     return;
@@ -24,10 +29,14 @@ void DeviceBook::advance(const DeviceSample& sample, const SampleBatch& batch, c
   up_ = true;
 
   const Timestamp at = sample.read_at.value_or(batch.at);
+  const bool again = std::exchange(read_at_, at.steady) == at.steady;
   now_ = at.steady;
   use_estimator(rules.attribution);
   const Present present = gather(sample, identities);
-  const auto step = meter_.read(sample, at, highest_power());
+  const auto& limit = description_->power_limit;
+  if (limit && is_power_limit(*limit)) highest_limit_ = std::max(highest_limit_, limit);
+  const auto step = meter_.read(sample, at, most_power(highest_limit_));
+  if (!again) refused_readings_ += sample.refused_readings + (meter_.refused() ? 1 : 0);
   if (step) {
     if (wait_for_utilization(sample, present, step->time)) return;
     begin_step(step->energy);
@@ -38,8 +47,19 @@ void DeviceBook::advance(const DeviceSample& sample, const SampleBatch& batch, c
   }
   const bool closed = meter_.close(sample, at);
   if (closed) restored_ = false;
-  note_counter(sample);
+  if (step && closed) note_counter(sample);
   retire_missing(present, closed);
+}
+
+void DeviceBook::count_xids(const DeviceSample& sample, Nanoseconds seen) {
+  for (const uint64_t xid : sample.xids) {
+    if (xids_.size() >= kMostXids && !xids_.contains(xid)) {
+      ++refused_readings_;
+      continue;
+    }
+    ++xids_[xid];
+    xid_seen_[xid] = seen++;
+  }
 }
 
 void DeviceBook::begin_step(Energy energy) {
@@ -48,7 +68,8 @@ void DeviceBook::begin_step(Energy energy) {
   ++charges_;
 }
 
-// Called when all new energy is booked, so that the rest is from before.
+// Called when all new energy is booked, so that the rest is from before. Not at the first reading: if it is false, only
+// the next ones show it.
 void DeviceBook::note_counter(const DeviceSample& sample) {
   if (!counted_before_ && sample.energy_counter) {
     counted_before_ = std::max(Energy(), *sample.energy_counter - measured_);
@@ -93,6 +114,7 @@ void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rule
   device.unattributed = unattributed_;
   device.idle_power = rules.idle_power ? rules.idle_power : idle_floor_.value();
   device.counted_before = counted_before_;
+  device.refused_readings = refused_readings_;
   device.last_step = last_step_;
   device.gpu_time_source = gpu_time_source_;
   device.attribution_error = self_check_.error_ratio();

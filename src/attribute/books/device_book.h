@@ -162,7 +162,6 @@ class DeviceBook {
   bool has_ended(const OwnerBook& book) const;
   std::map<Name, Nanoseconds> last_seen_of_jobs() const;
   void keep_closed_few();
-  std::optional<Power> highest_power() const;
   bool wait_for_utilization(const DeviceSample& sample, const Present& present, Nanoseconds pending) const;
   // False: nothing can be learned from the step.
   bool book(const EnergyMeter::Step& step, const Present& present, const DeviceSample& sample,
@@ -176,6 +175,7 @@ class DeviceBook {
   void book_claims(Energy dynamic, const Present& present, const std::vector<double>& shares, bool alone);
   void book_weighted(Energy energy, const std::vector<double>& shares, const Present& present, bool is_static);
   void book_to(Account& account, Energy energy, bool alone, bool is_static);
+  void count_xids(const DeviceSample& sample, Nanoseconds seen);
   void begin_step(Energy energy);
   void note_counter(const DeviceSample& sample);
   OwnerBook& owner_of(Account& account);
@@ -203,6 +203,9 @@ class DeviceBook {
   Energy last_step_;
   GpuTimeSource gpu_time_source_ = GpuTimeSource::kNone;  // of it
   std::optional<Energy> counted_before_;
+  uint64_t refused_readings_ = 0;
+  std::optional<Nanoseconds> read_at_;  // a slow source gives its last reading again, of the same time
+  std::optional<Power> highest_limit_;  // after its limit is lowered a GPU draws more for a moment
   std::array<Energy, kReasonCount> unattributed_{};
   std::map<Owner, OwnerBook> owners_;
   std::map<std::pair<OwnerKind, Name>, Booked> closed_;  // by kind and namespace

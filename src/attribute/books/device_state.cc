@@ -28,6 +28,7 @@ DeviceState DeviceBook::state(const std::string& boot_id) const {
   state.read_at = meter_.at().value_or(Timestamp{});
   state.counter = meter_.counter();
   if (!state.counter) state.power = meter_.power();
+  state.doubted = meter_.doubted();
   state.measured = measured_;
   state.counted_before = counted_before_;
   state.unattributed = unattributed_;
@@ -119,7 +120,8 @@ void DeviceBook::restore(const DeviceState& state, const std::string& boot_id, T
   // Either clock may have been set: the wall clock by hand, the steady one by moving to another namespace. A time that
   // is too long does not change the difference of a counter, but makes an integral of power too large.
   const Nanoseconds gap = state.counter ? std::max(away, at.wall - state.read_at.wall) : away;
-  meter_ = EnergyMeter(state.counter, state.power, {now - std::max(gap, Nanoseconds(1)), state.read_at.wall});
+  meter_ =
+      EnergyMeter(state.counter, state.power, state.doubted, {now - std::max(gap, Nanoseconds(1)), state.read_at.wall});
   restored_ = true;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "attribute/books/energy_meter.h"
 #include "attribute/books/idle_tracker.h"
 #include "attribute/books/power_floor.h"
 #include "attribute/books/self_check.h"
@@ -67,6 +68,7 @@ struct DeviceState {
   Timestamp read_at;              // of the counter
   std::optional<Energy> counter;  // empty: never read, or a GPU without one
   std::optional<Power> power;     // of a GPU without a counter; empty also in older states
+  std::optional<EnergyMeter::Course> doubted;  // without its time
   Energy measured;
   std::optional<Energy> counted_before;  // as in the ledger; empty also in older states
   std::array<Energy, kReasonCount> unattributed{};

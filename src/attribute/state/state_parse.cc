@@ -63,7 +63,7 @@ Energy energy(const Json& json) {
 }
 
 Nanoseconds time(const Json& json) {
-  constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / 4;
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / 2;  // the year 2116; a difference does not overflow
   return Nanoseconds(whole(json, -kMost, kMost));
 }
 
@@ -208,6 +208,11 @@ DeviceState device_of(const Json& json) {
   device.read_at = {time(json.at("steady_ns")), time(json.at("wall_ns"))};
   if (json.contains("counter_uj")) device.counter = energy(json["counter_uj"]);
   if (json.contains("power_mw")) device.power = Power::milliwatts(whole(json["power_mw"], 0, kMostMilliwatts));
+  if (json.contains("doubted")) {
+    const Json& doubted = json["doubted"];
+    device.doubted = {energy(doubted.at(0)), energy(doubted.at(1)), small(doubted.at(2)), {}};
+    if (device.doubted->last < device.doubted->first) throw Refused{"its counter fell while it rose"};
+  }
   device.measured = energy(json.at("measured_uj"));
   if (json.contains("counted_before_uj")) device.counted_before = energy(json["counted_before_uj"]);
   const Json& reasons = json.at("unattributed_uj");

@@ -154,6 +154,15 @@ void write_floor(JsonText& json, std::string_view key, const PowerFloor::Memory&
   json.close(']');
 }
 
+void write_doubted(JsonText& json, const EnergyMeter::Course& course) {
+  json.name("doubted");
+  json.open('[');
+  json.value(course.first);
+  json.value(course.last);
+  json.value(uint64_t{course.readings});
+  json.close(']');
+}
+
 void write_self_check(JsonText& json, const SelfCheck::Memory& memory) {
   if (memory.comparisons == 0) return;
   json.name("self_check");
@@ -205,6 +214,7 @@ void write_device(JsonText& json, const DeviceState& device) {
   json.field("wall_ns", device.read_at.wall);
   if (device.counter) json.field("counter_uj", *device.counter);
   if (device.power) json.field("power_mw", device.power->milliwatts());
+  if (device.doubted) write_doubted(json, *device.doubted);
   json.field("measured_uj", device.measured);
   if (device.counted_before) json.field("counted_before_uj", *device.counted_before);
   json.name("unattributed_uj");

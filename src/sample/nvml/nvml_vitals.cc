@@ -58,9 +58,10 @@ std::optional<uint64_t> whole_number(const FieldValue& field) {
     case kValueDouble:
       if (!(value.dVal >= 0 && value.dVal < 1e18)) return std::nullopt;
       return static_cast<uint64_t>(std::llround(value.dVal));
-    case kValueUnsignedInt: return value.uiVal;
-    case kValueUnsignedLong: return value.ulVal;
-    case kValueUnsignedLongLong: return value.ullVal;
+    case kValueUnsignedInt:
+      return value.uiVal == kValueNotAvailable32 ? std::nullopt : std::optional(uint64_t{value.uiVal});
+    case kValueUnsignedLong: return not_negative(static_cast<long long>(value.ulVal));
+    case kValueUnsignedLongLong: return not_negative(static_cast<long long>(value.ullVal));
     case kValueSignedLongLong: return not_negative(value.sllVal);
     case kValueSignedInt: return not_negative(value.siVal);
     case kValueUnsignedShort: return value.usVal;
@@ -73,8 +74,7 @@ std::optional<uint64_t> reading_of(const Field& known, const FieldValue& field) 
     // R545 reports a wrong type for this number.
     return field.value.uiVal <= kHottest ? std::optional<uint64_t>(field.value.uiVal) : std::nullopt;
   }
-  const auto value = whole_number(field);
-  return value && *value != kValueNotAvailable ? value : std::nullopt;
+  return whole_number(field);
 }
 
 }  // namespace
@@ -149,7 +149,8 @@ void VitalsReader::read_fields(Session& session, Device device, bool slow, Vital
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
     const Return result = values[i].nvmlReturn;
     if (result == kSuccess) {
-      out[asked[i]->vital] = reading_of(*asked[i], values[i]);
+      std::optional<uint64_t>& reading = out[asked[i]->vital] = reading_of(*asked[i], values[i]);
+      if (!counters_.hold(asked[i]->vital, reading)) ++refused_;
     } else if (means_unsupported(result) || result == kInvalidArgument) {
       unsupported_fields_.insert(asked[i]->id);  // older drivers report an unknown field as a bad argument
     } else {
@@ -200,6 +201,7 @@ Traffic VitalsReader::traffic(const std::optional<Activity>& activity) const {
 Return VitalsReader::read(Session& session, Device device, const Readings& wanted, bool scan, bool monitored,
                           DeviceSample& out) {
   lost_ = kSuccess;
+  refused_ = 0;
   if (!wanted.vitals) return kSuccess;
   if (scan) {
     slow_ = Vitals();
@@ -207,13 +209,14 @@ Return VitalsReader::read(Session& session, Device device, const Readings& wante
     read_fan(session, device);
     read_pcie_link(session, device);
     read_fields(session, device, true, slow_);
-    step_nvlink_traffic(session.call.now().steady);
+    if (refused_ == 0) step_nvlink_traffic(session.call.now().steady);
     if (wanted.pcie_traffic && !monitored) read_pcie_traffic(session, device);
   }
   out.vitals = slow_;
   read_gauges(session, device, out.vitals);
   read_fields(session, device, false, out.vitals);
   out.traffic = traffic(out.activity);
+  out.refused_readings += refused_;
   return lost_;
 }
 

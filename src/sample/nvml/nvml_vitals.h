@@ -7,6 +7,7 @@
 
 #include "model/sample.h"
 #include "sample/nvml/nvml_calls.h"
+#include "sample/steady_counters.h"
 
 namespace gpuledger::nvml {
 
@@ -42,8 +43,10 @@ class VitalsReader {
   std::set<std::string> unsupported_calls_;
   std::set<unsigned> unsupported_fields_;
   Return lost_ = kSuccess;  // this time
-  Vitals slow_;             // as of the last scan
-  Traffic slow_traffic_;    // same
+  uint64_t refused_ = 0;    // likewise
+  SteadyCounters counters_;
+  Vitals slow_;           // as of the last scan
+  Traffic slow_traffic_;  // same
   std::optional<NvlinkCount> nvlink_;
 };
 

@@ -8,13 +8,13 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "model/most_power.h"
 #include "sample/replay/trace_fields.h"
 
 namespace gpuledger::replay {
 namespace {
 
 constexpr size_t kMostBytes = 512u << 20;
-constexpr uint64_t kMostMillijoules = 1'000'000'000'000'000;  // fits the ledger's microjoules
 
 Activity parse_activity(Line& line) {
   Activity activity;
@@ -85,7 +85,7 @@ void parse_line(Line& line, const std::string& kind, Trace& trace) {
     parse_device(line, trace);
   } else if (kind == "energy") {
     trace.counters.push_back(
-        {t, line.whole("mj", kMostMillijoules), line.optional_whole<uint32_t>("power_mw", kMost32)});
+        {t, line.whole("mj", uint64_t{kMostMillijoules}), line.optional_whole<uint32_t>("power_mw", kMost32)});
   } else if (kind == "util") {
     trace.tickets.push_back(parse_ticket(line));
   } else if (kind == "procs") {

@@ -117,6 +117,24 @@ TEST(StateText, WhatWasLearnedComesBackWhole) {
   EXPECT_EQ(parsed->devices[0].owners.at(0).error, 12.5);
 }
 
+TEST(StateText, ExtremeValuesComeBack) {
+  EngineState state;
+  DeviceState& device = state.devices.emplace_back();
+  const Energy most = Energy::microjoules(int64_t{1} << 60);
+  constexpr auto kIn2100 = std::chrono::seconds(4'102'444'800);
+  device.read_at = {std::chrono::hours(24 * 365 * 30), kIn2100};
+  device.counter = device.measured = device.unattributed[0] = most;
+  device.doubted = {Energy(), most, 2, std::chrono::seconds(7)};
+  device.xids[~0ull] = ~0ull;
+  device.xid_seen[~0ull] = kIn2100;
+  const std::string text = write_state(state);
+  const auto parsed = parse_state(text);
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message;
+  EXPECT_EQ(write_state(*parsed), text);
+  EXPECT_EQ(parsed->devices[0].doubted->last, most);
+  EXPECT_EQ(parsed->devices[0].doubted->readings, 2u);
+}
+
 TEST(StateText, ANegativeZeroIsZero) {
   EngineState state;
   state.devices.emplace_back().learned.kin[7].precision[0] = -0.0;
@@ -218,10 +236,11 @@ TEST(StateText, BodiesThatAreNoBooksAreRefused) {
   };
   for (const std::string& body : bad) EXPECT_FALSE(parse_state(with_header(body)).ok()) << body.substr(0, 60);
   const std::string bad_sums[] = {
-      R"("measured_uj":4,"unattributed_uj":[1,0,2,0,0],)",    // does not balance
-      R"("measured_uj":1,"unattributed_uj":[2,-1,0,0,0],)",   // negative
-      R"("measured_uj":3,"unattributed_uj":[1,2],)",          // too few
-      R"("measured_uj":3.0,"unattributed_uj":[1,0,2,0,0],)",  // no integer
+      R"("doubted":[9,5,2],"measured_uj":3,"unattributed_uj":[1,0,2,0,0],)",  // fell
+      R"("measured_uj":4,"unattributed_uj":[1,0,2,0,0],)",                    // does not balance
+      R"("measured_uj":1,"unattributed_uj":[2,-1,0,0,0],)",                   // negative
+      R"("measured_uj":3,"unattributed_uj":[1,2],)",                          // too few
+      R"("measured_uj":3.0,"unattributed_uj":[1,0,2,0,0],)",                  // no integer
       R"("measured_uj":9223372036854775807,"unattributed_uj":[9223372036854775807,0,0,0,0],)",
       R"("measured_uj":18446744073709551615,"unattributed_uj":[0,0,0,0,0],)",
   };

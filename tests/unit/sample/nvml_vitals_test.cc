@@ -204,6 +204,53 @@ TEST_F(VitalsTest, NvlinkTrafficIsWhatTheCountersGainedBetweenScans) {
   EXPECT_EQ(sample(true, 10s).devices[0].traffic.nvlink_sent, std::nullopt) << "the counter began anew";
 }
 
+// A counter that fell is believed when the next reading goes on from it; else the series would restart for a glitch.
+TEST_F(VitalsTest, ASingleFalseReadingMovesNoCounter) {
+  struct Counter {
+    FieldId field;
+    Vital vital;
+  };
+  constexpr Counter kCounters[] = {{kFieldPowerViolation, Vital::kPowerViolation},
+                                   {kFieldEccCorrectedAggregate, Vital::kEccCorrectedAggregate},
+                                   {kFieldNvlinkFlitErrors, Vital::kNvlinkFlitErrors},
+                                   {kFieldPcieReplays, Vital::kPcieReplays}};
+  for (const auto& [field, counter] : kCounters) gpu().fields[field] = whole(7000);
+  sample(true);
+  for (const auto& [field, counter] : kCounters) {
+    for (const unsigned long long wrong : {0ull, 1ull << 62, 6999ull}) {
+      gpu().fields[field] = whole(wrong);
+      const SampleBatch batch = sample(true);
+      EXPECT_THAT(vital(batch, counter), Optional(7000)) << field << " at " << wrong;
+      EXPECT_EQ(batch.devices[0].refused_readings, 1u);
+      gpu().fields[field] = whole(7000);
+      EXPECT_THAT(vital(sample(true), counter), Optional(7000));
+    }
+    for (const unsigned long long blank : {~0ull, 1ull << 63}) {
+      gpu().fields[field] = whole(blank);
+      EXPECT_EQ(vital(sample(true), counter), std::nullopt) << field << " at " << blank;
+    }
+    gpu().fields[field] = whole(7001);
+    EXPECT_THAT(vital(sample(true), counter), Optional(7001));
+  }
+}
+
+TEST_F(VitalsTest, ACounterThatBeganAnewIsFollowed) {
+  gpu().fields[kFieldEccCorrectedVolatile] = whole(7000);
+  sample(true);
+  gpu().fields[kFieldEccCorrectedVolatile] = whole(0);
+  EXPECT_THAT(vital(sample(true), Vital::kEccCorrectedVolatile), Optional(7000));
+  EXPECT_THAT(vital(sample(false), Vital::kEccCorrectedVolatile), Optional(7000)) << "no new reading";
+  EXPECT_THAT(vital(sample(true), Vital::kEccCorrectedVolatile), Optional(0));
+}
+
+TEST_F(VitalsTest, AllOnesOf32BitsAreNoCount) {
+  FieldValue value{};
+  value.valueType = kValueUnsignedInt;
+  value.value.uiVal = ~0u;
+  gpu().fields[kFieldPcieReplays] = value;
+  EXPECT_EQ(vital(sample(true), Vital::kPcieReplays), std::nullopt);
+}
+
 TEST_F(VitalsTest, MonitorsOfLinksThatAreNotThereSayNothing) {
   gpu().activity[kGpmNvlinkSent] = 0;
   gpu().activity[kGpmNvlinkReceived] = 0;
