@@ -54,7 +54,10 @@ Findings check_dcgm(const Config& config) {
   if (config.backend != Backend::kDcgm) return {};
   // A call into libdcgm may take a minute and cannot be cancelled, so its thread may be left behind.
   const auto answer = std::make_shared<std::optional<Finding>>();
-  task::LeavableThread thread([answer, options = dcgm_options(config)] { answer->emplace(ask_engine(options)); });
+  task::LeavableThread thread;
+  const Status started =
+      thread.start([answer, options = dcgm_options(config)] { answer->emplace(ask_engine(options)); });
+  if (!started.ok()) return {{Level::kFail, kEngine, started.error().message}};
   if (thread.end(kPatienceWithEngine)) return {**answer};
   if (config.dcgm_embedded) {
     return {{Level::kFail, kEngine, "the engine inside libdcgm does not start: try a running one, --dcgm-address"}};
@@ -68,6 +71,7 @@ Findings check_dcgm_exporter(const Config& config, const std::vector<GpuUuid>& g
   auto options = upstream_options(config);
   if (!options) return {};
   const Upstream upstream(std::move(*options), clock);
+  if (!upstream.started().ok()) return {{Level::kFail, kExporter, upstream.started().error().message}};
   if (!upstream.wait(kPatienceWithExporter)) {
     return {{Level::kFail, kExporter, "no answer within 6 s: check the name and its DNS, or the folder's mount"}};
   }

@@ -180,7 +180,9 @@ std::vector<Reading> Connection::read_history(unsigned gpu, FieldId field, int64
     return readings;
   }
   for (int i = 0; i < std::min(count, kHistoryLength); ++i) {
-    readings.push_back(reading_of(history_[static_cast<size_t>(i)]));
+    const Reading reading = reading_of(history_[static_cast<size_t>(i)]);
+    // Else what was read before would count again.
+    if (reading.at_us >= since_us && reading.at_us <= until_us) readings.push_back(reading);
   }
   return readings;
 }

@@ -151,9 +151,15 @@ void EngineThread::Shared::keep(Result<View> view) {
   retry = std::min(retry * 2, kLastRetry);
 }
 
-EngineThread::EngineThread(std::shared_ptr<Library> library, Where where, ReaderOptions options, const Clock& clock)
-    : shared_(std::make_shared<Shared>(std::move(library), std::move(where), std::move(options), clock)),
-      thread_([shared = shared_] { run(*shared); }) {}
+EngineThread::EngineThread(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
+
+Result<std::unique_ptr<EngineThread>> EngineThread::start(std::shared_ptr<Library> library, Where where,
+                                                          ReaderOptions options, const Clock& clock) {
+  auto shared = std::make_shared<Shared>(std::move(library), std::move(where), std::move(options), clock);
+  std::unique_ptr<EngineThread> engine(new EngineThread(shared));
+  GL_TRY_STATUS(engine->thread_.start([shared] { run(*shared); }));
+  return engine;
+}
 
 EngineThread::~EngineThread() {
   shared_->ask_to_end();

@@ -26,7 +26,9 @@ struct Findings {
 // and the library.
 class EngineThread {
  public:
-  EngineThread(std::shared_ptr<Library> library, Where where, ReaderOptions options, const Clock& clock);
+  // Error: its thread cannot be made.
+  static Result<std::unique_ptr<EngineThread>> start(std::shared_ptr<Library> library, Where where,
+                                                     ReaderOptions options, const Clock& clock);
   ~EngineThread();
   EngineThread(const EngineThread&) = delete;
   EngineThread& operator=(const EngineThread&) = delete;
@@ -47,6 +49,7 @@ class EngineThread {
 
  private:
   struct Shared;
+  explicit EngineThread(std::shared_ptr<Shared> shared);
   static void run(Shared& shared);
 
   std::shared_ptr<Shared> shared_;

@@ -4,6 +4,8 @@
 #include <array>
 #include <vector>
 
+#include "model/most_power.h"
+
 namespace gpuledger::dcgm {
 
 namespace {
@@ -32,6 +34,11 @@ std::optional<double> megahertz(const Reading& reading) {
   return value && *value >= 0 ? value : std::nullopt;
 }
 
+std::optional<uint32_t> small(const Reading& reading) {
+  const auto value = reading.count();
+  return value && *value <= UINT32_MAX ? std::optional(static_cast<uint32_t>(*value)) : std::nullopt;
+}
+
 template <typename Place>
 struct Row {
   FieldId field;
@@ -52,12 +59,12 @@ const Row<DeviceDescription> kDescription[] = {
     {50, [](const Reading& r, DeviceDescription& out) { out.model = r.text().value_or(out.model); }},
     {52,
      [](const Reading& r, DeviceDescription& out) {
-       if (const auto index = r.count()) out.index = static_cast<uint32_t>(*index);
+       if (const auto index = small(r)) out.index = *index;
      }},
     {kFieldUuid, [](const Reading& r, DeviceDescription& out) { out.uuid.text = r.text().value_or(out.uuid.text); }},
     {55,
      [](const Reading& r, DeviceDescription& out) {
-       if (const auto minor = r.count()) out.minor = static_cast<uint32_t>(*minor);
+       if (const auto minor = small(r)) out.minor = *minor;
      }},
     {57, [](const Reading& r, DeviceDescription& out) { out.pci_bus_id = r.text().value_or(out.pci_bus_id); }},
     {67,
@@ -66,7 +73,11 @@ const Row<DeviceDescription> kDescription[] = {
        out.mig_known = r.count().value_or(0) != 0;
        if (out.mig_known) out.mig_enabled = true;
      }},
-    {164, [](const Reading& r, DeviceDescription& out) { out.power_limit = watts(r); }},
+    {164,
+     [](const Reading& r, DeviceDescription& out) {
+       const auto limit = watts(r);
+       if (limit && is_power_limit(*limit)) out.power_limit = limit;
+     }},
 };
 
 const Row<DeviceSample> kDevice[] = {
@@ -79,9 +90,8 @@ const Row<DeviceSample> kDevice[] = {
     {155, [](const Reading& r, DeviceSample& out) { out.power = watts(r); }},
     {kFieldEnergy,
      [](const Reading& r, DeviceSample& out) {
-       constexpr int64_t kMost = INT64_MAX / 1000;  // fits in microjoules
        const auto mj = r.integer();
-       if (mj && *mj >= 0 && *mj < kMost) out.energy_counter = Energy::millijoules(*mj);
+       if (mj && *mj >= 0 && *mj <= kMostMillijoules) out.energy_counter = Energy::millijoules(*mj);
      }},
     {203, [](const Reading& r, DeviceSample& out) { out.gpu_utilization = percent(r); }},
     {204, [](const Reading& r, DeviceSample& out) { out.memory_utilization = percent(r); }},

@@ -85,6 +85,7 @@ std::vector<Life> LifeReader::read(Connection& engine, const std::map<unsigned, 
       until_us = std::max(until_us, reading.at_us);
       const auto stats = reading.blob<AccountingStats>(kAccountingStatsVersion);
       if (!stats || stats->pid == 0 || stats->activeTimeUsec == 0) continue;
+      if (stats->startTimestamp > static_cast<uint64_t>(now_us)) continue;
       if (stats->gpuUtilization == 0 || stats->gpuUtilization > 100) continue;  // nothing to book
       over.push_back(*stats);
     }

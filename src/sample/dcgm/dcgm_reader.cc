@@ -69,6 +69,13 @@ void Reader::describe_gpus(const std::vector<unsigned>& ids) {
     return description.uuid.text.empty() ||
            !is_asked_for(options_.gpu_devices, description.index, description.uuid.text);
   });
+  // Two of one UUID or index would be one GPU in the books, or one series twice.
+  std::set<std::string> uuids;
+  std::set<uint32_t> indexes;
+  std::erase_if(fresh, [&](const auto& entry) {
+    const DeviceDescription& description = entry.second.description;
+    return !uuids.insert(description.uuid.text).second || !indexes.insert(description.index).second;
+  });
   for (auto& [id, known] : fresh) known.description.driver = driver;
   gpus_ = std::move(fresh);
 }
@@ -169,6 +176,9 @@ void Reader::read_devices(View& view) {
     description.energy_source = counting_.contains(id) ? EnergySource::kCounter : EnergySource::kPowerIntegral;
     sample.description = std::make_shared<const DeviceDescription>(description);
     sample.up = sample.energy_counter || sample.power;
+    for (size_t i = 0; i < kVitalCount; ++i) {
+      if (!counters_[id].hold(static_cast<Vital>(i), sample.vitals.values[i])) ++sample.refused_readings;
+    }
     // The engine's per-process utilization is not reliable.
     sample.utilization = UtilizationState::kUnsupported;
     if (sample.up) sample.processes = lists_.read(engine_, id, newest_us, view.at.steady, options_.interval);

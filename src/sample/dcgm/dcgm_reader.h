@@ -12,6 +12,7 @@
 #include "sample/dcgm/dcgm_connection.h"
 #include "sample/dcgm/dcgm_lists.h"
 #include "sample/dcgm/dcgm_lives.h"
+#include "sample/steady_counters.h"
 
 namespace gpuledger::dcgm {
 
@@ -70,7 +71,8 @@ class Reader {
   const Clock& clock_;
   LifeReader lives_;
   ProcessLists lists_;
-  std::map<unsigned, Known> gpus_;  // by the engine's id
+  std::map<unsigned, Known> gpus_;               // by the engine's id
+  std::map<unsigned, SteadyCounters> counters_;  // likewise
   std::map<unsigned, GpuUuid> uuids_;
   std::optional<Nanoseconds> found_at_;  // steady
   bool watching_ = false;

@@ -15,6 +15,8 @@ constexpr Nanoseconds kLongestWait = std::chrono::milliseconds(250);
 // The driver's own monitors start with the second batch too.
 constexpr int kBatchesWithout = 3;
 constexpr Nanoseconds kRememberSeen = std::chrono::minutes(10);
+// GPUs ever seen. An engine has 32 at once, and few are exchanged while a program runs.
+constexpr size_t kMostKnown = 128;
 
 }  // namespace
 
@@ -33,7 +35,7 @@ Result<std::unique_ptr<DcgmSource>> DcgmSource::open(const DcgmSourceOptions& op
   reader.whole = nvml == nullptr;
   reader.gpu_devices = options.gpu_devices;
   reader.interval = options.sample_interval;
-  auto engine = std::make_unique<EngineThread>(std::move(library), options.where, std::move(reader), clock);
+  GL_TRY(engine, EngineThread::start(std::move(library), options.where, std::move(reader), clock).about("dcgm"));
   return std::unique_ptr<DcgmSource>(new DcgmSource(std::move(nvml), std::move(engine), options, clock));
 }
 
@@ -90,11 +92,7 @@ SampleBatch DcgmSource::sample_alone() {
     batch.processes_scanned = true;
     add_activity(*found.view, batch);
   }
-  for (const auto& device : batch.devices) {
-    const auto same = [&](const auto& known) { return known->uuid == device.description->uuid; };
-    const auto at = std::find_if(known_.begin(), known_.end(), same);
-    (at == known_.end() ? known_.emplace_back() : *at) = device.description;
-  }
+  too_many_gpus_ += std::erase_if(batch.devices, [this](const DeviceSample& device) { return !remember(device); });
   for (const auto& known : known_) {
     const auto is_it = [&](const DeviceSample& device) { return device.description->uuid == known->uuid; };
     if (std::any_of(batch.devices.begin(), batch.devices.end(), is_it)) continue;
@@ -109,9 +107,19 @@ SampleBatch DcgmSource::sample_alone() {
   note_seen(batch);
   add_lives(found.lives, batch);
   batch.health = std::move(found.health);
+  if (too_many_gpus_ > 0) batch.health.errors["too_many_gpus"] = too_many_gpus_;
   batch.call_durations = std::move(found.durations);
   last_at_ = batch.at;
   return batch;
+}
+
+// False: it is one too many. The books keep every GPU for good, and an engine may give another UUID each time.
+bool DcgmSource::remember(const DeviceSample& device) {
+  const auto same = [&](const auto& known) { return known->uuid == device.description->uuid; };
+  const auto at = std::find_if(known_.begin(), known_.end(), same);
+  if (at == known_.end() && known_.size() >= kMostKnown) return false;
+  (at == known_.end() ? known_.emplace_back() : *at) = device.description;
+  return true;
 }
 
 // NVML's own activity has priority: it is of this step, the engine's of about the last second.

@@ -49,6 +49,7 @@ class DcgmSource final : public GpuSource {
   void add_activity(const View& view, SampleBatch& batch) const;
   void add_lives(const std::vector<Life>& lives, SampleBatch& batch);
   void note_seen(const SampleBatch& batch);
+  bool remember(const DeviceSample& device);
 
   const std::unique_ptr<GpuSource> nvml_;
   const std::unique_ptr<EngineThread> engine_;
@@ -57,7 +58,8 @@ class DcgmSource final : public GpuSource {
   const std::vector<std::string> gpu_devices_;
   std::optional<Timestamp> last_at_;
   std::map<GpuUuid, int> without_activity_;                      // for how many batches in a row
-  std::vector<std::shared_ptr<const DeviceDescription>> known_;  // without NVML: all GPUs ever seen
+  std::vector<std::shared_ptr<const DeviceDescription>> known_;  // without NVML: all GPUs ever seen, up to a limit
+  uint64_t too_many_gpus_ = 0;                                   // how often one more was there
   std::map<std::pair<GpuUuid, Pid>, Nanoseconds> seen_;          // when a batch last had it, since 1970
 };
 

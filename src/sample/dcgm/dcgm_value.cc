@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "base/quote.h"
+
 namespace gpuledger::dcgm {
 
 bool is_number(double value) {
@@ -36,17 +38,34 @@ std::optional<double> Reading::number() const {
 
 std::optional<std::string> Reading::text() const {
   if (status != kOk || type != 's') return std::nullopt;
-  std::string copy(content->text, strnlen(content->text, sizeof content->text));
+  const size_t length = strnlen(content->text, sizeof content->text);
+  std::string copy = clean_text({content->text, length}, sizeof content->text);
   if (copy.empty() || is_blank(copy)) return std::nullopt;
   return copy;
 }
 
+namespace {
+
+// 0 if it is not between 1970 and 2116: differences of other times may overflow.
+int64_t possible_time(int64_t us) {
+  constexpr int64_t kLatest = INT64_MAX / 2000;
+  return us > 0 && us < kLatest ? us : 0;
+}
+
+template <typename FieldValue>
+Reading read(const FieldValue& value) {
+  return {value.fieldId, static_cast<char>(value.fieldType), static_cast<Return>(value.status), possible_time(value.ts),
+          &value.value};
+}
+
+}  // namespace
+
 Reading reading_of(const FieldValue_v1& value) {
-  return {value.fieldId, static_cast<char>(value.fieldType), static_cast<Return>(value.status), value.ts, &value.value};
+  return read(value);
 }
 
 Reading reading_of(const FieldValue_v2& value) {
-  return {value.fieldId, static_cast<char>(value.fieldType), static_cast<Return>(value.status), value.ts, &value.value};
+  return read(value);
 }
 
 }  // namespace gpuledger::dcgm

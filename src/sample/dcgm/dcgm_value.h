@@ -25,7 +25,7 @@ struct Reading {
   FieldId field = 0;
   char type = 0;
   Return status = kNoData;
-  int64_t at_us = 0;
+  int64_t at_us = 0;  // 0: not a possible time
   const Content* content = nullptr;
 
   // Checks the status first: libraries of version 3 give 0 with "no data". Then the type, then the blank.

@@ -14,7 +14,7 @@ class DcgmBooks : public EngineTest {
     ReaderOptions options;
     options.whole = true;
     options.interval = rules_.sample_interval = interval;
-    engine_ = std::make_unique<EngineThread>(load(), Where{}, options, clock_);
+    engine_ = *EngineThread::start(load(), Where{}, options, clock_);
     engine_->wait_for_first(minutes(1));
     books_ = std::make_unique<attribute::Engine>(rules_);
   }

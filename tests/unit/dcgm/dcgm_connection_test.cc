@@ -56,6 +56,26 @@ TEST_F(DcgmConnection, VersionText) {
   EXPECT_EQ(parse_version(info), "");
 }
 
+// Each of DCGM's shares has a value of its own, also FP16 (1008), which we do not read ourselves.
+TEST_F(DcgmConnection, EveryShareOfTheSimulatedMonitorsIsAShare) {
+  node("gpus: [{model: A100-80GB}]\nprocesses: [{pid: 4101, gpus: 0, load: gemm}]\n");
+  const auto connection = connect();
+  const std::vector<FieldId> shares = {1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008};
+  const Entity gpu{kEntityGpu, 0};
+  const auto group = connection->create_group({gpu});
+  const auto fields = connection->create_fields(shares);
+  ASSERT_TRUE(group.ok() && fields.ok());
+  ASSERT_EQ(connection->watch(*group, *fields, milliseconds(100), 60), kOk);
+  pass(milliseconds(2000));
+  size_t seen = 0;
+  for (const auto& [entity, reading] : connection->read_latest({gpu}, shares, false)) {
+    ++seen;
+    EXPECT_GT(reading.number().value_or(0), 0.01) << reading.field;
+    EXPECT_LE(reading.number().value_or(2), 1) << reading.field;
+  }
+  EXPECT_EQ(seen, shares.size());
+}
+
 // Nothing of ours may stay in somebody else's engine.
 TEST_F(DcgmConnection, WatchesGoWithTheConnection) {
   auto connection = connect();

@@ -338,6 +338,36 @@ TEST_F(DcgmReader, XidsOnceEach) {
   EXPECT_EQ(xids, (std::vector<uint64_t>{31, 79}));
 }
 
+TEST_F(DcgmReader, WhatWasToldBeforeIsNotToldAgain) {
+  node("gpus: [{model: H200}]\nprocesses: []\nevents: [{at: 0.5, do: xid, gpu: 0, xid: 31}]\n");
+  const auto connection = connect();
+  const auto reader = start(*connection, true);
+  set("whole_history", 1);
+  size_t xids = 0;
+  for (int i = 0; i < 20; ++i) {
+    pass(milliseconds(100));
+    const auto view = reader->read({});
+    ASSERT_TRUE(view.ok());
+    xids += view->xids.size();
+  }
+  EXPECT_EQ(xids, 1u);
+}
+
+TEST_F(DcgmReader, ATimeThatCannotBeHidesNobody) {
+  const auto connection = connect();
+  set("no_calendar", 1);
+  const auto reader = start(*connection, true);
+  look_until(*reader, {}, [](const View& v) { return !v.devices.at(0).processes.empty(); });
+}
+
+TEST_F(DcgmReader, OneUuidIsOneGpu) {
+  const auto connection = connect();
+  set("one_uuid", 1);
+  const auto reader = start(*connection, true);
+  const View view = look_until(*reader, {}, [](const View& v) { return !v.devices.empty(); });
+  EXPECT_EQ(view.devices.size(), 1u);
+}
+
 TEST_F(DcgmReader, ALifeBetweenTwoLooks) {
   node(kShortLife);
   const auto connection = connect();

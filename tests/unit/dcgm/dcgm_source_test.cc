@@ -150,16 +150,16 @@ TEST_F(DcgmSourceTest, ReconnectsWhenTheEngineDiedAndCameBack) {
 // It answers all the time, and has no GPU for a while.
 TEST_F(DcgmSourceTest, AnEngineThatWasOfNoUseIsUsedAfterSeconds) {
   set("no_nvml", 1);
-  EngineThread engine(load(), {}, whole(), clock_);
-  engine.wait_for_first(minutes(1));
+  const auto engine = *EngineThread::start(load(), {}, whole(), clock_);
+  engine->wait_for_first(minutes(1));
   const auto ask = [&] {
-    engine.ask({});
-    engine.wait(minutes(1));
+    engine->ask({});
+    engine->wait(minutes(1));
     return seen("calls:dcgmConnect_v2");
   };
   double tries = 1;
   for (const int after : {1, 2, 4, 4, 4, 4}) {
-    EXPECT_FALSE(engine.take().health.up);
+    EXPECT_FALSE(engine->take().health.up);
     clock_.advance(seconds(after) - milliseconds(1));
     EXPECT_EQ(ask(), tries) << after;
     clock_.advance(milliseconds(1));
@@ -168,7 +168,18 @@ TEST_F(DcgmSourceTest, AnEngineThatWasOfNoUseIsUsedAfterSeconds) {
   set("no_nvml", 0);
   clock_.advance(seconds(4));
   (void)ask();
-  EXPECT_TRUE(engine.take().health.up);
+  EXPECT_TRUE(engine->take().health.up);
+}
+
+TEST_F(DcgmSourceTest, GpusOfEverOtherUuidsAreLeftOut) {
+  node("gpus: [{model: H200}, {model: H200}, {model: H200}, {model: H200}, {model: H200}, {model: H200}]\n");
+  set("new_uuids", 1);
+  const auto source = open(false);
+  const auto left_out = [](const SampleBatch& batch) { return batch.health.errors.contains("too_many_gpus"); };
+  const SampleBatch batch = sample_until(*source, left_out, "one GPU too many", seconds(10));
+  EXPECT_EQ(batch.devices.size(), 128u);
+  const SampleBatch later = sample_until(*source, left_out, "another", seconds(10));
+  EXPECT_EQ(later.devices.size(), 128u);
 }
 
 TEST_F(DcgmSourceTest, ASlowEngineGivesOlderViewsAndTakesNobodysTime) {
@@ -205,15 +216,15 @@ processes:
   - {pid: 4103, gpus: 0, memory: 3GiB, load: gemm, start: 1.5}
 )");
   set("accounting_unsupported", 1);
-  EngineThread engine(load(), {}, whole(), clock_);
-  engine.wait_for_first(minutes(1));
+  const auto engine = *EngineThread::start(load(), {}, whole(), clock_);
+  engine->wait_for_first(minutes(1));
   const auto look = [&] {
     pass(milliseconds(100));
-    engine.ask({});
-    engine.wait(minutes(1));
+    engine->ask({});
+    engine->wait(minutes(1));
   };
   const auto processes = [&] {
-    const Findings found = engine.take();
+    const Findings found = engine->take();
     return found.view ? found.view->devices.at(0).processes : std::vector<ProcessSample>();
   };
   look();

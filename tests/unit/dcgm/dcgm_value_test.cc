@@ -43,10 +43,11 @@ TEST(DcgmValue, EveryBlankIsNoNumber) {
   }
   EXPECT_EQ(reading_of(whole(kBlank64 - 1)).integer(), kBlank64 - 1);
   EXPECT_EQ(reading_of(fraction(31.737)).number(), 31.737);
-  for (const char* blank : {"<<<NULL>>>", "<<<NOT_FOUND>>>", "<<<NOT_SUPPORTED>>>", "<<<NOT_PERM>>>", ""}) {
+  for (const char* blank : {"\n", "<<<NULL>>>", "<<<NOT_FOUND>>>", "<<<NOT_SUPPORTED>>>", "<<<NOT_PERM>>>", ""}) {
     EXPECT_FALSE(reading_of(words(blank)).text()) << blank;
   }
   EXPECT_EQ(reading_of(words("NVIDIA H200")).text(), "NVIDIA H200");
+  EXPECT_EQ(reading_of(words("H\n200\xff\xfe")).text(), "H200\xef\xbf\xbd") << "it becomes a label";
 }
 
 // Version 3 gives 0 with "no data": were the blank asked first, there would be a number.
