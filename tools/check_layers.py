@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks which folder may include which, which files may leave a thread behind, and how long a file may be.
+"""Checks which folder may include which, which files may make a thread or leave one behind, and how long a file may be.
 
 Prints one line for everything that is wrong and exits 1, or nothing and exits 0.
 """
@@ -37,6 +37,7 @@ LONGEST_FILE = 500
 SIZED = {".cc", ".h", ".inc", ".py", ".sh"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 DETACH = re.compile(r"\bdetach\s*\(\s*\)")
+THREAD = re.compile(r"\bstd\s*::\s*(jthread|thread|async)\b|\bpthread_create\b|\bthrd_create\b")
 LINK = re.compile(r"target_link_libraries\s*\(([^)]*)\)", re.DOTALL)
 
 
@@ -73,8 +74,13 @@ def check_includes(src):
 
 def check_threads(src):
     for path in sorted(src.rglob("*")):
-        if path.suffix in {".cc", ".h"} and room_of(path, src) != "task" and DETACH.search(path.read_text(encoding="utf-8")):
+        if path.suffix not in {".cc", ".h"}:
+            continue
+        text = path.read_text(encoding="utf-8")
+        if room_of(path, src) != "task" and DETACH.search(text):
             yield f"{path}: leaves a thread behind by itself; task::LeavableThread is for that"
+        elif path.relative_to(src).with_suffix("") != pathlib.Path("task/thread") and THREAD.search(text):
+            yield f"{path}: makes a thread, and throws if there is none to be had; task::Thread is for that"
 
 
 def check_links(src):

@@ -7,7 +7,6 @@
 #include "base/quote.h"
 
 namespace gpuledger {
-namespace {}  // namespace
 
 std::string shown_url(std::string_view text) {
   const size_t query = std::min(text.find_first_of("?#"), text.size());
@@ -53,6 +52,8 @@ Result<HttpUrl> parse_http_url(std::string_view text) {
   const bool whole = error == std::errc() && end == port.data() + port.size() && url.port != 0;
   if (host.empty() || !whole) return malformed(shown_url(text), kForm);
   url.host = host;
+  // The zone of a link-local address, "[fe80::1%25eth0]" in a URL.
+  if (const size_t zone = host.find("%25"); bracket > 0 && zone != std::string_view::npos) url.host.erase(zone + 1, 2);
   return url;
 }
 

@@ -12,7 +12,7 @@ namespace gpuledger {
 struct HttpUrl {
   std::string text;  // for messages: without the query
   bool tls = false;
-  std::string host;  // IPv6 without brackets
+  std::string host;  // IPv6 without brackets, its zone after a %
   uint16_t port = 0;
   std::string target;  // path and query, at least "/"
   friend bool operator==(const HttpUrl&, const HttpUrl&) = default;

@@ -21,10 +21,12 @@ using Time = Wire::Deadline;
 
 constexpr size_t kLargestHead = 64 << 10;
 constexpr size_t kReasonBytes = 64 << 10;
+constexpr size_t kReasonToPost = 800;  // a line of a log
+constexpr int kMostInterim = 10;
 constexpr size_t kPiece = 64 << 10;
 constexpr size_t kHeadPiece = 4 << 10;
 
-// Beast's parser; passes the body on as it comes.
+// Beast's parser; passes the body on as it comes. Without a sink it is dropped.
 class ReplyParser final : public beast_http::basic_parser<false> {
  public:
   ReplyParser(const HttpRequest& request, const BodySink& sink) : request_(request), sink_(sink) {
@@ -38,9 +40,13 @@ class ReplyParser final : public beast_http::basic_parser<false> {
   const std::optional<Error>& failure() const { return failure_; }
   // False: the sink has enough.
   bool pause() {
-    stopped_ = reply_.status == 200 && !sink_({});
+    stopped_ = is_wanted() && !sink_({});
     return !stopped_;
   }
+  // 100, 102, 103: the answer comes after it.
+  bool is_interim() const { return is_done() && reply_.status / 100 == 1 && reply_.status != 101; }
+  // Whether all that counts is known.
+  bool suffices() const { return !sink_ && is_header_done() && !is_interim(); }
   bool unpacked() const { return !inflater_ || inflater_->complete(); }
 
  private:
@@ -51,12 +57,14 @@ class ReplyParser final : public beast_http::basic_parser<false> {
   void on_field_impl(beast_http::field name, string_view, string_view value, error_code& error) override {
     if (name == beast_http::field::retry_after) reply_.retry_after = std::string(value.substr(0, 64));
     if (name != beast_http::field::content_encoding || value == "identity") return;
+    is_packed_ = true;
+    if (!sink_ || reply_.status / 100 == 1) return;
     if (value != "gzip" || !request_.accept_gzip)
       return fail({Code::kMalformed, "a content encoding that was not asked for"}, error);
     inflater_.emplace();
   }
   void on_header_impl(error_code& error) override {
-    if (reply_.status == 200 && !sink_({})) stop(error);
+    if (is_wanted() && !sink_({})) stop(error);
   }
   void on_body_init_impl(const boost::optional<uint64_t>&, error_code&) override {}
   void on_chunk_header_impl(uint64_t, string_view, error_code&) override {}
@@ -77,7 +85,12 @@ class ReplyParser final : public beast_http::basic_parser<false> {
   }
 
   bool take(std::string_view part, error_code& error) {
-    if (reply_.status != 200) {
+    if (!sink_) {
+      const bool is_reason = reply_.status / 100 != 2 && !is_packed_;
+      if (is_reason) reply_.body.append(part.substr(0, kReasonToPost - reply_.body.size()));
+      taken_ += part.size();
+      if (taken_ > request_.largest_body) stop(error);
+    } else if (reply_.status != 200) {
       reply_.body.append(part.substr(0, kReasonBytes - reply_.body.size()));
       if (reply_.body.size() == kReasonBytes) stop(error);
     } else if (part.size() > request_.largest_body - taken_) {
@@ -88,6 +101,7 @@ class ReplyParser final : public beast_http::basic_parser<false> {
     return !error;
   }
 
+  bool is_wanted() const { return sink_ && reply_.status == 200; }
   void stop(error_code& error) {
     stopped_ = true;
     error = boost::system::errc::make_error_code(boost::system::errc::operation_canceled);
@@ -103,7 +117,19 @@ class ReplyParser final : public beast_http::basic_parser<false> {
   std::optional<Inflater> inflater_;
   std::optional<Error> failure_;
   uint64_t taken_ = 0;
+  bool is_packed_ = false;
   bool stopped_ = false;
+};
+
+// The parser of one answer, and of the interim ones before it.
+struct Answer {
+  Answer(const HttpRequest& given, const BodySink& given_sink) : request(given), sink(given_sink) { begin(); }
+  void begin() { parser.emplace(request, sink); }
+
+  const HttpRequest& request;
+  const BodySink& sink;
+  std::optional<ReplyParser> parser{};
+  int interim = 0;
 };
 
 std::string request_text(const HttpRequest& request, std::optional<std::string_view> body, const Peer& peer,
@@ -126,44 +152,51 @@ void block_sigpipe() {
 }
 
 // Feeds the parser; keeps unused bytes in `pending`.
-Status parse(ReplyParser& parser, std::string& pending) {
-  while (!pending.empty() && !parser.is_done()) {
+Status parse(Answer& answer, std::string& pending) {
+  while (!pending.empty() && !answer.parser->is_done()) {
     error_code error;
-    const size_t used = parser.put(boost::asio::buffer(pending), error);
+    const size_t used = answer.parser->put(boost::asio::buffer(pending), error);
     pending.erase(0, used);
-    if (parser.stopped()) return ok_status();
-    if (parser.failure()) return *parser.failure();
+    if (answer.parser->stopped()) return ok_status();
+    if (answer.parser->failure()) return *answer.parser->failure();
     if (error == beast_http::error::need_more) break;
     if (error) return Error{Code::kMalformed, "not a proper HTTP answer: " + error.message()};
+    if (answer.parser->is_interim()) {
+      if (++answer.interim > kMostInterim) return Error{Code::kMalformed, "not a proper HTTP answer: endless 1xx"};
+      answer.begin();
+      continue;
+    }
     if (used == 0) break;
   }
   if (pending.size() > kLargestHead) return Error{Code::kMalformed, "not a proper HTTP answer: endless line"};
   return ok_status();
 }
 
-Status read_reply(Wire& wire, ReplyParser& parser, const HttpRequest& request, Time begin) {
+Status read_reply(Wire& wire, Answer& answer, Time begin) {
+  const HttpRequest& request = answer.request;
+  std::optional<ReplyParser>& parser = answer.parser;
   const Time whole = begin + request.whole_within;
   const Time head = std::min(whole, Interrupt::Clock::now() + request.head_within);
   std::string pending, piece(kPiece, '\0');
   size_t head_bytes = 0;
   bool paused = request.pause.count() == 0;
   Time heard = Interrupt::Clock::now();
-  while (!parser.is_done() && !parser.stopped()) {
-    const bool in_head = !parser.is_header_done();
+  while (!parser->is_done() && !parser->stopped()) {
+    const bool in_head = !parser->is_header_done();
     const Time latest = in_head ? head : std::min(whole, heard + request.longest_silence);
     const Time until = in_head || paused ? latest : std::min(latest, heard + request.pause);
     // Reads the head in small pieces, to keep its limit closely; Beast's own limit is per line.
     auto got = wire.read(piece.data(), in_head ? kHeadPiece : kPiece, until);
     if (!got.ok() && got.error().code == Code::kTimeout && until < latest) {
       paused = true;
-      if (!parser.pause()) break;
+      if (!parser->pause()) break;
       continue;
     }
     if (!got.ok()) return got.error();
     if (*got == 0) {
       error_code error;
-      if (parser.got_some()) parser.put_eof(error);
-      if (error || !parser.is_done()) return Error{Code::kUnavailable, "connection cut: it ended within an answer"};
+      if (parser->got_some()) parser->put_eof(error);
+      if (error || !parser->is_done()) return Error{Code::kUnavailable, "connection cut: it ended within an answer"};
       break;
     }
     heard = Interrupt::Clock::now();
@@ -171,9 +204,9 @@ Status read_reply(Wire& wire, ReplyParser& parser, const HttpRequest& request, T
     if (in_head && (head_bytes += *got) > kLargestHead)
       return Error{Code::kMalformed, "not a proper HTTP answer: endless head"};
     pending.append(piece, 0, *got);
-    GL_TRY_STATUS(parse(parser, pending));
+    GL_TRY_STATUS(parse(answer, pending));
   }
-  if (!parser.stopped() && !parser.unpacked()) return Error{Code::kMalformed, "a gzip body without its end"};
+  if (!parser->stopped() && !parser->unpacked()) return Error{Code::kMalformed, "a gzip body without its end"};
   return ok_status();
 }
 
@@ -186,20 +219,11 @@ Result<HttpReply> HttpClient::exchange(const HttpRequest& request, std::optional
   GL_TRY(wire, Wire::open(peer_, begin + request.connect_within, interrupt_));
   const std::string text = request_text(request, body, peer_, user_agent_);
   GL_TRY_STATUS(wire->write(text, Interrupt::Clock::now() + request.head_within));
-  ReplyParser parser(request, sink);
-  GL_TRY_STATUS(read_reply(*wire, parser, request, begin));
-  parser.reply().peer_user = wire->peer_user();
-  return std::move(parser.reply());
-}
-
-Result<HttpReply> HttpClient::exchange(const HttpRequest& request, std::optional<std::string_view> body) const {
-  std::string answer;
-  auto reply = exchange(request, body, [&](std::string_view part) {
-    answer.append(part);
-    return true;
-  });
-  if (reply.ok() && reply->status == 200) reply->body = std::move(answer);
-  return reply;
+  Answer answer(request, sink);
+  const Status read = read_reply(*wire, answer, begin);
+  if (!read.ok() && !answer.parser->suffices()) return read.error();
+  answer.parser->reply().peer_user = wire->peer_user();
+  return std::move(answer.parser->reply());
 }
 
 Result<HttpReply> HttpClient::get(const HttpRequest& request, const BodySink& sink) const {
@@ -207,11 +231,17 @@ Result<HttpReply> HttpClient::get(const HttpRequest& request, const BodySink& si
 }
 
 Result<HttpReply> HttpClient::get(const HttpRequest& request) const {
-  return exchange(request, std::nullopt);
+  std::string body;
+  auto reply = get(request, [&](std::string_view part) {
+    body.append(part);
+    return true;
+  });
+  if (reply.ok() && reply->status == 200) reply->body = std::move(body);
+  return reply;
 }
 
 Result<HttpReply> HttpClient::post(const HttpRequest& request, std::string_view body) const {
-  return exchange(request, body);
+  return exchange(request, body, nullptr);
 }
 
 }  // namespace gpuledger::net

@@ -34,7 +34,7 @@ struct HttpReply {
   unsigned status = 0;
   std::string retry_after;
   std::optional<uint32_t> peer_user;  // of a unix socket: the server's uid
-  std::string body;                   // of a status other than 200: its first 64 KiB, for the reason
+  std::string body;                   // of a status other than 200: its first bytes, for the reason
 };
 
 // Gets the body of a 200 as it comes, and an empty piece after the head and whenever nothing came for the request's
@@ -52,16 +52,16 @@ class HttpClient {
   Result<HttpReply> get(const HttpRequest& request, const BodySink& sink) const;
   // The reply has the whole body of a 200.
   Result<HttpReply> get(const HttpRequest& request) const;
-  // Sends the body, whose type is among the request's headers. The reply is as for get.
+  // Sends the body, whose type is among the request's headers. Only the status of the answer counts: its body is read
+  // and dropped, but for the first bytes of an error, and may be cut.
   Result<HttpReply> post(const HttpRequest& request, std::string_view body) const;
 
   const Peer& peer() const { return peer_; }
 
  private:
-  // Without a body it is a GET.
+  // Without a body it is a GET, without a sink the body of the answer is dropped.
   Result<HttpReply> exchange(const HttpRequest& request, std::optional<std::string_view> body,
                              const BodySink& sink) const;
-  Result<HttpReply> exchange(const HttpRequest& request, std::optional<std::string_view> body) const;
 
   const Peer peer_;
   const std::string user_agent_;

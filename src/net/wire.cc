@@ -66,12 +66,14 @@ Result<std::vector<Address>> read_addresses(const Peer& peer, Deadline deadline,
     std::optional<Result<std::vector<Address>>> answer GL_GUARDED_BY(mutex);
   };
   const auto asked = std::make_shared<Asked>();
-  const task::LeavableThread resolver([asked, host = peer.host, port = peer.port] {
+  task::LeavableThread resolver;
+  const Status started = resolver.start([asked, host = peer.host, port = peer.port] {
     auto answer = look_up(host, port, AI_ADDRCONFIG);
     const MutexLock lock(asked->mutex);
     asked->answer = std::move(answer);
     asked->done.raise();
   });
+  if (!started.ok()) return Status(started).about("host name").error();
   GL_TRY_STATUS(wait_for(asked->done.fd(), POLLIN, deadline, interrupt).about("host name"));
   const MutexLock lock(asked->mutex);
   return std::move(*asked->answer);
@@ -135,7 +137,8 @@ Result<UniqueFd> connect_host(const Peer& peer, Deadline deadline, const Interru
 std::string Peer::authority() const {
   if (!unix_path.empty()) return "localhost";
   const bool v6 = host.find(':') != std::string::npos;
-  return (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+  // A zone means something on this machine only.
+  return (v6 ? "[" + host.substr(0, host.find('%')) + "]" : host) + ":" + std::to_string(port);
 }
 
 std::string Peer::text() const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sample/patient_source.h"
 
+#include <optional>
 #include <utility>
 
 #include "base/borrowed_clock.h"
@@ -18,7 +19,7 @@ struct PatientSource::Shared {
   Mutex mutex;
   // One batch is asked for at a time.
   bool given_up GL_GUARDED_BY(mutex) = false;
-  SampleBatch answer GL_GUARDED_BY(mutex);
+  std::optional<SampleBatch> answer GL_GUARDED_BY(mutex);
   std::vector<std::pair<GpuUuid, uint64_t>> late_xids GL_GUARDED_BY(mutex);  // of calls that took too long
 
   void keep(SampleBatch batch);
@@ -45,6 +46,15 @@ PatientSource::PatientSource(const Make& make, std::string name, Nanoseconds sam
   shared_->inner = make(shared_->clock);
 }
 
+Result<std::unique_ptr<PatientSource>> PatientSource::open(const Make& make, std::string name,
+                                                           Nanoseconds sample_interval, const Clock& clock,
+                                                           Nanoseconds least_patience) {
+  std::unique_ptr<PatientSource> source(
+      new PatientSource(make, std::move(name), sample_interval, clock, least_patience));
+  GL_TRY_STATUS(source->worker_.start().about(source->health_.source));
+  return source;
+}
+
 PatientSource::~PatientSource() {
   worker_.drop_waiting();
   worker_.post([shared = shared_] { shared->inner.reset(); });
@@ -60,8 +70,12 @@ void PatientSource::post(std::function<void(GpuSource&)> task) {
 bool PatientSource::attempt(std::function<void(GpuSource&)> task, Nanoseconds patience) {
   post(std::move(task));
   const bool done = worker_.wait(patience);
-  if (!done && !std::exchange(hanging_, true)) ++hangs_;
+  if (!done) note_hang();
   return done;
+}
+
+void PatientSource::note_hang() {
+  if (!std::exchange(hanging_, true)) ++hangs_;
 }
 
 SampleBatch PatientSource::without_answer() {
@@ -82,14 +96,16 @@ SampleBatch PatientSource::sample(bool scan_processes) {
   MutexLock lock(shared_->mutex);
   shared_->given_up = false;
   lock.unlock();
-  const auto task = [shared = shared_.get(), scan_processes](GpuSource& inner) {
-    shared->keep(inner.sample(scan_processes));
-  };
-  const bool answered = attempt(task, patience_);
+  post([shared = shared_.get(), scan_processes](GpuSource& inner) { shared->keep(inner.sample(scan_processes)); });
+  (void)worker_.wait(patience_);
   lock.lock();
-  shared_->given_up = !answered;
-  if (!answered) return without_answer();
-  SampleBatch batch = std::move(shared_->answer);
+  // The answer may have come after the wait. Whether it is too late is decided here, or its Xids would be lost.
+  shared_->given_up = !shared_->answer;
+  if (shared_->given_up) {
+    note_hang();
+    return without_answer();
+  }
+  SampleBatch batch = *std::exchange(shared_->answer, std::nullopt);
   known_.clear();
   for (DeviceSample& device : batch.devices) {
     known_.push_back(device.description);

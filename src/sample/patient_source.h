@@ -22,9 +22,9 @@ class PatientSource final : public GpuSource {
   // Longer than a source waits for one of its GPUs, which is 2 s or two intervals. Three intervals may be longer still.
   static constexpr Nanoseconds kLeastPatience = std::chrono::seconds(5);
 
-  // name: in its health.
-  PatientSource(const Make& make, std::string name, Nanoseconds sample_interval, const Clock& clock,
-                Nanoseconds least_patience = kLeastPatience);
+  // name: in its health. Error: its thread cannot be made.
+  static Result<std::unique_ptr<PatientSource>> open(const Make& make, std::string name, Nanoseconds sample_interval,
+                                                     const Clock& clock, Nanoseconds least_patience = kLeastPatience);
   ~PatientSource() override;
 
   // Runs the task on the source's thread. False: it has not ended in time and goes on.
@@ -39,8 +39,11 @@ class PatientSource final : public GpuSource {
 
  private:
   struct Shared;
+  PatientSource(const Make& make, std::string name, Nanoseconds sample_interval, const Clock& clock,
+                Nanoseconds least_patience);
   // Does not wait; runs before later tasks.
   void post(std::function<void(GpuSource&)> task);
+  void note_hang();
   SampleBatch without_answer();
 
   Nanoseconds patience_for(Nanoseconds sample_interval) const { return std::max(least_patience_, 3 * sample_interval); }

@@ -5,9 +5,13 @@
 #include <utility>
 
 #include "base/mutex.h"
+#include "base/result.h"
 #include "model/sample.h"
 
 namespace gpuledger::task {
+
+// The code of a source that has no thread to ask with.
+inline constexpr const char* kNoThread = "no_thread";
 
 // Health of a source that runs on its own thread, readable from any other.
 class HealthCell {
@@ -30,6 +34,10 @@ class HealthCell {
     health_.up = health_.undecided = false;
     health_.reason = std::move(reason);
     ++health_.errors[code];
+  }
+  // Without its thread the source stays down.
+  void needs_thread(const Status& started) {
+    if (!started.ok()) fails(kNoThread, started.error().message);
   }
   // An error that does not stop the source.
   void counts(const std::string& code) {

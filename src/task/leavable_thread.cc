@@ -20,18 +20,22 @@ struct LeavableThread::Over {
   bool yes GL_GUARDED_BY(mutex) = false;
 };
 
-LeavableThread::LeavableThread(std::function<void()> body) : over_(std::make_shared<Over>()) {
-  thread_ = std::thread([over = over_, body = std::move(body)]() mutable {
+Status LeavableThread::start(std::function<void()> body) {
+  auto over = std::make_shared<Over>();
+  GL_TRY_STATUS(thread_.start([over, body = std::move(body)](const std::stop_token&) mutable {
     body();
     body = nullptr;  // what it owned may hang too when it is freed
     const MutexLock lock(over->mutex);
     over->yes = true;
     over->changed.notify_all();
-  });
+  }));
+  over_ = std::move(over);
+  return ok_status();
 }
 
 bool LeavableThread::end(Nanoseconds patience) {
-  const bool left = !thread_.joinable();
+  if (!over_) return true;
+  const bool left = !thread_.running();
   MutexLock lock(over_->mutex);
   const bool over = over_->changed.wait_for(lock, left ? Nanoseconds(0) : patience,
                                             [this]() GL_REQUIRES(over_->mutex) { return over_->yes; });

@@ -3,9 +3,10 @@
 
 #include <functional>
 #include <memory>
-#include <thread>
 
 #include "base/clock.h"
+#include "base/result.h"
+#include "task/thread.h"
 
 namespace gpuledger::task {
 
@@ -13,18 +14,20 @@ namespace gpuledger::task {
 // and then leaves it behind, so its body must own all it uses; data for other threads is in shared state.
 class LeavableThread {
  public:
-  explicit LeavableThread(std::function<void()> body);
+  LeavableThread() = default;
   ~LeavableThread() { (void)end(Nanoseconds(0)); }
   LeavableThread(const LeavableThread&) = delete;
   LeavableThread& operator=(const LeavableThread&) = delete;
 
+  // Once. Error: no thread can be made now; it can be called again.
+  Status start(std::function<void()> body);
   // Call it after the body was told to end. False: it did not, and is left behind.
   bool end(Nanoseconds patience);
 
  private:
   struct Over;
-  std::shared_ptr<Over> over_;
-  std::thread thread_;
+  std::shared_ptr<Over> over_;  // null: not started
+  Thread thread_;
 };
 
 // Whether any thread of this program was left behind. Its call may return at any moment, also while exit() destroys

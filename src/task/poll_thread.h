@@ -5,9 +5,9 @@
 #include <condition_variable>
 #include <functional>
 #include <stop_token>
-#include <thread>
 
 #include "base/mutex.h"
+#include "task/thread.h"
 #include "task/timer.h"
 
 namespace gpuledger::task {
@@ -25,7 +25,12 @@ class PollThread {
   using Look = std::function<Next(std::stop_token)>;
 
   explicit PollThread(Look look, const Timer& timer = system_timer())
-      : look_(std::move(look)), timer_(timer), thread_([this](const std::stop_token& stop) { run(stop); }) {}
+      : look_(std::move(look)),
+        timer_(timer),
+        started_(thread_.start([this](const std::stop_token& stop) { run(stop); })) {}
+
+  // An error: there is no thread, and nothing polls.
+  const Status& started() const { return started_; }
 
   // Requests a poll. From any thread; never blocks for long. Several requests within a second cause one poll.
   void ask() {
@@ -56,7 +61,8 @@ class PollThread {
   Mutex mutex_;
   std::condition_variable_any changed_;
   bool asked_ GL_GUARDED_BY(mutex_) = false;
-  std::jthread thread_;  // last: it uses the others
+  Thread thread_;  // last but for its own outcome: it uses the others
+  const Status started_;
 };
 
 }  // namespace gpuledger::task

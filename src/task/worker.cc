@@ -25,7 +25,14 @@ struct Worker::Shared {
   bool idle() const GL_REQUIRES(mutex) { return !busy && tasks.empty(); }
 };
 
-Worker::Worker() : shared_(std::make_shared<Shared>()), thread_([shared = shared_] { run(*shared); }) {}
+Worker::Worker() : shared_(std::make_shared<Shared>()) {}
+
+Status Worker::start() {
+  if (started_) return ok_status();
+  GL_TRY_STATUS(thread_.start([shared = shared_] { run(*shared); }));
+  started_ = true;
+  return ok_status();
+}
 
 void Worker::run(Shared& shared) {
   MutexLock lock(shared.mutex);

@@ -18,6 +18,9 @@ class Worker {
   Worker();
   ~Worker() { (void)end(Nanoseconds(0)); }
 
+  // Makes the thread, unless there is one. Error: none can be made now; it can be called again. Tasks wait for it.
+  Status start();
+
   // Returns at once. The task must own all it uses, and is freed before the worker is idle.
   void post(Task task);
   bool idle() const;
@@ -35,6 +38,7 @@ class Worker {
 
   std::shared_ptr<Shared> shared_;
   LeavableThread thread_;
+  bool started_ = false;
 };
 
 }  // namespace gpuledger::task

@@ -29,7 +29,9 @@ class LayersTest(unittest.TestCase):
     def test_what_is_allowed(self):
         good = '#include <vector>\n#include "model/sample.h"\n#include "base/units.h"\n'
         self.assertEqual(self.check({"src/sample/a.cc": good, "src/app/b.cc": '#include "sample/a.h"\n',
-                                     "src/task/c.cc": "thread_.detach();\n"}), (0, ""))
+                                     "src/task/c.cc": "thread_.detach();\n",
+                                     "src/task/thread.h": "std::jthread thread_;\n",
+                                     "src/app/e.cc": "std::this_thread::sleep_for(1s);\n"}), (0, ""))
 
     def test_what_is_not(self):
         wrong = {
@@ -40,6 +42,8 @@ class LayersTest(unittest.TestCase):
             "src/app/CMakeLists.txt": "target_link_libraries(gpu-ledger PRIVATE gl_base nvml_sim)\n",
             "src/app/runtime/g.cc": '#include "app/commands/replay.h"\n',
             "src/app/doctor/h.cc": "std::thread([] {}).detach();\n",
+            "src/http/i.h": "std::jthread thread_;\n",
+            "src/task/j.cc": "std::async([] {});\n",
             "src/helpers/e.h": "\n",
             "tests/unit/f.cc": "\n" * 501,
         }

@@ -52,6 +52,7 @@ inline constexpr unsigned kPcieReceived = 1;
 inline constexpr unsigned kFeatureEnabled = 1;
 inline constexpr unsigned kNoInstance = 0xFFFFFFFFu;  // gpuInstanceId outside MIG
 inline constexpr unsigned long long kValueNotAvailable = ~0ull;
+inline constexpr unsigned kValueNotAvailable32 = ~0u;
 inline constexpr unsigned long long kEventTypeXid = 0x8;
 
 constexpr unsigned struct_version(size_t size, unsigned version) {

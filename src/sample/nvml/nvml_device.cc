@@ -3,14 +3,12 @@
 
 #include <algorithm>
 
+#include "model/most_power.h"
 #include "sample/nvml/nvml_processes.h"
 
 namespace gpuledger::nvml {
 
 namespace {
-
-// A kilowatt for thirty years. More is no valid reading, and would overflow the microjoules.
-constexpr unsigned long long kMostMillijoules = 1'000'000'000'000'000;
 
 // Boards without a number report zeros or N/A.
 std::string without_blank(std::string_view text) {
@@ -115,10 +113,11 @@ void NvmlDevice::read_gauges(Session& session, DeviceSample& out) {
   const FunctionTable& fn = session.fn;
   unsigned long long millijoules = 0;
   if (read(session, fn.nvmlDeviceGetTotalEnergyConsumption, &millijoules)) {
-    if (millijoules <= kMostMillijoules) {
+    if (millijoules <= uint64_t{kMostMillijoules}) {
       out.energy_counter = Energy::millijoules(static_cast<int64_t>(millijoules));
     } else {
       session.call.count_failure("garbage");
+      ++out.refused_readings;
     }
   }
   out.read_at = session.call.now();
@@ -163,7 +162,7 @@ std::vector<MigDevice> NvmlDevice::describe_state(Session& session, const Device
     description->mig_enabled.reset();
   }
   if (read(session, fn.nvmlDeviceGetEnforcedPowerLimit, &value)) {
-    description->power_limit = Power::milliwatts(value);
+    if (is_power_limit(Power::milliwatts(value))) description->power_limit = Power::milliwatts(value);
   } else if (!can(fn.nvmlDeviceGetEnforcedPowerLimit)) {
     description->power_limit.reset();
   }

@@ -32,10 +32,15 @@ DeviceSample DeviceThread::absent() const {
   return out;
 }
 
-void DeviceThread::attach(Session& session, Device handle, unsigned index, const std::string& driver) {
+Status DeviceThread::attach(Session& session, Device handle, unsigned index, const std::string& driver) {
   shared_->device.attach(session, handle, index, driver);
-  handle_ = handle;
   description_ = shared_->device.absent().description;
+  if (const Status started = worker_.start(); !started.ok()) {
+    trouble_ = started.error().message;
+    return started;
+  }
+  handle_ = handle;
+  return ok_status();
 }
 
 void DeviceThread::detach(const FunctionTable& functions, const std::string& why) {

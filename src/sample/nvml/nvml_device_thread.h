@@ -32,8 +32,8 @@ class DeviceThread {
   const std::string& trouble() const { return trouble_; }
   DeviceSample absent() const;
 
-  // Not while it hangs.
-  void attach(Session& session, Device handle, unsigned index, const std::string& driver);
+  // Not while it hangs. Error: its thread cannot be made now. The GPU is not asked until another attempt succeeds.
+  Status attach(Session& session, Device handle, unsigned index, const std::string& driver);
   void detach(const FunctionTable& functions, const std::string& why);
 
   // Checks whether a hanging call has returned. Its answer is stale and dropped; the GPU may be read again.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sample/gpu_filter.h"
+#include "task/health_cell.h"
 
 namespace gpuledger::nvml {
 
@@ -86,7 +87,7 @@ void NvmlSource::found_device(unsigned index, Device handle) {
   }
   DeviceThread& device = **at;
   if (device.hanging() || (device.handle() == handle && device.index() == index)) return;
-  device.attach(driver, handle, index, driver_->version);
+  if (!device.attach(driver, handle, index, driver_->version).ok()) return calls_.count_failure(task::kNoThread);
   driver_->xids.watch(driver, handle);
 }
 

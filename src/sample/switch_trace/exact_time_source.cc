@@ -57,8 +57,12 @@ void ExactTimeSource::add_trace(DeviceSample& device, bool scanned, Nanoseconds 
   Traced& traced = gpus_[device.description->uuid];
   std::string reason = obstacle(traced, device, now);
   if (reason.empty() && !traced.tracer) {
-    traced.tracer =
-        std::make_unique<TracerThread>(door_, TraceOptions{device.description->pci_bus_id, options_.budget}, clock_);
+    auto tracer = TracerThread::start(door_, TraceOptions{device.description->pci_bus_id, options_.budget}, clock_);
+    if (tracer.ok()) {
+      traced.tracer = *std::move(tracer);
+    } else {
+      reason = tracer.error().message;  // the next cycle tries again
+    }
     traced.test = SelfTest();
   }
   TraceReport report;

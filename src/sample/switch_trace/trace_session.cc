@@ -162,6 +162,9 @@ Result<ClockPair> TraceSession::read_clocks(const Clock& clock) {
   const Status asked = client_->control("the GPU's time", subdevice_, kControlGpuTime, &gpu, sizeof gpu);
   const Nanoseconds after = clock.now().steady;
   if (!asked.ok()) return asked.error();
+  // Later than 2116: nonsense, and differences of such times may overflow.
+  constexpr uint64_t kLatest = INT64_MAX / 2;
+  if (gpu > kLatest) return Error{Code::kUnavailable, "the GPU gives an impossible time"};
   return ClockPair{Nanoseconds(static_cast<int64_t>(gpu)), before + (after - before) / 2, after - before};
 }
 

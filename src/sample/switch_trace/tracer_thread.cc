@@ -33,12 +33,16 @@ struct TracerThread::Shared {
   TraceReport report GL_GUARDED_BY(mutex);
 };
 
-TracerThread::TracerThread(std::shared_ptr<DriverDoor> door, TraceOptions options, const Clock& clock)
-    : shared_(std::make_shared<Shared>(clock)),
-      thread_([shared = shared_, door = std::move(door), options = std::move(options)] {
-        pthread_setname_np(pthread_self(), "switch-trace");
-        run(*shared, TraceLoop(door, options, shared->clock));
-      }) {}
+Result<std::unique_ptr<TracerThread>> TracerThread::start(std::shared_ptr<DriverDoor> door, TraceOptions options,
+                                                          const Clock& clock) {
+  auto shared = std::make_shared<Shared>(clock);
+  std::unique_ptr<TracerThread> tracer(new TracerThread(shared));
+  GL_TRY_STATUS(tracer->thread_.start([shared, door = std::move(door), options = std::move(options)] {
+    pthread_setname_np(pthread_self(), "switch-trace");
+    run(*shared, TraceLoop(door, options, shared->clock));
+  }));
+  return tracer;
+}
 
 void TracerThread::run(Shared& shared, TraceLoop loop) {
   MutexLock lock(shared.mutex);

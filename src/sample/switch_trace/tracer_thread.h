@@ -12,7 +12,9 @@ namespace gpuledger::switch_trace {
 // thread.
 class TracerThread {
  public:
-  TracerThread(std::shared_ptr<DriverDoor> door, TraceOptions options, const Clock& clock);
+  // Error: its thread cannot be made now.
+  static Result<std::unique_ptr<TracerThread>> start(std::shared_ptr<DriverDoor> door, TraceOptions options,
+                                                     const Clock& clock);
   // Waits until the GPU is released. A driver that hangs is left behind after a while; it is released when it returns.
   ~TracerThread();
   TracerThread(const TracerThread&) = delete;
@@ -29,6 +31,7 @@ class TracerThread {
 
  private:
   struct Shared;
+  explicit TracerThread(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
   static void run(Shared& shared, TraceLoop loop);
 
   std::shared_ptr<Shared> shared_;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/http_client.h"
-#include "support/localhost.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +7,8 @@
 
 #include <cstdlib>
 
+#include "support/localhost.h"
+#include "support/thread_limit.h"
 #include "unit/http/temporary_directory.h"
 #include "unit/net/fake_server.h"
 
@@ -83,7 +84,7 @@ TEST_F(HttpClientTest, SendsABody) {
   const auto none = HttpClient(plain(*plain_server), "test/1", interrupt_).post(request, body);
   ASSERT_TRUE(none.ok()) << none.error().message;
   EXPECT_EQ(none->status, 204u);
-  EXPECT_EQ(HttpClient(secure(*tls), "test/1", interrupt_).post(request, body)->body, "taken");
+  EXPECT_EQ(HttpClient(secure(*tls), "test/1", interrupt_).post(request, body)->status, 200u);
   for (const auto* server : {plain_server.get(), tls.get()}) {
     const Request got = server->requests().at(0);
     EXPECT_EQ(got.method, "POST");
@@ -94,8 +95,61 @@ TEST_F(HttpClientTest, SendsABody) {
   EXPECT_EQ(plain_server->requests().at(1).headers.at("content-length"), "0");
 }
 
+TEST_F(HttpClientTest, KeepsOnlyTheReasonOfAnAnswerToAPost) {
+  // "200" or "500: the reason".
+  const auto post = [&](const FakeServer::Handler& handler, uint64_t largest = 64 << 20) {
+    const auto server = FakeServer::on_loopback(handler);
+    HttpRequest request = patient();
+    request.largest_body = largest;
+    const auto reply = HttpClient(plain(*server), "test/1", interrupt_).post(request, "body");
+    if (!reply.ok()) return reply.error().message;
+    return std::to_string(reply->status) + (reply->body.empty() ? "" : ": " + reply->body);
+  };
+  const std::string large(3 << 20, 'x');
+  EXPECT_EQ(post(says(http_answer(200, large))), "200");
+  EXPECT_EQ(post(says(http_answer(202, large))), "202");
+  EXPECT_EQ(post(says(http_answer(500, large))), "500: " + std::string(800, 'x'));
+  EXPECT_EQ(post(says(http_answer(400, "why")), 1), "400: why");
+  EXPECT_EQ(post(says("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc")), "200") << "cut";
+  EXPECT_EQ(post(says(http_answer(200, "\x1f\x8b", "Content-Encoding: gzip\r\n"))), "200");
+  EXPECT_EQ(post(says(http_answer(500, "\x1f\x8b", "Content-Encoding: gzip\r\n"))), "500");
+  EXPECT_EQ(post(says("HTTP/1.1 100 Continue\r\n\r\n")), "connection cut: it ended within an answer");
+  const auto endless = [](const Request&, Connection& connection) {
+    connection.send(chunked_head());
+    while (connection.send(chunk(std::string(10'000, 'x')))) {}
+  };
+  EXPECT_EQ(post(endless, 1 << 20), "200");
+}
+
+TEST_F(HttpClientTest, WaitsForTheFinalAnswer) {
+  const std::string hints = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nRetry-After: 9\r\nContent-Encoding: br\r\n\r\n";
+  const std::string interim = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n" + hints;
+  const auto all = FakeServer::on_loopback(says(interim + http_answer(200, "final")));
+  const auto bytes = FakeServer::on_loopback([&](const Request&, Connection& connection) {
+    for (const char c : interim + http_answer(429, "no", "Retry-After: 7\r\n")) connection.send(std::string(1, c));
+  });
+  const auto reply = get(plain(*all));
+  ASSERT_TRUE(reply) << reply.error().message;
+  EXPECT_EQ(reply->status, 200u);
+  EXPECT_EQ(reply->body, "final");
+  EXPECT_EQ(reply->retry_after, "");
+  EXPECT_EQ(get(plain(*bytes))->retry_after, "7");
+  EXPECT_EQ(HttpClient(plain(*bytes), "test/1", interrupt_).post(patient(), "body")->body, "no");
+  EXPECT_EQ(get(plain(*FakeServer::on_loopback(says("HTTP/1.1 101 Switching Protocols\r\n\r\n"))))->status, 101u);
+
+  std::string many, endless;
+  for (int i = 0; i < 10; ++i) many += hints;
+  EXPECT_EQ(complaint(many + http_answer(200, "")), "none");
+  EXPECT_THAT(complaint(many + hints + http_answer(200, "")),
+              HasSubstr("malformed: not a proper HTTP answer: endless"));
+  for (int i = 0; i < 10; ++i) endless += "HTTP/1.1 103 Early Hints\r\nX: " + std::string(8000, 'x') + "\r\n\r\n";
+  EXPECT_THAT(complaint(endless + http_answer(200, "")), HasSubstr("malformed: not a proper HTTP answer: endless"));
+  EXPECT_THAT(complaint(interim), HasSubstr("connection cut"));
+}
+
 TEST_F(HttpClientTest, WritesIpv6InBrackets) {
   EXPECT_EQ((Peer{"", "fd00::1", 443, TlsTrust{}}.text()), "https://[fd00::1]:443");
+  EXPECT_EQ((Peer{"", "fe80::1%eth0", 9400, std::nullopt}.authority()), "[fe80::1]:9400");
   EXPECT_EQ((Peer{"", "10.0.0.1", 443, std::nullopt}.text()), "http://10.0.0.1:443");
   EXPECT_EQ((Peer{"/run/x.sock", "", 0, std::nullopt}.text()), "unix:/run/x.sock");
 }
@@ -344,6 +398,14 @@ TEST_F(HttpClientTest, SaysWhyItCannotConnect) {
   EXPECT_EQ(get({folder_ / "none", "", 0, std::nullopt}).error().code, Code::kNotFound);
   EXPECT_EQ(get({std::string(200, 'x'), "", 0, std::nullopt}).error().code, Code::kMalformed);
   EXPECT_THAT(get({"", "no such name.invalid", 1, std::nullopt}).error().message, HasSubstr("host name"));
+}
+
+TEST_F(HttpClientTest, ANameThatNoThreadCanLookUpIsAnError) {
+  EXPECT_TRUE(support::passes_without_threads([this] {
+    const auto answer = get({"", "localhost", 1, std::nullopt});
+    ASSERT_FALSE(answer.ok());
+    EXPECT_THAT(answer.error().message, HasSubstr("host name: no thread can be made"));
+  }));
 }
 
 }  // namespace

@@ -89,6 +89,7 @@ TEST_F(SourceTest, AnEnergyCounterThatCannotBeIsAbsentAndCounted) {
   EXPECT_FALSE(batch.devices.at(0).energy_counter.has_value());
   EXPECT_EQ(batch.devices.at(0).description->energy_source, EnergySource::kCounter);
   EXPECT_EQ(batch.health.errors.at("garbage"), 1u);
+  EXPECT_EQ(batch.devices.at(0).refused_readings, 1u);
   gpu().energy_mj = 2000;
   EXPECT_EQ(sample().devices.at(0).energy_counter, Energy::millijoules(2000));
 }

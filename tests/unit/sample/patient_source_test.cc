@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 
 #include "support/eventually.h"
 #include "support/manual_clock.h"
@@ -21,6 +23,8 @@ struct Script {
   std::atomic<int> samples = 0;
   std::atomic<int> closed = 0;
   std::atomic<bool> released = false;
+  std::atomic<bool> hang_readings = false;
+  std::function<void()> during_sample = [] {};
 
   void wait() const {
     (void)eventually([this] { return !hang; });
@@ -39,6 +43,7 @@ class HangingSource final : public GpuSource {
 
   SampleBatch sample(bool) override {
     script_->wait();
+    script_->during_sample();
     SampleBatch batch;
     batch.health.source = "nvml";
     batch.health.up = true;
@@ -53,6 +58,9 @@ class HangingSource final : public GpuSource {
     script_->wait();
     return {7};
   }
+  void change_readings(const Readings&) override {
+    (void)eventually([this] { return !script_->hang_readings; });
+  }
   void release() override { script_->released = true; }
   void resume() override { script_->released = false; }
 
@@ -63,10 +71,10 @@ class HangingSource final : public GpuSource {
 
 class PatientSourceTest : public ::testing::Test {
  protected:
-  ~PatientSourceTest() override { script_->hang = false; }
+  ~PatientSourceTest() override { script_->hang = script_->hang_readings = false; }
   std::unique_ptr<PatientSource> open() {
-    return std::make_unique<PatientSource>([this](const Clock&) { return std::make_unique<HangingSource>(script_); },
-                                           "nvml", kLong, clock_, kShort);
+    return *PatientSource::open([this](const Clock&) { return std::make_unique<HangingSource>(script_); }, "nvml",
+                                kLong, clock_, kShort);
   }
 
   // An interval of kLong is more patience than the test has: no call may wait for one that hangs. With one of no length
@@ -116,6 +124,25 @@ TEST_F(PatientSourceTest, ADriverThatHangsIsDownAndComesBack) {
   EXPECT_EQ(batch.health.errors.at("timeout"), 1u);
   // The Xid of the answer that came too late is not lost.
   EXPECT_THAT(batch.devices.at(0).xids, ::testing::IsSupersetOf({2u, 3u}));
+}
+
+TEST_F(PatientSourceTest, AnAnswerBetweenTheWaitAndTheDecisionKeepsItsXids) {
+  auto source = open();
+  source->change_interval(0s);
+  // The wait ends without an idle thread, although the thread has answered by then.
+  script_->hang_readings = true;
+  script_->during_sample = [&] { source->change_readings({}); };
+  std::vector<uint64_t> seen;
+  const auto sample = [&] {
+    const SampleBatch batch = source->sample(true);
+    for (const DeviceSample& device : batch.devices) seen.insert(seen.end(), device.xids.begin(), device.xids.end());
+    return batch.health.up;
+  };
+  (void)sample();
+  script_->hang_readings = false;
+  source->change_interval(kLong);
+  ASSERT_TRUE(eventually(sample));
+  EXPECT_EQ(std::count(seen.begin(), seen.end(), 1u), 1);
 }
 
 TEST_F(PatientSourceTest, ATaskThatHangsAtTheStartIsWaitedForWhileTheRestGoesOn) {

@@ -15,7 +15,8 @@ using namespace std::chrono_literals;
 TEST(LeavableThread, EndsAndHasFreedWhatItOwned) {
   auto owned = std::make_shared<int>(1);
   const std::weak_ptr<int> watched = owned;
-  LeavableThread thread([owned = std::move(owned)] { ++*owned; });
+  LeavableThread thread;
+  ASSERT_TRUE(thread.start([owned = std::move(owned)] { ++*owned; }).ok());
   EXPECT_TRUE(thread.end(1min));
   EXPECT_TRUE(watched.expired());
   EXPECT_TRUE(thread.end(0s)) << "it is still over";
@@ -24,10 +25,13 @@ TEST(LeavableThread, EndsAndHasFreedWhatItOwned) {
 TEST(LeavableThread, IsLeftToItselfAndEndsLater) {
   const auto gate = std::make_shared<Gate>();
   const auto returned = std::make_shared<std::promise<void>>();
-  LeavableThread thread([gate, returned] {
-    gate->pass();
-    returned->set_value();
-  });
+  LeavableThread thread;
+  ASSERT_TRUE(thread
+                  .start([gate, returned] {
+                    gate->pass();
+                    returned->set_value();
+                  })
+                  .ok());
   EXPECT_FALSE(thread.end(20ms));
   EXPECT_FALSE(thread.end(1h)) << "nobody waits for it twice";
   gate->open();
@@ -37,7 +41,8 @@ TEST(LeavableThread, IsLeftToItselfAndEndsLater) {
 TEST(LeavableThread, DestructorDoesNotWait) {
   const auto gate = std::make_shared<Gate>();
   {
-    const LeavableThread thread([gate] { gate->pass(); });
+    LeavableThread thread;
+    ASSERT_TRUE(thread.start([gate] { gate->pass(); }).ok());
   }
   gate->open();
 }
@@ -48,7 +53,8 @@ TEST(LeavableThread, WhatHangsWhileItIsFreedIsLeftToo) {
     gate->pass();
     delete number;
   });
-  LeavableThread thread([owned = std::move(owned)] {});
+  LeavableThread thread;
+  ASSERT_TRUE(thread.start([owned = std::move(owned)] {}).ok());
   EXPECT_FALSE(thread.end(20ms));
   gate->open();
 }

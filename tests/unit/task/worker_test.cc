@@ -17,6 +17,7 @@ using ::testing::ElementsAre;
 
 class WorkerTest : public ::testing::Test {
  protected:
+  WorkerTest() { EXPECT_TRUE(worker_.start().ok()); }
   // Whatever hangs is let go, so that no thread of one test is there in the next.
   ~WorkerTest() override {
     if (hung_) gate_->open();
@@ -106,6 +107,7 @@ TEST_F(WorkerTest, EndDoesWhatWaitsAndTakesNothingMore) {
 TEST_F(WorkerTest, AnIdleOneEndsWhateverThePatience) {
   for (int i = 0; i < 100; ++i) {
     Worker worker;
+    ASSERT_TRUE(worker.start().ok());
     worker.post([seen = seen_] { seen->push_back(1); });
     ASSERT_TRUE(worker.wait(1min));
     ASSERT_TRUE(worker.end(0s));
