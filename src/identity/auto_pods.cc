@@ -6,8 +6,12 @@
 namespace gpuledger::identity {
 
 AutoPods::AutoPods(std::vector<PodChoice> choices, Timing timing)
-    : choices_(std::move(choices)), timing_(timing), active_index_(choices_.size()) {
-  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+    : choices_(std::move(choices)), timing_(timing), active_index_(choices_.size()) {}
+
+Result<std::unique_ptr<AutoPods>> AutoPods::start(std::vector<PodChoice> choices, Timing timing) {
+  std::unique_ptr<AutoPods> pods(new AutoPods(std::move(choices), timing));
+  GL_TRY_STATUS(pods->thread_.start([own = pods.get()](const std::stop_token& stop) { own->run(stop); }));
+  return pods;
 }
 
 void AutoPods::run(const std::stop_token& stop) {

@@ -6,11 +6,12 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/result.h"
 #include "identity/pod_source.h"
+#include "task/thread.h"
 #include "task/timer.h"
 
 namespace gpuledger::identity {
@@ -33,8 +34,11 @@ class AutoPods final : public PodSource {
     const task::Timer* timer = &task::system_timer();
   };
 
-  AutoPods(std::vector<PodChoice> choices, Timing timing);
-  explicit AutoPods(std::vector<PodChoice> choices) : AutoPods(std::move(choices), Timing{}) {}
+  // Error: its thread cannot be made.
+  static Result<std::unique_ptr<AutoPods>> start(std::vector<PodChoice> choices, Timing timing);
+  static Result<std::unique_ptr<AutoPods>> start(std::vector<PodChoice> choices) {
+    return start(std::move(choices), Timing{});
+  }
 
   std::shared_ptr<const PodView> view() const override;
   SourceHealth health() const override;
@@ -44,6 +48,7 @@ class AutoPods final : public PodSource {
   void look_again() override;
 
  private:
+  AutoPods(std::vector<PodChoice> choices, Timing timing);
   void run(const std::stop_token& stop);
   bool search(const std::stop_token& stop, size_t end);
   std::shared_ptr<PodSource> try_choice(const std::stop_token& stop, size_t index);
@@ -57,7 +62,7 @@ class AutoPods final : public PodSource {
   std::map<size_t, SourceHealth> tried_ GL_GUARDED_BY(mutex_);  // by choice; errors add up over all tries
   bool searched_ GL_GUARDED_BY(mutex_) = false;                 // all of them, once
   std::shared_ptr<PodSource> active_ GL_GUARDED_BY(mutex_);
-  std::jthread thread_;  // last: starts when all else is there
+  task::Thread thread_;  // last: it uses the others
 };
 
 }  // namespace gpuledger::identity

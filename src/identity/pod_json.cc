@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "identity/pod_json.h"
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
+
+#include "base/quote.h"
 
 namespace gpuledger::identity {
 namespace {
@@ -26,12 +29,11 @@ std::string text_at(const Json& object, const char* key) {
 void add_containers(const Json& statuses, Pod& pod) {
   if (!statuses.is_array()) return;
   for (const Json& status : statuses) {
-    const std::string name = bounded_name(text_at(status, "name"));
+    const std::string name = text_at(status, "name");
     // The container before the restart may still be ending.
     const Json& last = child(child(status, "lastState"), "terminated");
     for (const std::string& id : {text_at(last, "containerID"), text_at(status, "containerID")}) {
-      std::string bare = bare_container_id(id);
-      if (!bare.empty()) pod.containers.push_back({std::move(bare), name});
+      add_container(name, id, pod);
     }
   }
 }
@@ -59,7 +61,18 @@ Json parse_bounded(std::string_view text) {
 }  // namespace
 
 std::string bounded_name(std::string_view text) {
-  return std::string(text.substr(0, kLongestPodName));
+  return clean_text(text, kLongestPodName);
+}
+
+std::string bounded_id(std::string_view text) {
+  const bool printable = std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; });
+  return std::string(printable && text.size() <= kLongestPodName ? text : std::string_view());
+}
+
+std::string parse_manifest_hash(std::string_view annotation) {
+  constexpr size_t kDigits = 32;
+  const bool hex = annotation.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  return std::string(hex && annotation.size() == kDigits ? annotation : std::string_view());
 }
 
 void add_request(std::string_view container, std::string_view resource, std::string_view count, Pod& pod) {
@@ -68,12 +81,20 @@ void add_request(std::string_view container, std::string_view resource, std::str
   const auto [end, error] = std::from_chars(count.data(), count.data() + count.size(), number);
   const bool whole = error == std::errc() && end == count.data() + count.size() && number > 0;
   if (!whole || resource.find('/') == std::string_view::npos || pod.requests.size() >= kMostRequests) return;
-  pod.requests.push_back({bounded_name(container), bounded_name(resource), number});
+  GpuRequest request{bounded_name(container), bounded_name(resource), number};
+  // Two of them would be one series twice.
+  const bool known = std::any_of(pod.requests.begin(), pod.requests.end(), [&](const GpuRequest& other) {
+    return other.container == request.container && other.resource == request.resource;
+  });
+  if (!known) pod.requests.push_back(std::move(request));
 }
 
-std::string bare_container_id(std::string_view with_scheme) {
-  const size_t scheme = with_scheme.find("://");
-  return scheme == std::string_view::npos ? std::string() : bounded_name(with_scheme.substr(scheme + 3));
+void add_container(std::string_view name, std::string_view id_with_scheme, Pod& pod) {
+  constexpr size_t kMostContainers = 1000;
+  const size_t scheme = id_with_scheme.find("://");
+  if (scheme == std::string_view::npos || pod.containers.size() >= kMostContainers) return;
+  std::string id = bounded_id(id_with_scheme.substr(scheme + 3));
+  if (!id.empty()) pod.containers.push_back({std::move(id), bounded_name(name)});
 }
 
 std::optional<Pod> parse_pod(const Json& object, const PodLabelList& labels) {
@@ -81,10 +102,10 @@ std::optional<Pod> parse_pod(const Json& object, const PodLabelList& labels) {
   Pod pod;
   pod.name_space = bounded_name(text_at(metadata, "namespace"));
   pod.name = bounded_name(text_at(metadata, "name"));
-  pod.uid = bounded_name(text_at(metadata, "uid"));
+  pod.uid = bounded_id(text_at(metadata, "uid"));
   if (pod.uid.empty() || pod.name.empty()) return std::nullopt;
   const Json& annotations = child(metadata, "annotations");
-  pod.manifest_hash = bounded_name(text_at(annotations, "kubernetes.io/config.hash"));
+  pod.manifest_hash = parse_manifest_hash(text_at(annotations, "kubernetes.io/config.hash"));
   pod.hami_devices = text_at(annotations, "hami.io/vgpu-devices-allocated").substr(0, kLongestAnnotation);
   for (const std::string& name : labels) {
     std::string value = text_at(child(metadata, "labels"), name.c_str());

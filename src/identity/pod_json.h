@@ -22,11 +22,16 @@ struct PodList {
 // A v1.PodList in JSON, from a kubelet's /pods or the API server's list.
 Result<PodList> parse_pod_list(std::string_view json, const PodLabelList& labels);
 
-// A name cut to the length limit of Kubernetes.
+// A name for labels: clean_text(), within the length limit of Kubernetes.
 std::string bounded_name(std::string_view text);
+// A uid or another id. Empty if it has more than printable ASCII or is longer than a name: cleaned or cut, it could
+// become another one.
+std::string bounded_id(std::string_view text);
+// A static pod's hash from its annotation. Empty if it is none: a tenant may write another pod's uid there.
+std::string parse_manifest_hash(std::string_view annotation);
 // Adds what a container asks for, if it is an extended resource: "nvidia.com/gpu" and "2".
 void add_request(std::string_view container, std::string_view resource, std::string_view count, Pod& pod);
-// "containerd://<id>" to "<id>"; empty if there is no id yet.
-std::string bare_container_id(std::string_view with_scheme);
+// Adds a container of a pod's status, by "containerd://<id>", unless it has no id yet.
+void add_container(std::string_view name, std::string_view id_with_scheme, Pod& pod);
 
 }  // namespace gpuledger::identity

@@ -8,7 +8,12 @@ PodView::PodView(std::vector<std::shared_ptr<const Pod>> pods) : pods_(std::move
   by_container_id_.reserve(pods_.size() * 2);
   for (const auto& pod : pods_) {
     by_uid_[pod->uid] = pod.get();
-    if (!pod->manifest_hash.empty()) by_uid_.try_emplace(pod->manifest_hash, pod.get());
+    // Any tenant may write an annotation: a hash that two pods claim names neither.
+    if (!pod->manifest_hash.empty()) {
+      const Pod*& known = by_hash_.try_emplace(pod->manifest_hash, pod.get()).first->second;
+      const bool same = known && known->name_space == pod->name_space && known->name == pod->name;
+      known = same ? pod.get() : nullptr;
+    }
     by_name_[{pod->name_space, pod->name}] = pod.get();
     for (const PodContainer& container : pod->containers) {
       if (!container.id.empty()) by_container_id_[container.id] = {pod.get(), &container};
@@ -17,8 +22,9 @@ PodView::PodView(std::vector<std::shared_ptr<const Pod>> pods) : pods_(std::move
 }
 
 const Pod* PodView::by_uid(std::string_view uid) const {
-  const auto it = by_uid_.find(uid);
-  return it == by_uid_.end() ? nullptr : it->second;
+  if (const auto it = by_uid_.find(uid); it != by_uid_.end()) return it->second;
+  const auto it = by_hash_.find(uid);
+  return it == by_hash_.end() ? nullptr : it->second;
 }
 
 PodView::Found PodView::by_container_id(std::string_view id) const {

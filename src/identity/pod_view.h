@@ -54,6 +54,7 @@ class PodView {
  private:
   std::vector<std::shared_ptr<const Pod>> pods_;
   std::unordered_map<std::string_view, const Pod*> by_uid_;
+  std::unordered_map<std::string_view, const Pod*> by_hash_;  // null: claimed by several
   std::unordered_map<std::string_view, Found> by_container_id_;
   std::map<std::pair<std::string_view, std::string_view>, const Pod*> by_name_;
 };

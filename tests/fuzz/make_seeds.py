@@ -139,7 +139,8 @@ def entry(number, key, value):
 def pod_proto():
     terminated = field(3, field(3, field(7, "containerd://c0")))
     pod = (field(1, field(1, "a") + field(3, "ml") + field(5, "u1") + entry(11, "team", "red") +
-                 entry(12, "hami.io/vgpu-devices-allocated", "GPU-1,NVIDIA,1024,10:;")) +
+                 entry(12, "hami.io/vgpu-devices-allocated", "GPU-1,NVIDIA,1024,10:;") +
+                 entry(12, "kubernetes.io/config.hash", "0123456789abcdef" * 2)) +
            field(2, field(2, field(1, "main") + field(8, entry(1, "nvidia.com/gpu", field(1, "1"))))) +
            field(3, field(1, "Running") + field(8, field(1, "main") + terminated + field(8, "containerd://c1")) +
                  field(10, field(1, "init") + field(8, "cri-o://c2"))))
@@ -150,7 +151,7 @@ def pod_proto():
 
 def cri():
     sandbox = (field(1, "s1") + field(2, field(1, "a") + field(2, "u1") + field(3, "ml")) + field(3, 0) +
-               entry(5, "team", "red") + entry(6, "kubernetes.io/config.hash", "h"))
+               entry(5, "team", "red") + entry(6, "kubernetes.io/config.hash", "0123456789abcdef" * 2))
     container = (field(1, "c1") + field(2, "s1") + field(3, field(1, "main")) +
                  entry(8, "io.kubernetes.container.name", "main"))
     sandboxes = field(1, sandbox)

@@ -309,7 +309,8 @@ Result<std::unique_ptr<ApiServerPods>> ApiServerPods::start(ApiServerOptions opt
   return std::unique_ptr<ApiServerPods>(new ApiServerPods(std::move(options)));
 }
 
-ApiServerPods::ApiServerPods(ApiServerOptions options)
-    : options_(std::move(options)), thread_([this](const std::stop_token& stop) { Session(*this, stop).run(); }) {}
+ApiServerPods::ApiServerPods(ApiServerOptions options) : options_(std::move(options)) {
+  health_.needs_thread(thread_.start([this](const std::stop_token& stop) { Session(*this, stop).run(); }));
+}
 
 }  // namespace gpuledger::identity

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "base/result.h"
 #include "identity/pod_source.h"
@@ -12,6 +11,7 @@
 #include "identity/sources/service_account.h"
 #include "net/backoff.h"
 #include "task/health_cell.h"
+#include "task/thread.h"
 #include "task/timer.h"
 
 namespace gpuledger::identity {
@@ -60,7 +60,7 @@ class ApiServerPods final : public PodSource {
   const ApiServerOptions options_;
   task::HealthCell health_{"apiserver"};
   PodStore store_;
-  std::jthread thread_;  // last: it uses the others
+  task::Thread thread_;  // last: it uses the others
 };
 
 }  // namespace gpuledger::identity

@@ -16,7 +16,9 @@ constexpr size_t kLargestAnswer = 16 << 20;  // what kubelets allow
 CriPods::CriPods(Options options)
     : options_(std::move(options)),
       backoff_({.longest = options_.period}),
-      thread_([this](const std::stop_token& stop) { return look(stop); }, *options_.timer) {}
+      thread_([this](const std::stop_token& stop) { return look(stop); }, *options_.timer) {
+  health_.needs_thread(thread_.started());
+}
 
 // A socket alone is not enough: beside docker, containerd's often has no CRI. So a failure selects the next socket.
 void CriPods::choose_socket() {

@@ -18,20 +18,21 @@ std::string text_at(const Strings& map, const std::string& key) {
 }
 
 std::string first_of(const std::string& preferred, const Strings& labels, const char* key) {
-  return bounded_name(preferred.empty() ? text_at(labels, key) : preferred);
+  return preferred.empty() ? text_at(labels, key) : preferred;
 }
 
 Pod pod_of(const proto::cri::Sandbox& sandbox, const PodLabelList& wanted) {
   Pod pod;
-  pod.name_space = first_of(sandbox.metadata().namespace_(), sandbox.labels(), "io.kubernetes.pod.namespace");
-  pod.name = first_of(sandbox.metadata().name(), sandbox.labels(), "io.kubernetes.pod.name");
-  pod.uid = first_of(sandbox.metadata().uid(), sandbox.labels(), "io.kubernetes.pod.uid");
+  const auto& metadata = sandbox.metadata();
+  pod.name_space = bounded_name(first_of(metadata.namespace_(), sandbox.labels(), "io.kubernetes.pod.namespace"));
+  pod.name = bounded_name(first_of(metadata.name(), sandbox.labels(), "io.kubernetes.pod.name"));
+  pod.uid = bounded_id(first_of(metadata.uid(), sandbox.labels(), "io.kubernetes.pod.uid"));
   for (const std::string& name : wanted) {
     const std::string value = text_at(sandbox.labels(), name);
     if (!value.empty()) pod.labels[name] = bounded_name(value);
   }
   // The kubelet copies a pod's annotations to its sandbox.
-  pod.manifest_hash = bounded_name(text_at(sandbox.annotations(), "kubernetes.io/config.hash"));
+  pod.manifest_hash = parse_manifest_hash(text_at(sandbox.annotations(), "kubernetes.io/config.hash"));
   pod.hami_devices = text_at(sandbox.annotations(), "hami.io/vgpu-devices-allocated").substr(0, kLongestAnnotation);
   return pod;
 }
@@ -59,11 +60,11 @@ void CriList::add(const proto::cri::Sandbox& sandbox) {
 void CriList::add(const proto::cri::Container& container) {
   // Ended containers too: the last samples still need names.
   const auto known = by_sandbox_.find(container.pod_sandbox_id());
-  if (known == by_sandbox_.end() || container.id().empty() || containers_ >= kMostContainers) return;
+  std::string id = bounded_id(container.id());
+  if (known == by_sandbox_.end() || id.empty() || containers_ >= kMostContainers) return;
   ++containers_;
-  pods_[known->second].containers.push_back(
-      {bounded_name(container.id()),
-       first_of(container.metadata().name(), container.labels(), "io.kubernetes.container.name")});
+  const std::string name = first_of(container.metadata().name(), container.labels(), "io.kubernetes.container.name");
+  pods_[known->second].containers.push_back({std::move(id), bounded_name(name)});
 }
 
 }  // namespace gpuledger::identity

@@ -39,7 +39,9 @@ bool container_socket_exists(const std::string& path) {
 DockerNames::DockerNames(DockerOptions options)
     : options_(std::move(options)),
       health_(options_.runtime),
-      thread_([this](const std::stop_token& stop) { return look(stop); }, *options_.timer) {}
+      thread_([this](const std::stop_token& stop) { return look(stop); }, *options_.timer) {
+  health_.needs_thread(thread_.started());
+}
 
 std::shared_ptr<const ContainerNames> DockerNames::view() const {
   const MutexLock lock(mutex_);

@@ -13,25 +13,49 @@
 #include <grpcpp/support/proto_buffer_reader.h>
 #include <sys/stat.h>
 
-#include <mutex>
+#include <array>
 #include <set>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "identity/sources/list_items.h"
+#include "task/thread.h"
+#include "task/timer.h"
 
 namespace gpuledger::identity {
 namespace {
 
 constexpr size_t kRoomBesideMessage = 4 << 20;  // for the connection itself
 
-void start_grpc_once() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    // Otherwise it writes to stderr in its own format.
-    gpr_set_log_function([](gpr_log_func_args* args) { log_debug("grpc", {{"text", args->message}}); });
-    // Never shut down: gRPC may wait ten seconds for its own poller then.
-    grpc_init();
-  });
+constexpr const char* kNotStarted = "grpc_not_started";
+constexpr size_t kThreadsOfGrpc = 16;  // twice as many as it was seen to make
+
+// gRPC does not say that it could not make a thread. It then has too few for good, and hangs when it ends them.
+Status find_room_for_its_threads() {
+  std::array<task::Thread, kThreadsOfGrpc> threads;
+  const auto wait_for_the_end = [](const std::stop_token& stop) {
+    (void)task::system_timer().sleep(stop, std::chrono::hours(1));
+  };
+  for (task::Thread& thread : threads) GL_TRY_STATUS(thread.start(wait_for_the_end));
+  return ok_status();
+}
+
+Status start_grpc() {
+  static Mutex mutex;
+  static bool started = false;
+  const MutexLock lock(mutex);
+  if (started) return ok_status();
+  GL_TRY_STATUS(find_room_for_its_threads());
+  // Otherwise it writes to stderr in its own format.
+  gpr_set_log_function([](gpr_log_func_args* args) { log_debug("grpc", {{"text", args->message}}); });
+  // Never shut down: gRPC may wait ten seconds for its own poller then.
+  grpc_init();
+  // Never used and never ended: gRPC ends its threads with the last channel, and would make them again for the next.
+  static const auto* const keeps_threads =
+      new std::shared_ptr<grpc::Channel>(grpc::CreateChannel("unix:/", grpc::InsecureChannelCredentials()));
+  (void)keeps_threads;
+  started = true;
+  return ok_status();
 }
 
 // Identifies the socket at a path. A restarted server makes a new one.
@@ -138,6 +162,17 @@ class OpenStream final : public GrpcClient::Stream {
   const std::stop_callback<CancelCall> on_stop_;
 };
 
+// One that could not be opened.
+class NoStream final : public GrpcClient::Stream {
+ public:
+  explicit NoStream(GrpcOutcome why) : outcome_(std::move(why)) {}
+  Got next(std::string&, std::chrono::milliseconds) override { return Got::kEnd; }
+  const GrpcOutcome& outcome() const override { return outcome_; }
+
+ private:
+  const GrpcOutcome outcome_;
+};
+
 }  // namespace
 
 struct GrpcClient::Connection {
@@ -146,15 +181,14 @@ struct GrpcClient::Connection {
 };
 
 GrpcClient::GrpcClient(std::string socket, size_t largest_message, std::chrono::milliseconds connect_within)
-    : socket_(std::move(socket)), largest_message_(largest_message), connect_within_(connect_within) {
-  start_grpc_once();
-}
+    : socket_(std::move(socket)), largest_message_(largest_message), connect_within_(connect_within) {}
 
 GrpcClient::~GrpcClient() = default;
 
 bool GrpcClient::refresh() {
   const SocketFile file = read_socket_file(socket_);
   if (connection_ && connection_->file == file) return false;
+  if (!start_grpc().ok()) return false;  // who calls next is told
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(static_cast<int>(largest_message_));
   // The limit above applies to complete messages. This one ends a call that exceeds it while receiving; twice the size,
@@ -181,6 +215,7 @@ bool GrpcClient::refresh() {
 GrpcOutcome GrpcClient::list(const std::string& method, google::protobuf::MessageLite& item,
                              const std::function<void()>& each, std::chrono::milliseconds deadline,
                              std::stop_token stop) {
+  if (const Status started = start_grpc(); !started.ok()) return {kNotStarted, started.error().message};
   if (!connection_) refresh();
   grpc::CompletionQueue queue;
   grpc::ClientContext context;
@@ -210,6 +245,8 @@ GrpcOutcome GrpcClient::list(const std::string& method, google::protobuf::Messag
 }
 
 std::unique_ptr<GrpcClient::Stream> GrpcClient::open(const std::string& method, std::stop_token stop) {
+  if (const Status started = start_grpc(); !started.ok())
+    return std::make_unique<NoStream>(GrpcOutcome{kNotStarted, started.error().message});
   connection_.reset();
   refresh();
   return std::make_unique<OpenStream>(connection_->stub, socket_, method, std::move(stop));

@@ -7,7 +7,7 @@ namespace gpuledger::identity {
 
 // How a call ended. Codes are gRPC's names in lower case, and finer ones where one gRPC code has several causes:
 // "no_socket" and "no_permission" (unavailable), "too_large" and "rate_limited" (resource_exhausted); "malformed" is an
-// unreadable answer.
+// unreadable answer, "grpc_not_started" says that gRPC cannot have its threads.
 struct GrpcOutcome {
   std::string code = "ok";
   std::string message;  // the server's or system's message: one line, bounded, printable

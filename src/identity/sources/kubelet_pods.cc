@@ -30,7 +30,9 @@ KubeletPods::KubeletPods(KubeletOptions options)
     : options_(std::move(options)),
       peer_{"", without_brackets(options_.host), options_.port,
             net::TlsTrust{options_.account.ca_file, options_.skip_verify}},
-      thread_([this](const std::stop_token& stop) { return look(stop); }, *options_.timer) {}
+      thread_([this](const std::stop_token& stop) { return look(stop); }, *options_.timer) {
+  health_.needs_thread(thread_.started());
+}
 
 task::PollThread::Next KubeletPods::look(const std::stop_token& stop) {
   const auto failed = [&](const Error& error, const char* advice = "") {

@@ -17,7 +17,10 @@ bool parse_items(google::protobuf::io::ZeroCopyInputStream& bytes, google::proto
       if (!WireFormatLite::SkipField(&in, tag)) return false;
       continue;
     }
-    const auto limit = in.ReadLengthAndPushLimit();
+    uint32_t length = 0;
+    // A negative limit would be none.
+    if (!in.ReadVarint32(&length) || length > INT32_MAX) return false;
+    const auto limit = in.PushLimit(static_cast<int>(length));
     item.Clear();
     if (!item.MergeFromCodedStream(&in) || !in.CheckEntireMessageConsumedAndPopLimit(limit)) return false;
     each();

@@ -19,8 +19,7 @@ void add_containers(const Statuses& statuses, Pod& pod) {
   for (const auto& status : statuses) {
     // The container before the restart may still be ending.
     for (const auto* id : {&status.last_state().terminated().container_id(), &status.container_id()}) {
-      std::string bare = bare_container_id(*id);
-      if (!bare.empty()) pod.containers.push_back({std::move(bare), bounded_name(status.name())});
+      add_container(status.name(), *id, pod);
     }
   }
 }
@@ -43,9 +42,9 @@ std::optional<Pod> parse_pod_proto(std::string_view bytes, const PodLabelList& l
   Pod pod;
   pod.name_space = bounded_name(metadata.namespace_());
   pod.name = bounded_name(metadata.name());
-  pod.uid = bounded_name(metadata.uid());
+  pod.uid = bounded_id(metadata.uid());
   if (pod.uid.empty() || pod.name.empty()) return std::nullopt;
-  pod.manifest_hash = bounded_name(text_at(metadata.annotations(), "kubernetes.io/config.hash"));
+  pod.manifest_hash = parse_manifest_hash(text_at(metadata.annotations(), "kubernetes.io/config.hash"));
   pod.hami_devices = text_at(metadata.annotations(), "hami.io/vgpu-devices-allocated").substr(0, kLongestAnnotation);
   for (const std::string& name : labels) {
     const std::string value = text_at(metadata.labels(), name.c_str());

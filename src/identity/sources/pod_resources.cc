@@ -21,7 +21,9 @@ PodResources::PodResources(Options options)
     : options_(std::move(options)),
       client_(options_.socket, options_.largest_answer, options_.connect_within),
       backoff_({.longest = options_.period}),
-      thread_([this](const std::stop_token& stop) { return look(stop); }, *options_.timer) {}
+      thread_([this](const std::stop_token& stop) { return look(stop); }, *options_.timer) {
+  health_.needs_thread(thread_.started());
+}
 
 std::shared_ptr<const GrantView> PodResources::view() const {
   const MutexLock lock(mutex_);
@@ -54,7 +56,7 @@ GrpcOutcome PodResources::read_grants(std::vector<DeviceGrant>& grants, const st
                        const std::string& id) {
     if (grants.size() >= kMostGrants) return;
     grants.push_back({bounded_name(pod.namespace_()), bounded_name(pod.name()), bounded_name(container.name()),
-                      bounded_name(resource), bounded_name(id)});
+                      bounded_name(resource), bounded_id(id)});
   };
   const auto each = [&] {
     for (const auto& container : pod.containers()) {
@@ -88,7 +90,7 @@ void PodResources::read_allocatable(const std::stop_token& stop) {
   const auto each = [&] {
     if (!is_gpu(devices.resource_name())) return;
     for (const auto& id : devices.device_ids()) {
-      if (found.size() < kMostGrants) found.push_back(bounded_name(id));
+      if (found.size() < kMostGrants) found.push_back(bounded_id(id));
     }
   };
   const auto outcome =

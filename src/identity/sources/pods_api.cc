@@ -99,10 +99,9 @@ class PodsApi::Watch {
   task::Timer::Time publish_due_;
 };
 
-PodsApi::PodsApi(Options options)
-    : options_(std::move(options)),
-      backoff_(options_.pace),
-      thread_([this](const std::stop_token& stop) { run(stop); }) {}
+PodsApi::PodsApi(Options options) : options_(std::move(options)), backoff_(options_.pace) {
+  health_.needs_thread(thread_.start([this](const std::stop_token& stop) { run(stop); }));
+}
 
 void PodsApi::run(const std::stop_token& stop) {
   GrpcClient client(options_.socket, options_.largest_message);

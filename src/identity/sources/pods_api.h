@@ -5,13 +5,13 @@
 #include <memory>
 #include <stop_token>
 #include <string>
-#include <thread>
 
 #include "identity/pod_source.h"
 #include "identity/pod_store.h"
 #include "identity/sources/grpc_client.h"
 #include "net/backoff.h"
 #include "task/health_cell.h"
+#include "task/thread.h"
 #include "task/timer.h"
 
 namespace gpuledger::identity {
@@ -44,7 +44,7 @@ class PodsApi final : public PodSource {
   task::HealthCell health_{"pods-api"};
   PodStore store_;
   net::Backoff backoff_;  // the thread's own
-  std::jthread thread_;   // last: it uses the others
+  task::Thread thread_;   // last: it uses the others
 };
 
 }  // namespace gpuledger::identity

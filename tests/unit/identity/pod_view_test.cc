@@ -17,7 +17,7 @@ constexpr const char* kList = R"({"kind":"PodList","metadata":{"resourceVersion"
                                    "lastState":{"terminated":{"containerID":"containerd://older"}}},{"name":"new"}],
              "initContainerStatuses":[{"name":"setup","containerID":"containerd://def"}]}},
   {"metadata":{"name":"static","namespace":"kube-system","uid":"u-2",
-               "annotations":{"kubernetes.io/config.hash":"hash-2"}},"status":{"phase":"Succeeded"}},
+               "annotations":{"kubernetes.io/config.hash":"0123456789abcdef0123456789abcdef"}},"status":{"phase":"Succeeded"}},
   {"metadata":{"name":"no-uid"}}, 7]})";
 
 std::shared_ptr<const Pod> pod(std::string name, std::string uid, std::string container_id = {}) {
@@ -45,8 +45,8 @@ TEST(PodJson, PodsContainersAndStaticPods) {
   EXPECT_EQ(view.by_uid("u-1")->name_space, "ml");
   EXPECT_EQ(view.by_uid("u-1")->labels, (std::map<std::string, std::string>{{"team", "red"}}));
   EXPECT_FALSE(view.by_uid("u-1")->finished);
-  EXPECT_EQ(view.by_uid("hash-2")->name, "static");
-  EXPECT_TRUE(view.by_uid("hash-2")->finished);
+  EXPECT_EQ(view.by_uid("0123456789abcdef0123456789abcdef")->name, "static");
+  EXPECT_TRUE(view.by_uid("0123456789abcdef0123456789abcdef")->finished);
   EXPECT_EQ(view.by_name("ml", "train-0")->uid, "u-1");
   EXPECT_EQ(view.by_name("other", "train-0"), nullptr);
 }
@@ -55,6 +55,7 @@ TEST(PodJson, WhatContainersAskFor) {
   const auto list = parse_pod_list(R"({"items":[{"metadata":{"name":"a","uid":"u"},"spec":{
       "initContainers":[{"name":"setup","resources":{"limits":{"nvidia.com/gpu":1}}}],
       "containers":[{"name":"main","resources":{"limits":{"cpu":"4","nvidia.com/gpu":"2","x.com/y":"many"}}},
+                    {"name":"main","resources":{"limits":{"nvidia.com/gpu":"3"}}},
                     {"name":"none","resources":{"limits":7}}, 7]}}]})",
                                    {});
   ASSERT_TRUE(list.ok());
@@ -73,6 +74,18 @@ TEST(PodJson, DeepNestingIsCutOff) {
   const std::string deep = R"({"items":)" + std::string(100'000, '[') + std::string(100'000, ']') + "}";
   const auto list = parse_pod_list(deep, {});
   EXPECT_TRUE(!list.ok() || list->pods.empty());
+}
+
+TEST(PodView, AHashInAnAnnotationTakesNoOtherPodsProcesses) {
+  const auto claims = [](std::string name, std::string uid) {
+    Pod one = *pod(std::move(name), std::move(uid));
+    one.manifest_hash = std::string(32, 'a');
+    return std::make_shared<const Pod>(std::move(one));
+  };
+  const std::string hash(32, 'a');
+  EXPECT_EQ(PodView({claims("static", "u-1"), claims("static", "u-2")}).by_uid(hash)->uid, "u-2") << "made anew";
+  EXPECT_EQ(PodView({claims("static", "u-1"), claims("thief", "u-2")}).by_uid(hash), nullptr);
+  EXPECT_EQ(PodView({claims("thief", "u-2"), claims("static", hash)}).by_uid(hash)->name, "static") << "its own uid";
 }
 
 TEST(PodStore, DeletedPodsStayForFiveMinutes) {

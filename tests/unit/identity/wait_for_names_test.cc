@@ -31,7 +31,7 @@ TEST(WaitForNames, NobodyIsWaitedForWhereNoSourceCanBeTried) {
   const testing::ProcTree tree;
   NodeDirectory directory;
   const auto none = []() -> std::unique_ptr<PodSource> { return nullptr; };
-  directory.pods = std::make_unique<AutoPods>(
+  directory.pods = *AutoPods::start(
       std::vector<PodChoice>{{"pods-api", [] { return "no socket"; }, none}, {"apiserver", [] { return "no"; }, none}});
   const Resolver resolver(ProcReader(tree.root()), std::move(directory));
   resolver.wait_for_names(24h);  // and is back long before

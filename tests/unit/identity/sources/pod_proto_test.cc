@@ -76,6 +76,36 @@ TEST(PodProto, StaticAndFinishedPods) {
   }
 }
 
+TEST(PodProto, OnlyAHashIsTakenForOne) {
+  for (const char* annotation : {"11111111-2222-3333-4444-555555555555", "0123456789ABCDEF0123456789ABCDEF", "0123"}) {
+    PodBytes pod = example();
+    pod.annotations = {{"kubernetes.io/config.hash", annotation}};
+    EXPECT_EQ(parse_pod_proto(pod.bytes(), {})->manifest_hash, "") << annotation;
+  }
+}
+
+// Two names that a page or a line of the metrics shows alike are one name.
+TEST(PodProto, NamesAreCleanedButIdsAreNot) {
+  const PodBytes pod{.name = "a\nb\xff\xfe",
+                     .uid = "u",
+                     .containers = {{"\x1b[31m", "containerd://1"}, {"c", "containerd://2\n"}},
+                     .labels = {{"team", "\xc0\x80"}}};
+  const auto parsed = parse_pod_proto(pod.bytes(), {"team"});
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(parsed->name, "ab\xef\xbf\xbd");
+  EXPECT_EQ(parsed->labels.at("team"), "\xef\xbf\xbd");
+  ASSERT_EQ(parsed->containers.size(), 1u) << "no id is made into another";
+  EXPECT_EQ(parsed->containers[0].name, "[31m");
+  for (const std::string& uid : {std::string("u\0", 2), std::string("u\n"), std::string("\xff"), std::string(254, 'u')})
+    EXPECT_FALSE(parse_pod_proto(PodBytes{.name = "a", .uid = uid}.bytes(), {}));
+}
+
+TEST(PodProto, ContainersOfAPodAreBounded) {
+  PodBytes pod = example();
+  for (int i = 0; i < 2000; ++i) pod.containers.emplace_back("c", "containerd://" + std::to_string(i));
+  EXPECT_EQ(parse_pod_proto(pod.bytes(), {})->containers.size(), 1000u);
+}
+
 TEST(PodProto, RefusesWhatIsNoPod) {
   EXPECT_FALSE(parse_pod_proto("", {}));
   EXPECT_FALSE(parse_pod_proto("\xff\xff\xff", {}));

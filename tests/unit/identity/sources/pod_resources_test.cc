@@ -257,7 +257,8 @@ TEST(PodResources, AnswersNobodyCanRead) {
     switch (turn++) {
       case 0: return bytes("\xff\xff\xff\xff garbage");
       case 1: return bytes(std::string(2 << 20, '\0'));
-      case 2: return {{}, 0, {}, false};  // no message at all
+      case 2: return {{}, 0, {}, false};                 // no message at all
+      case 3: return bytes("\x0a\xff\xff\xff\xff\x0f");  // a pod of 4 GiB less one byte
       default: return bytes(pod("odd\xff", container("main", devices("nvidia.com/gpu", {"GPU-1"}))));
     }
   });
@@ -267,9 +268,9 @@ TEST(PodResources, AnswersNobodyCanRead) {
   const PodResources source(options);
   ASSERT_TRUE(eventually([&] { return source.view() != nullptr; }));
   EXPECT_TRUE(source.health().up);
-  EXPECT_EQ(source.health().errors["malformed"], 2u);
+  EXPECT_EQ(source.health().errors["malformed"], 3u);
   EXPECT_EQ(source.health().errors["too_large"], 1u);
-  EXPECT_EQ(source.view()->grants.at(0).pod, "odd\xff");
+  EXPECT_EQ(source.view()->grants.at(0).pod, "odd\xef\xbf\xbd");
 }
 
 TEST(PodResources, LooksAgainAtMostOnceASecond) {

@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "support/manual_timer.h"
+#include "support/thread_limit.h"
 #include "unit/identity/sources/fake_grpc_server.h"
 #include "unit/identity/sources/pod_bytes.h"
 
@@ -222,6 +223,16 @@ TEST(PodsApi, EndsWhileItWaits) {
   options.pace = {.first = 5h, .longest = 5h};
   const PodsApi source(options);
   ASSERT_TRUE(eventually([&] { return source.health().errors["no_socket"] > 0; }));
+}
+
+// AutoPods takes another choice then, and tries this one again.
+TEST(PodsApiDeathTest, IsDownWithoutAThread) {
+  EXPECT_TRUE(support::passes_without_threads([] {
+    const PodsApi source(PodsApi::Options{});
+    EXPECT_EQ(source.view(), nullptr);
+    EXPECT_FALSE(source.health().up);
+    EXPECT_EQ(source.health().errors["no_thread"], 1u);
+  }));
 }
 
 }  // namespace
