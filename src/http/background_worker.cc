@@ -30,13 +30,15 @@ struct BackgroundWorker::Shared {
   bool stopping GL_GUARDED_BY(mutex) = false;
 };
 
-BackgroundWorker::BackgroundWorker(Nanoseconds interval, std::function<void()> tick, size_t max_queue,
-                                   size_t max_per_peer)
-    : shared_(std::make_shared<Shared>(max_queue, max_per_peer)),
-      thread_([shared = shared_, interval, tick = std::move(tick)] {
-        set_up_thread("http-slow");
-        run(*shared, interval, tick);
-      }) {}
+BackgroundWorker::BackgroundWorker(size_t max_queue, size_t max_per_peer)
+    : shared_(std::make_shared<Shared>(max_queue, max_per_peer)) {}
+
+Status BackgroundWorker::start(Nanoseconds interval, std::function<void()> tick) {
+  return thread_.start([shared = shared_, interval, tick = std::move(tick)] {
+    set_up_thread("http-slow");
+    run(*shared, interval, tick);
+  });
+}
 
 BackgroundWorker::~BackgroundWorker() {
   stop();

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/result.h"
 #include "task/leavable_thread.h"
 
 namespace gpuledger::http {
@@ -13,10 +14,12 @@ namespace gpuledger::http {
 // One thread for work that would block the io thread: password hashes and file checks.
 class BackgroundWorker {
  public:
-  // tick runs every interval (0: never). It may hang in a dead file system and outlive this object, so it must own what
-  // it uses.
-  BackgroundWorker(Nanoseconds interval, std::function<void()> tick, size_t max_queue, size_t max_per_peer);
+  BackgroundWorker(size_t max_queue, size_t max_per_peer);
   ~BackgroundWorker();
+
+  // Once. tick runs every interval (0: never). It may hang in a dead file system and outlive this object, so it must
+  // own what it uses. Error: no thread can be made.
+  Status start(Nanoseconds interval, std::function<void()> tick);
 
   // Runs work (which must own what it uses), then done with its result, both on the worker thread. Peers take turns.
   // False if too much is waiting. done is not called after stop().

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <optional>
@@ -31,9 +32,15 @@ class FairQueue {
   }
 
   std::optional<Job> pop() {
-    if (turns_.empty()) return std::nullopt;
-    const std::string peer = std::move(turns_.front());
-    turns_.pop_front();
+    return pop([](const std::string&) { return true; });
+  }
+  // The next job of a peer that may have one now.
+  template <typename May>
+  std::optional<Job> pop(const May& may) {
+    const auto turn = std::find_if(turns_.begin(), turns_.end(), may);
+    if (turn == turns_.end()) return std::nullopt;
+    const std::string peer = std::move(*turn);
+    turns_.erase(turn);
     const auto line = lines_.find(peer);
     std::optional<Job> job = std::move(line->second.front());
     line->second.pop_front();
@@ -43,6 +50,41 @@ class FairQueue {
     else
       turns_.push_back(peer);
     return job;
+  }
+
+  // If all places are taken, the newest job of the peer with the most goes, unless this peer would then have more.
+  std::optional<Job> make_room(const std::string& peer) {
+    if (size_ < most_ || lines_.empty()) return std::nullopt;
+    const auto longest = std::max_element(
+        lines_.begin(), lines_.end(), [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+    if (longest->second.size() < waiting(peer) + 2) return std::nullopt;
+    std::optional<Job> job = std::move(longest->second.back());
+    longest->second.pop_back();
+    --size_;
+    return job;
+  }
+
+  void remove(const std::string& peer, const Job& job) {
+    const auto line = lines_.find(peer);
+    if (line == lines_.end()) return;
+    const auto found = std::find(line->second.begin(), line->second.end(), job);
+    if (found == line->second.end()) return;
+    line->second.erase(found);
+    --size_;
+    if (!line->second.empty()) return;
+    lines_.erase(line);
+    turns_.erase(std::find(turns_.begin(), turns_.end(), peer));
+  }
+
+  // How many jobs of this peer wait; and how many of them before this one.
+  size_t waiting(const std::string& peer) const {
+    const auto line = lines_.find(peer);
+    return line == lines_.end() ? 0 : line->second.size();
+  }
+  size_t waiting_before(const std::string& peer, const Job& job) const {
+    const auto line = lines_.find(peer);
+    if (line == lines_.end()) return 0;
+    return static_cast<size_t>(std::find(line->second.begin(), line->second.end(), job) - line->second.begin());
   }
 
   bool empty() const { return size_ == 0; }

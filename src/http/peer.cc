@@ -3,6 +3,7 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 namespace gpuledger::http {
@@ -32,6 +33,11 @@ std::string peer_of(int socket) {
   size = sizeof user;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &user, &size) != 0) return "unix";
   return "u" + std::to_string(user.uid);
+}
+
+bool has_left(int socket) {
+  pollfd one{socket, POLLRDHUP, 0};
+  return ::poll(&one, 1, 0) > 0;
 }
 
 void set_up_socket(int socket) {

@@ -9,6 +9,9 @@ namespace gpuledger::http {
 // address of a /64 has all), or the user at the other end of a unix socket. Not for display.
 std::string peer_of(int socket);
 
+// Whether the client has closed its side. Who only ends what it sends (shutdown) counts too: the two look the same.
+bool has_left(int socket);
+
 // For an accepted socket: limits unread bytes in the kernel, which count as our memory.
 void set_up_socket(int socket);
 

@@ -23,10 +23,15 @@ Reply text_reply(unsigned status, std::string text);
 struct Question {
   std::string method;
   std::string target;  // the path and the query, as sent
+  std::string peer;    // who asks, for a fair share: peer_of() the connection
 };
 
+// To be called once nobody waits for the answer any more: the client left, or the answer took too long. Not needed
+// after the answer, and harmless then.
+using Forget = std::function<void()>;
+
 // Answers a question by calling `done` once, on any thread, at once or later; calling it after the server has stopped
-// does nothing. Called on the server's io thread, so it must not wait.
-using Answerer = std::function<void(Question question, std::function<void(Reply)> done)>;
+// does nothing. Called on the server's io thread, as what it returns, so neither may wait.
+using Answerer = std::function<Forget(Question question, std::function<void(Reply)> done)>;
 
 }  // namespace gpuledger::http

@@ -131,6 +131,10 @@ bool is_health_path(std::string_view path) {
   return path == "/healthz" || path == "/health";
 }
 
+bool is_ready_path(std::string_view path) {
+  return path == "/readyz" || path == "/-/ready";
+}
+
 }  // namespace
 
 std::string_view path_of(std::string_view target) {
@@ -143,8 +147,9 @@ std::string_view path_of(std::string_view target) {
   return target.substr(0, target.find_first_of("?#"));
 }
 
-bool asks_for_health(std::string_view target) {
-  return is_health_path(path_of(target));
+bool is_probe(std::string_view target) {
+  const std::string_view path = path_of(target);
+  return is_health_path(path) || is_ready_path(path);
 }
 
 Reply text_reply(unsigned status, std::string text) {
@@ -160,7 +165,7 @@ Reply route(const RequestFacts& request, const RouteSettings& settings, const st
   const std::string_view path = path_of(request.target);
   const bool is_metrics = path == settings.metrics_path;
   const bool is_gpu = path == kGpuPath;
-  const bool is_ready = path == "/-/ready" || path == "/readyz";
+  const bool is_ready = is_ready_path(path);
   const bool is_health = is_health_path(path);
   const bool is_json = path == kSnapshotPath || path == kHistoryPath;
   const bool is_page = path == "/" || path == "/page.css" || path == "/page.js";

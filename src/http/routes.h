@@ -28,8 +28,8 @@ struct RequestFacts {
 // The path of "/metrics?x=1" and of the proxy form, "http://host/metrics".
 std::string_view path_of(std::string_view target);
 
-// Whether it is the liveness probe: a pod may be restarted if it has to wait.
-bool asks_for_health(std::string_view target);
+// Whether it asks for liveness or readiness: a pod may be restarted, or its rollout stop, if it is not answered.
+bool is_probe(std::string_view target);
 
 // All routes: they read only the finished snapshot (null: none yet). packed: its packed texts from earlier requests.
 Reply route(const RequestFacts& request, const RouteSettings& settings, const std::shared_ptr<const Snapshot>& snapshot,

@@ -8,11 +8,11 @@
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <list>
-#include <thread>
 
 #include "http/listener.h"
 #include "http/session.h"
 #include "http/thread_setup.h"
+#include "task/thread.h"
 
 namespace gpuledger::http {
 namespace {
@@ -54,13 +54,13 @@ class Server::Impl {
     return ok_status();
   }
 
-  void run(bool watch_web_config) {
+  Status run(bool watch_web_config) {
     const Nanoseconds interval = watch_web_config ? site_.limits.web_config_poll : Nanoseconds(0);
-    site_.worker = std::make_unique<BackgroundWorker>(
-        interval, [web = site_.web] { web->reload_if_changed(); }, site_.limits.password_queue,
-        site_.limits.password_queue_per_peer);
+    site_.worker =
+        std::make_unique<BackgroundWorker>(site_.limits.password_queue, site_.limits.password_queue_per_peer);
+    GL_TRY_STATUS(site_.worker->start(interval, [web = site_.web] { web->reload_if_changed(); }));
     for (Door& door : doors_) accept(door);
-    thread_ = std::thread([this] {
+    return thread_.start([this](const std::stop_token&) {
       set_up_thread("http");
       io_.run();
     });
@@ -79,7 +79,7 @@ class Server::Impl {
   }
 
   void stop() {
-    if (!thread_.joinable()) return;
+    if (!thread_.running()) return;
     site_.web->close();
     site_.worker->stop();  // first: it posts to the io context
     site_.postbox->close();
@@ -102,7 +102,7 @@ class Server::Impl {
       if (!error) begin(std::move(socket));
       // Out of descriptors or memory: a connection must be closed. An immediate retry would spin if not.
       const bool exhausted = error && error != asio::error::connection_aborted;
-      if (!exhausted || site_.places.end_longest_silent()) return accept(door);
+      if (!exhausted || site_.places.end_one()) return accept(door);
       door.pause.expires_after(std::chrono::milliseconds(100));
       door.pause.async_wait([this, &door](error_code cancelled) {
         if (!cancelled && door.acceptor.is_open()) accept(door);
@@ -132,7 +132,7 @@ class Server::Impl {
   asio::io_context io_{1};
   Site site_;
   std::list<Door> doors_;
-  std::thread thread_;
+  task::Thread thread_;
 };
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -152,7 +152,7 @@ Result<std::unique_ptr<Server>> Server::start(ServerOptions options, const Snaps
   const bool watch_web_config = !options.web_config_file.empty();
   auto impl = std::make_unique<Impl>(std::move(options), snapshots, clock, std::move(web));
   for (const std::string& address : addresses) GL_TRY_STATUS(impl->open(address, setting));
-  impl->run(watch_web_config);
+  GL_TRY_STATUS(impl->run(watch_web_config).about("the HTTP server"));
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }
 

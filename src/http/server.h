@@ -17,7 +17,7 @@ namespace gpuledger::http {
 struct ServerLimits {
   size_t header_bytes = 8 * 1024;
   size_t body_bytes = 4 * 1024;
-  size_t connections = 256;            // beyond it the one longest without a complete request is closed
+  size_t connections = 256;            // beyond it one is closed, see Places
   size_t connections_per_peer = 64;    // same, among the peer's own
   size_t bytes_being_sent = 16 << 20;  // texts of snapshots; beyond it the slowest client is closed
   size_t password_queue = 64;          // unknown credentials waiting for bcrypt; more get 503

@@ -95,6 +95,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   void finish() override {
     const auto keep_alive = self();
     delay_.cancel();
+    forget_question();
     lowest().close();
     // The data being written stays until the write ends: its handler holds this object.
     site_.sending.end(*this);
@@ -103,6 +104,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
 
  private:
   using Parser = beast::http::request_parser<beast::http::string_body>;
+  using Header = beast::http::request_header<>;
   using Response = beast::http::response<beast::http::span_body<const char>>;
   using Serializer = beast::http::response_serializer<beast::http::span_body<const char>>;
 
@@ -143,7 +145,8 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     parser_.emplace();
     parser_->header_limit(static_cast<uint32_t>(site_.limits.header_bytes));
     parser_->body_limit(site_.limits.body_bytes);
-    parser_->eager(true);
+    parser_->eager(false);  // stops after the header
+    header_.reset();
     told_to_continue_ = false;
     parse();
   }
@@ -158,15 +161,27 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
       const size_t used = parser_->put(bytes, error);
       buffer_.consume(used);
       if (error && error != beast::http::error::need_more) return on_parse_error(error);
+      if (parser_->is_header_done() && !header_) take_header();
       if (parser_->is_done()) return on_request();
       if (used == 0) break;
     }
-    if (parser_->is_header_done() && !told_to_continue_ && parser_->get().version() == 11 &&
-        expects_continue(header(beast::http::field::expect)))
+    if (parser_->is_header_done() && !told_to_continue_ && header().version() == 11 &&
+        expects_continue(field(beast::http::field::expect)))
       return tell_to_continue();
     if (buffer_.size() + kPiece > buffer_.max_size()) return refuse(431, "the request header is too large");
     read_more([self = self()] { self->parse(); });
   }
+
+  // Beast adds the fields of a trailer to the header. They may be anybody's: a proxy that checks the header lets a
+  // trailer pass.
+  void take_header() {
+    header_ = parser_->get().base();
+    client_keeps_alive_ = parser_->get().keep_alive();
+    parser_->eager(true);
+  }
+
+  // Until it is complete, what is there of it.
+  const Header& header() const { return header_ ? *header_ : parser_->get().base(); }
 
   template <typename Next>
   void read_more(Next next) {
@@ -194,14 +209,14 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   }
 
   void on_request() {
-    site_.places.renew(*this);
+    site_.places.answering(*this);
     requested_ = std::chrono::steady_clock::now();
-    const auto& request = parser_->get();
+    const Header& request = header();
     if (request.version() == 11 && request.count(beast::http::field::host) != 1)
       return refuse(400, "a request of HTTP/1.1 must have one Host header");
-    const std::string coding = header(beast::http::field::transfer_encoding);
+    const std::string coding = field(beast::http::field::transfer_encoding);
     if (!coding.empty() && !is_chunked(coding)) return refuse(501, "the only transfer coding is chunked");
-    if (const std::string expect = header(beast::http::field::expect); !expect.empty() && !expects_continue(expect))
+    if (const std::string expect = field(beast::http::field::expect); !expect.empty() && !expects_continue(expect))
       return refuse(417, "the only expectation is 100-continue");
     if (came_by_a_strange_name()) return send(strange_name_reply());
     authorise();
@@ -209,7 +224,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
 
   Reply strange_name_reply() {
     constexpr size_t kLongestName = 253;
-    const std::string host = header(beast::http::field::host);
+    const std::string host = field(beast::http::field::host);
     return text_reply(403, "host name " + in_quotes(clean_text(without_port(host), kLongestName)) +
                                " is not allowed for browsers; add it to --allowed-hosts");
   }
@@ -218,15 +233,15 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   bool came_by_a_strange_name() {
     const auto web = site_.web->current();
     if (web->tls || web->passwords) return false;
-    for (const auto& field : parser_->get())
-      if (is_browsers_header({field.name_string().data(), field.name_string().size()}))
-        return !site_.hosts.allows(header(beast::http::field::host));
+    for (const auto& each : header())
+      if (is_browsers_header({each.name_string().data(), each.name_string().size()}))
+        return !site_.hosts.allows(field(beast::http::field::host));
     return false;
   }
 
-  std::string header(beast::http::field name) {
+  std::string field(beast::http::field name) const {
     std::string all;  // a list may be split over several lines
-    const auto [first, last] = parser_->get().equal_range(name);
+    const auto [first, last] = header().equal_range(name);
     for (auto each = first; each != last; ++each) {
       if (!all.empty()) all += ", ";
       all += std::string_view(each->value().data(), each->value().size());
@@ -236,15 +251,24 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
 
   void authorise() {
     const auto web = site_.web->current();
-    if (!web->bucket.take(site_.clock.now().steady)) return send(text_reply(429, "too many requests"));
-    if (!web->passwords) return answer();
-    auto credentials = parse_basic_auth(header(beast::http::field::authorization));
+    auto credentials =
+        web->passwords ? parse_basic_auth(field(beast::http::field::authorization)) : std::optional<Credentials>();
+    const auto known = !web->passwords ? PasswordCheck::Recall::kGood
+                       : credentials   ? web->passwords->recall(*credentials)
+                                       : PasswordCheck::Recall::kBad;
+    const bool good = known == PasswordCheck::Recall::kGood;
+    // Probes are not limited, guesses of passwords are.
+    if (!(good && asks_for_probe()) && !web->bucket.take(site_.clock.now().steady))
+      return send(text_reply(429, "too many requests"));
+    if (good) return answer();
     if (!credentials) return send(denial());
-    switch (web->passwords->recall(*credentials)) {
-      case PasswordCheck::Recall::kGood: return answer();
-      case PasswordCheck::Recall::kBad: return send_later(denial());
-      case PasswordCheck::Recall::kUnknown: return check_password(web, std::move(*credentials));
-    }
+    if (known == PasswordCheck::Recall::kBad) return send_later(denial());
+    check_password(web, std::move(*credentials));
+  }
+
+  bool asks_for_probe() {
+    const auto target = header().target();
+    return is_probe({target.data(), target.size()});
   }
 
   void check_password(const std::shared_ptr<WebState>& web, Credentials credentials) {
@@ -282,11 +306,11 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   }
 
   void answer() {
-    const auto& request = parser_->get();
-    if (asks_for_health({request.target().data(), request.target().size()})) site_.places.keep(*this);
+    const Header& request = header();
+    if (asks_for_probe()) site_.places.keep(*this);
     if (site_.answerer) return ask();
-    const std::string accept = header(beast::http::field::accept);
-    const std::string accept_encoding = header(beast::http::field::accept_encoding);
+    const std::string accept = field(beast::http::field::accept);
+    const std::string accept_encoding = field(beast::http::field::accept_encoding);
     const RequestFacts facts{{request.method_string().data(), request.method_string().size()},
                              {request.target().data(), request.target().size()},
                              accept,
@@ -296,30 +320,56 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
 
   // Has the answer computed elsewhere. Only the first of the answer and the deadline is sent.
   void ask() {
-    const auto& request = parser_->get();
+    const Header& request = header();
     lowest().expires_never();
     site_.places.keep(*this);
     const uint64_t question = ++questions_;
     waiting_ = true;
-    delay_.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(site_.limits.answer_timeout));
-    delay_.async_wait([self = self(), question](error_code cancelled) {
-      if (!cancelled) self->take_answer(question, text_reply(504, "the answer took too long; ask for a shorter time"));
-    });
+    const auto patience = std::chrono::duration_cast<std::chrono::steady_clock::duration>(site_.limits.answer_timeout);
+    wait_for_answer(question, std::chrono::steady_clock::now() + patience);
+    watch_client(question);
     // Weak: a connection closed meanwhile is destroyed on this thread, not on the answerer's.
     auto done = [weak = this->weak_from_this(), postbox = site_.postbox, question](Reply reply) {
       postbox->post([weak, question, reply = std::move(reply)]() mutable {
         if (const auto session = weak.lock()) session->take_answer(question, std::move(reply));
       });
     };
-    site_.answerer({{request.method_string().data(), request.method_string().size()},
-                    {request.target().data(), request.target().size()}},
-                   std::move(done));
+    forget_ = site_.answerer({{request.method_string().data(), request.method_string().size()},
+                              {request.target().data(), request.target().size()},
+                              peer()},
+                             std::move(done));
+  }
+
+  // Nothing is read meanwhile, so only the state of the socket tells that the client left. It is looked at when
+  // something comes, and four times a second: after unread bytes nothing tells that the end has come.
+  void watch_client(uint64_t question) {
+    socket().async_wait(Socket::wait_read, [self = self(), question](error_code error) {
+      if (!error && self->waits_for(question) && has_left(self->socket().native_handle())) self->finish();
+    });
+  }
+  void wait_for_answer(uint64_t question, std::chrono::steady_clock::time_point deadline) {
+    delay_.expires_at(std::min(deadline, std::chrono::steady_clock::now() + kLookForClient));
+    delay_.async_wait([self = self(), question, deadline](error_code cancelled) {
+      if (cancelled || !self->waits_for(question)) return;
+      if (has_left(self->socket().native_handle())) return self->finish();
+      if (std::chrono::steady_clock::now() < deadline) return self->wait_for_answer(question, deadline);
+      self->forget_question();
+      self->send(text_reply(504, "the answer took too long; ask for a shorter time"));
+    });
+  }
+
+  bool waits_for(uint64_t question) { return waiting_ && question == questions_ && socket().is_open(); }
+
+  void forget_question() {
+    waiting_ = false;
+    if (const Forget forget = std::exchange(forget_, nullptr)) forget();
   }
 
   // A late answer to an earlier question is not the answer to this one.
   void take_answer(uint64_t question, Reply reply) {
-    if (!waiting_ || question != questions_ || !socket().is_open()) return;
+    if (!waits_for(question)) return;
     waiting_ = false;
+    forget_ = nullptr;
     delay_.cancel();
     send(std::move(reply));
   }
@@ -332,7 +382,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
 
   void send(Reply reply) {
     const auto web = site_.web->current();
-    const auto& request = parser_->get();
+    const Header& request = header();
     // Accepted under older certificates or rules: served once more, then closed.
     if (web->tls != accepted_under_->tls) keep_alive_allowed_ = false;
     body_ = std::move(reply.body);
@@ -345,7 +395,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     for (const auto& [name, value] : web->config.headers) response_.set(name, value);
     if (request.method() != beast::http::verb::head) response_.body() = {body_->data(), body_->size()};
     response_.content_length(body_->size());
-    response_.keep_alive(keep_alive_allowed_ && request.keep_alive());
+    response_.keep_alive(keep_alive_allowed_ && client_keeps_alive_);
     set_deadline(site_.limits.write_timeout);
     site_.sending.begin(*this, body_, site_.clock.now().steady);
     serializer_.emplace(response_);
@@ -356,9 +406,13 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     beast::http::async_write_some(stream_, *serializer_, [self = self()](error_code error, size_t size) {
       if (error || !self->socket().is_open()) return self->finish();
       self->site_.sending.sent(*self, size);
-      if (!self->serializer_->is_done()) return self->write();
+      if (!self->serializer_->is_done()) {
+        self->site_.places.answering(*self);
+        return self->write();
+      }
       self->site_.sending.end(*self);
       self->site_.places.release(*self);
+      self->site_.places.answered(*self);
       self->body_.reset();  // it may be large and old
       if (self->response_.keep_alive()) return self->wait_for_request();
       self->close_politely();
@@ -386,6 +440,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   }
 
   static constexpr Nanoseconds kFarewell = std::chrono::seconds(2);
+  static constexpr auto kLookForClient = std::chrono::milliseconds(250);
   static constexpr size_t kMaxDrained = 256 * 1024;
   static constexpr size_t kPiece = 1024;
 
@@ -395,8 +450,11 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   Timer delay_;
   beast::flat_buffer buffer_;
   std::optional<Parser> parser_;
+  std::optional<Header> header_;
+  bool client_keeps_alive_ = false;
   bool told_to_continue_ = false;
   bool waiting_ = false;  // for the answerer
+  Forget forget_;         // the question that it waits for
   uint64_t questions_ = 0;
   std::chrono::steady_clock::time_point requested_;
   Response response_;

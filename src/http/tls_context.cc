@@ -109,9 +109,7 @@ std::vector<std::string> subject_alternative_names(X509* certificate) {
 // Called for every certificate a client sends, in place of OpenSSL's own check.
 int check_client(X509_STORE_CTX* store, void* argument) {
   const auto& settings = *static_cast<const TlsSettings*>(argument);
-  const bool verifies =
-      settings.client_auth == ClientAuth::kVerifyIfGiven || settings.client_auth == ClientAuth::kRequireAndVerify;
-  if (verifies && X509_verify_cert(store) != 1) return 0;
+  if (verifies_certificate(settings.client_auth) && X509_verify_cert(store) != 1) return 0;
   if (settings.client_allowed_sans.empty()) return 1;
   const auto& allowed = settings.client_allowed_sans;
   for (const std::string& name : subject_alternative_names(X509_STORE_CTX_get0_cert(store)))
@@ -121,7 +119,7 @@ int check_client(X509_STORE_CTX* store, void* argument) {
 }
 
 Status apply_policy(SSL_CTX* context, const TlsSettings& settings) {
-  const TlsVersion lowest = settings.only_tls13_suites ? TlsVersion::kTls13 : settings.min_version;
+  const TlsVersion lowest = settings.lowest_version();
   // Distributions forbid TLS 1.0 and 1.1 by the security level; an explicit setting allows them.
   if (lowest < TlsVersion::kTls12) SSL_CTX_set_security_level(context, 0);
   if (SSL_CTX_set_min_proto_version(context, version_number(lowest)) != 1 ||
@@ -155,9 +153,8 @@ Result<std::shared_ptr<TlsContext>> TlsContext::read(const TlsSettings& settings
   if (settings.client_ca.given())
     GL_TRY_STATUS(use_pem(context, settings.client_ca, "client_ca_file", use_client_ca).about(config));
   if (settings.client_auth != ClientAuth::kNone) {
-    const bool required =
-        settings.client_auth == ClientAuth::kRequireAny || settings.client_auth == ClientAuth::kRequireAndVerify;
-    SSL_CTX_set_verify(context, SSL_VERIFY_PEER | (required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0), nullptr);
+    const int required = requires_certificate(settings.client_auth) ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0;
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER | required, nullptr);
     SSL_CTX_set_cert_verify_callback(context, check_client, const_cast<TlsSettings*>(&tls->settings_));
   }
   return tls;

@@ -20,6 +20,7 @@ class Reader {
   explicit Reader(const std::string& path) : path_(path) {}
 
   Result<WebConfig> read(const YAML::Node& root) {
+    if (root.IsNull() || (root.IsMap() && root.size() == 0)) fail(root, "the file is empty");
     for_each_key(root, "the file", [&](const std::string& key, const YAML::Node& value) {
       if (key == "tls_server_config")
         read_tls(value);
@@ -52,13 +53,15 @@ class Reader {
   }
 
   void for_each_key(const YAML::Node& map, const std::string& where, const KeyReader& read_key) {
-    if (map.IsNull()) return;
     if (!map.IsMap()) return fail(map, where + " must be a map");
     std::set<std::string> seen;
     for (const auto& entry : map) {
       if (error_) return;
       const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "?";
       if (!seen.insert(key).second) return fail(entry.first, fmt::format("\"{}\" is given twice in {}", key, where));
+      // As in a file cut off while it is written. A header without a value is not sent.
+      if (entry.second.IsNull() && where != "headers")
+        return fail(entry.first, fmt::format("\"{}\" has no value in {}", key, where));
       if (!read_key(key, entry.second)) fail(entry.first, fmt::format("unknown key \"{}\" in {}", key, where));
     }
   }
@@ -78,7 +81,6 @@ class Reader {
 
   std::vector<std::string> list_of(const YAML::Node& node, const std::string& key) {
     std::vector<std::string> list;
-    if (node.IsNull()) return list;
     if (!node.IsSequence()) {
       fail(node, key + " must be a list");
       return list;
@@ -103,7 +105,7 @@ class Reader {
   }
 
   void read_tls(const YAML::Node& map) {
-    if (map.IsNull() || (map.IsMap() && map.size() == 0)) return;
+    if (map.IsMap() && map.size() == 0) return;
     TlsSettings& tls = config_.tls.emplace();
     for_each_key(map, "tls_server_config", [&](const std::string& key, const YAML::Node& value) {
       return read_tls_file(tls, key, value) || read_tls_policy(tls, key, value);
@@ -172,18 +174,15 @@ class Reader {
     const TlsSettings& tls = *config_.tls;
     const YAML::Node nowhere(YAML::NodeType::Undefined);
     const auto both = [](const PemSource& source) { return !source.file.empty() && !source.text.empty(); };
-    const bool verifies =
-        tls.client_auth == ClientAuth::kVerifyIfGiven || tls.client_auth == ClientAuth::kRequireAndVerify;
-    const bool requires_cert =
-        tls.client_auth == ClientAuth::kRequireAny || tls.client_auth == ClientAuth::kRequireAndVerify;
     if (!tls.cert.given()) fail(nowhere, "tls_server_config needs cert_file");
     if (!tls.key.given()) fail(nowhere, "tls_server_config needs key_file");
     if (both(tls.cert) || both(tls.key) || both(tls.client_ca))
       fail(nowhere, "give a certificate, key or CA either inline or as a file, not both");
     if (tls.client_ca.given() && tls.client_auth == ClientAuth::kNone)
       fail(nowhere, "client_ca_file has no effect without client_auth_type");
-    if (verifies && !tls.client_ca.given()) fail(nowhere, "this client_auth_type needs client_ca_file");
-    if (!tls.client_allowed_sans.empty() && !requires_cert)
+    if (verifies_certificate(tls.client_auth) && !tls.client_ca.given())
+      fail(nowhere, "this client_auth_type needs client_ca_file");
+    if (!tls.client_allowed_sans.empty() && !requires_certificate(tls.client_auth))
       fail(nowhere, "client_allowed_sans needs client_auth_type RequireAnyClientCert or RequireAndVerifyClientCert");
     if (tls.min_version > tls.max_version) fail(nowhere, "min_version is above max_version");
     if (tls.only_tls13_suites && tls.max_version < TlsVersion::kTls13)
@@ -252,6 +251,9 @@ class Reader {
 }  // namespace
 
 Result<WebConfig> parse_web_config(std::string_view text, const std::string& path) {
+  // To YAML a NUL is the end of the text. Files cut off by a crash have them.
+  if (text.find('\0') != std::string_view::npos)
+    return Error{Code::kMalformed, fmt::format("web config {}: NUL bytes; the file is no text", path)};
   try {
     return Reader(path).read(YAML::Load(std::string(text)));
   } catch (const YAML::Exception& problem) {

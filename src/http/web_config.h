@@ -16,6 +16,13 @@ enum class TlsVersion { kTls10, kTls11, kTls12, kTls13 };
 
 enum class ClientAuth { kNone, kRequest, kRequireAny, kVerifyIfGiven, kRequireAndVerify };
 
+constexpr bool requires_certificate(ClientAuth type) {
+  return type == ClientAuth::kRequireAny || type == ClientAuth::kRequireAndVerify;
+}
+constexpr bool verifies_certificate(ClientAuth type) {
+  return type == ClientAuth::kVerifyIfGiven || type == ClientAuth::kRequireAndVerify;
+}
+
 // A PEM text in the web config itself or in its own file.
 struct PemSource {
   std::string file;
@@ -35,6 +42,8 @@ struct TlsSettings {
   bool only_tls13_suites = false;          // suites were given, all of them TLS 1.3's
   std::vector<std::string> curves;         // OpenSSL's names
   bool prefer_server_cipher_suites = true;
+
+  TlsVersion lowest_version() const { return only_tls13_suites ? TlsVersion::kTls13 : min_version; }
 };
 
 struct RateLimit {
@@ -44,7 +53,7 @@ struct RateLimit {
 
 // The file of --web-config-file, in the format of Prometheus' exporter-toolkit. Differences: a bcrypt cost above 18 is
 // refused (one check would take a minute), and so are settings that look safe but are not (tls_server_config without a
-// certificate, verifying clients without a CA).
+// certificate, verifying clients without a CA) and a file that is empty or has a key without a value.
 struct WebConfig {
   std::optional<TlsSettings> tls;
   std::map<std::string, std::string> headers;  // for every response

@@ -3,9 +3,11 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/file.h"
+#include "http/protection.h"
 
 namespace gpuledger::http {
 
@@ -43,21 +45,25 @@ void WebSettings::close() {
   on_change_ = nullptr;
 }
 
-Status WebSettings::reload_locked() {
-  // Stamped before reading, so that a change meanwhile shows next time; also on failure, so that a broken file is
-  // reported once and not every second.
-  stamps_ = {read_file_stamp(path_)};
+Result<WebConfig> WebSettings::read_config(const WebState* earlier) const {
   GL_TRY(text, read_file(path_, kLargestWatchedFile).about("--web-config-file"));
   GL_TRY(config, parse_web_config(text, path_));
+  if (earlier) GL_TRY_STATUS(check_keeps_protection(earlier->config, config).about("web config " + path_));
+  return config;
+}
 
+void WebSettings::watch_certificates(const WebConfig& config) {
+  if (!config.tls) return;
+  for (const PemSource* source : {&config.tls->cert, &config.tls->key, &config.tls->client_ca})
+    if (!source->file.empty()) stamps_.push_back(read_file_stamp(source->file));
+}
+
+Status WebSettings::use(WebConfig config, const WebState* earlier) {
   auto state = std::make_shared<WebState>();
   if (config.tls) {
-    for (const PemSource* source : {&config.tls->cert, &config.tls->key, &config.tls->client_ca})
-      if (!source->file.empty()) stamps_.push_back(read_file_stamp(source->file));
     GL_TRY(tls, TlsContext::read(*config.tls, path_));
     state->tls = std::move(tls);
   }
-  const auto earlier = current();
   if (!config.users.empty())
     state->passwords = std::make_unique<PasswordCheck>(config.users, earlier ? earlier->passwords.get() : nullptr);
   state->bucket = TokenBucket(config.rate_limit);
@@ -66,6 +72,24 @@ Status WebSettings::reload_locked() {
   MutexLock lock(current_mutex_);
   current_.swap(state);
   return ok_status();
+}
+
+Status WebSettings::reload_locked() {
+  const auto earlier = current();
+  // Stamped before reading, so that a change meanwhile shows next time; also on failure, so that a broken file is
+  // reported once and not every second.
+  const auto before = std::exchange(stamps_, {read_file_stamp(path_)});
+  auto config = read_config(earlier.get());
+  if (config.ok()) {
+    watch_certificates(*config);
+    return use(std::move(*config), earlier.get());
+  }
+  if (!earlier) return config.error();
+  // The file may stay as it is for weeks, and the certificates in use must not expire meanwhile.
+  watch_certificates(earlier->config);
+  if (!std::equal(before.begin() + 1, before.end(), stamps_.begin() + 1, stamps_.end()))
+    GL_TRY_STATUS(use(earlier->config, earlier.get()));
+  return config.error();
 }
 
 }  // namespace gpuledger::http

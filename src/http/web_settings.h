@@ -24,7 +24,8 @@ struct WebState {
   TokenBucket bucket{RateLimit{}};           // io thread only
 };
 
-// The current web config. An unusable file never replaces a usable one.
+// The current web config. A file that is unusable, or protects less, never replaces a usable one; its certificates are
+// still read again when they change.
 class WebSettings {
  public:
   // on_change gets the result of every automatic reload. It is called on the thread of reload_if_changed and must not
@@ -46,6 +47,9 @@ class WebSettings {
         on_change_(std::move(on_change)),
         current_(path_.empty() ? std::make_shared<WebState>() : nullptr) {}
   Status reload_locked() GL_REQUIRES(reload_mutex_);
+  Result<WebConfig> read_config(const WebState* earlier) const;
+  void watch_certificates(const WebConfig& config) GL_REQUIRES(reload_mutex_);
+  Status use(WebConfig config, const WebState* earlier);
 
   const std::string path_;
   Mutex reload_mutex_;  // held while files are read

@@ -31,11 +31,13 @@ function remember(item) {
   return key;
 }
 
-function differences(before, after, keyOf) {
-  const old = new Map(before.map((item) => [keyOf(item), item.energy_joules]));
+function differences(before, now, list, keyOf) {
+  const old = new Map(before[list].map((item) => [keyOf(item), item.energy_joules]));
   const nothing = {total: 0, shared: 0};
-  return after.map((item) => {
-    const then = old.get(keyOf(item)) || nothing;
+  // Who was left out before (--max-series) has not drawn all its joules since then. What it drew is not known: 0.
+  const someLeftOut = before.left_out && before.left_out[list];
+  return now[list].map((item) => {
+    const then = old.get(keyOf(item)) || (someLeftOut ? item.energy_joules : nothing);
     return {item, total: Math.max(0, item.energy_joules.total - then.total),
             shared: Math.max(0, item.energy_joules.shared - then.shared)};
   });
@@ -78,10 +80,10 @@ function lookAt(before, now) {
     add(entry[by], key, drawn.watts);
     add(entry.errors[by], key, drawn.error);
   };
-  for (const step of differences(before.owners, now.owners, accountKey)) {
+  for (const step of differences(before, now, 'owners', accountKey)) {
     enter('owner', step.item, remember(step.item), rate(step, seconds));
   }
-  for (const step of differences(before.processes, now.processes, processKey)) {
+  for (const step of differences(before, now, 'processes', processKey)) {
     const drawn = rate(step, seconds);
     enter('process', step.item, processKey(step.item), drawn);
     if (step.item.active && look.gpus.has(step.item.gpu_uuid)) state.rates.set(processKey(step.item), drawn);

@@ -16,12 +16,17 @@ function recordOf(process, at) {
 
 const records = () => processesInOrder().map(({process}) => recordOf(process, state.last.at));
 
-// A name that begins like a formula gets a quote before it: a spreadsheet would run it.
+// As the bill's CSV writes a cell (src/app/bill/csv_cell.cc): on one line, and a name that begins like a formula gets an
+// apostrophe before it, because a spreadsheet would run it. White space before the formula does not stop all of them.
+const kUnprintable = /[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+const kFormula = /^[ \xa0\u1680\u2000-\u200d\u202f\u205f\u2060\u3000\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]/;
+
 function cell(value) {
   if (value === undefined) return '';
   if (typeof value !== 'string') return String(value);
-  const safe = /^[=+\-@\t\r]/.test(value) ? "'" + value : value;
-  return /[",\r\n]/.test(safe) ? '"' + safe.replaceAll('"', '""') + '"' : safe;
+  const text = value.replace(kUnprintable, '');
+  const safe = kFormula.test(text) ? "'" + text : text;
+  return /[",]/.test(safe) ? '"' + safe.replaceAll('"', '""') + '"' : safe;
 }
 
 function asCsv() {

@@ -53,6 +53,7 @@ function drawSummary() {
   setText(byId('summary'), `${now.gpus.length} GPUs` + (lost ? `, ${lost} lost` : '') +
     (power && ` · ${power}${of}`) + ` · ${active} processes` +
     (now.processes_without_owner ? ` · ${now.processes_without_owner} without a name` : '') +
+    (now.left_out ? ` · left out by --max-series: ${now.left_out.processes} processes, ${now.left_out.owners} owners` : '') +
     (failing ? ` · ${failing} ${failing === 1 ? 'source fails' : 'sources fail'}` : ''));
   setText(byId('version'), now.version ? 'gpu-ledger ' + now.version : '');
   byId('simulated').hidden = !now.simulated;

@@ -121,8 +121,8 @@ TEST(PasswordCheck, HashesAsMuchForAnUnknownUser) {
 }
 
 TEST(BackgroundWorker, BoundsItsQueue) {
-  BackgroundWorker worker(
-      Nanoseconds(0), [] {}, 2, 2);
+  BackgroundWorker worker(2, 2);
+  ASSERT_TRUE(worker.start(Nanoseconds(0), [] {}).ok());
   std::promise<void> release, entered;
   const auto gate = release.get_future().share();
   ASSERT_TRUE(worker.submit(
@@ -149,8 +149,8 @@ TEST(BackgroundWorker, PeersTakeTurns) {
   std::promise<void> release, entered;
   std::vector<std::string> order;  // of the worker's thread, until the last is done
   std::promise<void> last;
-  BackgroundWorker worker(
-      Nanoseconds(0), [] {}, 8, 4);
+  BackgroundWorker worker(8, 4);
+  ASSERT_TRUE(worker.start(Nanoseconds(0), [] {}).ok());
   const auto submit = [&](const std::string& peer, std::function<bool()> work, std::function<void(bool)> done) {
     EXPECT_TRUE(worker.submit(peer, std::move(work), std::move(done)));
   };
@@ -181,8 +181,8 @@ TEST(BackgroundWorker, StopsAlthoughAJobHangs) {
   auto finished = std::make_shared<std::promise<void>>();
   auto done_called = std::make_shared<std::atomic<bool>>(false);
   auto entered = std::make_shared<std::promise<void>>();
-  BackgroundWorker worker(
-      Nanoseconds(0), [] {}, 2, 2);
+  BackgroundWorker worker(2, 2);
+  ASSERT_TRUE(worker.start(Nanoseconds(0), [] {}).ok());
   ASSERT_TRUE(worker.submit(
       "peer",
       [=] {
@@ -203,8 +203,8 @@ TEST(BackgroundWorker, StopsAlthoughAJobHangs) {
 
 TEST(BackgroundWorker, Ticks) {
   auto ticks = std::make_shared<std::atomic<int>>(0);
-  BackgroundWorker worker(
-      std::chrono::milliseconds(5), [ticks] { ++*ticks; }, 2, 2);
+  BackgroundWorker worker(2, 2);
+  ASSERT_TRUE(worker.start(std::chrono::milliseconds(5), [ticks] { ++*ticks; }).ok());
   EXPECT_TRUE(eventually([&] { return *ticks >= 3; }));
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/http/bcrypt_hash.h"
+#include "unit/http/certificates.h"
 #include "unit/http/server_fixture.h"
 
 namespace gpuledger::http {
@@ -12,10 +13,15 @@ class ServerAnswer : public ServerTest {
 
   ServerAnswer() {
     options_.answerer = [this](Question question, Done done) {
-      if (question.target == "/quick") return done(text_reply(200, question.method));
+      if (question.target == "/quick") {
+        done(text_reply(200, question.method));
+        return Forget();
+      }
       std::lock_guard lock(mutex_);
       asked_.push_back(std::move(question.target));
+      peers_.push_back(std::move(question.peer));
       waiting_.push_back(std::move(done));
+      return Forget([this] { ++forgotten_; });
     };
   }
 
@@ -24,6 +30,9 @@ class ServerAnswer : public ServerTest {
       std::lock_guard lock(mutex_);
       return asked_.size() == number;
     });
+  }
+  bool forgotten(int number) {
+    return eventually([&] { return forgotten_ == number; });
   }
   Done waiting(size_t index) {
     std::lock_guard lock(mutex_);
@@ -34,7 +43,8 @@ class ServerAnswer : public ServerTest {
   }
 
   std::mutex mutex_;
-  std::vector<std::string> asked_;
+  std::vector<std::string> asked_, peers_;
+  std::atomic<int> forgotten_ = 0;
   std::vector<Done> waiting_;
 };
 
@@ -56,11 +66,47 @@ TEST_F(ServerAnswer, GivesUpAndNeverSendsALateAnswerToTheNextQuestion) {
   start_empty();
   TestClient client(address());
   EXPECT_EQ(client.get("/first").status, 504);
+  EXPECT_EQ(forgotten_, 1);
   ASSERT_TRUE(client.send(request("/quick")));
   waiting(0)(text_reply(200, "late"));
   EXPECT_EQ(client.read().body, "GET\n");
   waiting(0)(text_reply(200, "twice"));
   EXPECT_EQ(client.get("/quick").body, "GET\n");
+}
+
+TEST_F(ServerAnswer, ForgetsTheQuestionOfAClientThatLeft) {
+  start_empty();
+  auto leaves = std::make_unique<TestClient>(address());
+  TestClient stays(address(), std::nullopt, "127.0.0.2");
+  ASSERT_TRUE(leaves->send(request("/a") + request("/pipelined")));
+  ASSERT_TRUE(asked(1));
+  ASSERT_TRUE(stays.send(request("/b")));
+  ASSERT_TRUE(asked(2));
+  EXPECT_NE(peers_.at(0), peers_.at(1));
+  leaves.reset();
+  ASSERT_TRUE(forgotten(1));
+  waiting(1)(text_reply(200, "answered"));
+  EXPECT_EQ(stays.read().body, "answered\n");
+  ASSERT_TRUE(stays.send(request("/c")));
+  ASSERT_TRUE(asked(3));
+  EXPECT_EQ(asked_.back(), "/c") << "the pipelined question has nobody";
+  EXPECT_EQ(forgotten_, 1);
+  server_->stop();
+  EXPECT_EQ(forgotten_, 2);
+}
+
+TEST_F(ServerAnswer, ForgetsTheQuestionOfATlsClientThatLeft) {
+  const Identity server = make_certificate("server", make_authority("test authority"));
+  options_.web_config_file =
+      directory_.write("web.yml", "tls_server_config:\n  cert_file: " + directory_.write("cert.pem", server.cert) +
+                                      "\n  key_file: " + directory_.write("key.pem", server.key) + "\n");
+  start_empty();
+  {
+    TestClient leaves(address(), ClientTls());
+    ASSERT_TRUE(leaves.send(request("/a")));
+    ASSERT_TRUE(asked(1));
+  }
+  EXPECT_TRUE(forgotten(1));
 }
 
 TEST_F(ServerAnswer, IsHarmlessAfterTheClientOrTheServerIsGone) {

@@ -234,6 +234,21 @@ TEST_F(ServerAuth, BrokenFileKeepsTheOldSettingsAndIsReportedOnce) {
   EXPECT_TRUE(eventually([&] { return fetch(address(), "/metrics", kNewer).status == 200; }));
 }
 
+TEST_F(ServerAuth, AnEmptyFileOpensNoDoor) {
+  write_users("alice", bcrypt_hash("secret"));
+  start();
+  size_t reports = 0;
+  for (const std::string& text : {std::string(), std::string(300, '\0'), std::string("basic_auth_users:\n"),
+                                  std::string("rate_limit: {interval: 1ms, burst: 100}\n")}) {
+    directory_.write("web.yml", text);
+    ++reports;
+    ASSERT_TRUE(eventually([&] { return outcomes().size() == reports; }));
+    EXPECT_NE(outcomes().back(), "ok");
+    EXPECT_EQ(fetch(address(), "/metrics").status, 401);
+    EXPECT_EQ(fetch(address(), "/metrics", kAlice).status, 200);
+  }
+}
+
 TEST_F(ServerAuth, ReloadsWhenAsked) {
   options_.limits.web_config_poll = std::chrono::hours(1);
   write_users("alice", bcrypt_hash("secret"));
@@ -285,6 +300,29 @@ rate_limit: {interval: 1h, burst: 3}
   EXPECT_EQ(fetch(address(), "/metrics").status, 200);
   EXPECT_EQ(fetch(address(), "/metrics").status, 200);
   EXPECT_EQ(fetch(address(), "/metrics").status, 429);
+}
+
+TEST_F(ServerAuth, ProbesAreNeverRateLimited) {
+  options_.web_config_file = directory_.write("web.yml", "rate_limit: {interval: 1h, burst: 2}\n");
+  start();
+  const auto probe = [&] {
+    for (const char* path : {"/healthz", "/health", "/readyz", "/-/ready"})
+      EXPECT_EQ(fetch(address(), path).status, 200);
+  };
+  probe();
+  for (const int status : {200, 200, 429, 429}) EXPECT_EQ(fetch(address(), "/metrics").status, status);
+  probe();
+  EXPECT_EQ(fetch(address(), "/healthzz").status, 429);
+}
+
+TEST_F(ServerAuth, GuessesAreRateLimitedOnProbesToo) {
+  options_.web_config_file = directory_.write(
+      "web.yml", "basic_auth_users:\n  alice: " + bcrypt_hash("secret") + "\nrate_limit: {interval: 1h, burst: 2}\n");
+  start();
+  EXPECT_EQ(fetch(address(), "/healthz", kAlice).status, 200);
+  for (const int status : {401, 429, 429}) EXPECT_EQ(fetch(address(), "/healthz", kMallory).status, status);
+  EXPECT_EQ(fetch(address(), "/metrics", kAlice).status, 429);
+  EXPECT_EQ(fetch(address(), "/healthz", kAlice).status, 200) << "a password that was right before";
 }
 
 }  // namespace

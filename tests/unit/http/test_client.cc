@@ -28,8 +28,8 @@ X509* parse_certificate(const std::string& pem) {
 
 }  // namespace
 
-TestClient::TestClient(const std::string& address, std::optional<ClientTls> tls) {
-  connected_ = connect_socket(address) && (!tls || start_tls(*tls));
+TestClient::TestClient(const std::string& address, std::optional<ClientTls> tls, const std::string& from) {
+  connected_ = connect_socket(address, from) && (!tls || start_tls(*tls));
 }
 
 TestClient::~TestClient() {
@@ -38,7 +38,7 @@ TestClient::~TestClient() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-bool TestClient::connect_socket(const std::string& address) {
+bool TestClient::connect_socket(const std::string& address, const std::string& from) {
   sockaddr_storage storage{};
   socklen_t size = 0;
   if (address.starts_with("unix:")) {
@@ -62,6 +62,13 @@ bool TestClient::connect_socket(const std::string& address) {
   fd_ = ::socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
   ::setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof kPatience);
+  if (!from.empty()) {
+    sockaddr_in own{};
+    own.sin_family = AF_INET;
+    if (::inet_pton(AF_INET, from.c_str(), &own.sin_addr) != 1 ||
+        ::bind(fd_, reinterpret_cast<sockaddr*>(&own), sizeof own) != 0)
+      return false;
+  }
   return ::connect(fd_, reinterpret_cast<sockaddr*>(&storage), size) == 0;
 }
 
@@ -143,6 +150,12 @@ ClientResponse TestClient::read(bool head) {
   pending_.erase(0, length);
   response.status = status;
   return response;
+}
+
+bool TestClient::gather(size_t bytes) {
+  while (pending_.size() < bytes)
+    if (!fill()) return false;
+  return true;
 }
 
 ClientResponse TestClient::get(const std::string& path, const std::string& headers) {

@@ -31,7 +31,9 @@ struct ClientTls {
 class TestClient {
  public:
   // The address as Server::addresses() writes it. connected() is false where TLS or the connection failed.
-  explicit TestClient(const std::string& address, std::optional<ClientTls> tls = std::nullopt);
+  // from: the IPv4 address that it asks from; all of 127.0.0.0/8 is this machine's.
+  explicit TestClient(const std::string& address, std::optional<ClientTls> tls = std::nullopt,
+                      const std::string& from = "");
   ~TestClient();
   TestClient(const TestClient&) = delete;
   TestClient& operator=(const TestClient&) = delete;
@@ -39,6 +41,8 @@ class TestClient {
   bool connected() const { return connected_; }
   bool send(const std::string& bytes);
   ClientResponse read(bool head = false);
+  // Takes that many bytes of an answer for the next read().
+  bool gather(size_t bytes);
   ClientResponse get(const std::string& path, const std::string& headers = "");
   // Whether something can be read, or the server has ended the connection. At once.
   bool has_bytes() const;
@@ -47,7 +51,7 @@ class TestClient {
   std::string server_certificate() const;  // PEM
 
  private:
-  bool connect_socket(const std::string& address);
+  bool connect_socket(const std::string& address, const std::string& from);
   bool start_tls(const ClientTls& tls);
   long receive(char* to, size_t size);
   bool fill();

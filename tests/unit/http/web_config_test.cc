@@ -16,12 +16,31 @@ using testing::IsEmpty;
 
 constexpr const char* kHash = "$2y$10$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW";
 
-TEST(ParseWebConfig, EmptyFileMeansPlainHttp) {
-  for (const char* text : {"", "# nothing\n", "tls_server_config:\nbasic_auth_users:\n", "tls_server_config: {}\n"}) {
+TEST(ParseWebConfig, PlainHttpMustBeSaid) {
+  const auto config = parse_web_config("tls_server_config: {}\nbasic_auth_users: {}\n", "/etc/web.yml");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_FALSE(config->tls);
+  EXPECT_THAT(config->users, IsEmpty());
+}
+
+TEST(ParseWebConfig, RefusesAFileThatIsEmptyOrCutOff) {
+  const std::pair<std::string, const char*> cases[] = {
+      {"", "the file is empty"},
+      {"# nothing\n", "the file is empty"},
+      {"---\n", "the file is empty"},
+      {"{}\n", "the file is empty"},
+      {std::string(4096, '\0'), "NUL"},
+      {"rate_limit: {interval: 1h, burst: 3}\n" + std::string(8, '\0'), "NUL"},
+      {"basic_auth_users:\n", "line 1: \"basic_auth_users\" has no value in the file"},
+      {"tls_server_config:\nbasic_auth_users: {}\n", "\"tls_server_config\" has no value"},
+      {"tls_server_config: {cert_file: a, key_file: b, client_auth_type: }\n", "\"client_auth_type\" has no value"},
+      {"tls_server_config: {cert_file: a, key_file: b, client_allowed_sans: }\n", "\"client_allowed_sans\" has no"},
+      {"rate_limit: {burst: 3, interval: }\n", "\"interval\" has no value"},
+  };
+  for (const auto& [text, complaint] : cases) {
     const auto config = parse_web_config(text, "/etc/web.yml");
-    ASSERT_TRUE(config) << config.error().message;
-    EXPECT_FALSE(config->tls);
-    EXPECT_THAT(config->users, IsEmpty());
+    ASSERT_FALSE(config) << text;
+    EXPECT_THAT(config.error().message, AllOf(HasSubstr("/etc/web.yml"), HasSubstr(complaint))) << text;
   }
 }
 
