@@ -4,13 +4,12 @@
 #include <fmt/core.h>
 
 #include <condition_variable>
-#include <deque>
 #include <list>
-#include <map>
 #include <utility>
 
 #include "app/bill/allocation_json.h"
 #include "app/bill/allocation_question.h"
+#include "app/bill/open_questions.h"
 #include "base/mutex.h"
 #include "http/routes.h"
 #include "task/leavable_thread.h"
@@ -18,7 +17,7 @@
 namespace gpuledger::app {
 namespace {
 
-using Done = std::function<void(http::Reply)>;
+using Done = OpenQuestion::Done;
 
 http::Reply json_reply(unsigned status, std::string text) {
   http::Reply reply;
@@ -56,12 +55,6 @@ unsigned status_of(Code code) {
 
 // Two of the largest answers.
 constexpr size_t kBytesBeingSent = 128 << 20;
-
-struct Job {
-  AllocationQuestion question;
-  Nanoseconds give_up;  // steady
-  std::vector<Done> waiting{};
-};
 
 // Answers of the last minute, the oldest first.
 class KeptAnswers {
@@ -102,40 +95,46 @@ class KeptAnswers {
 // Takes questions on the server's io thread and has its workers answer them. The workers own what they share with it.
 class AllocationServer::Desk {
  public:
-  Desk(MakeStatement make, const Clock& clock, const AllocationLimits& limits, Nanoseconds answer_timeout)
-      : answer_timeout_(answer_timeout), shared_(std::make_shared<Shared>(std::move(make), clock, limits)) {
-    for (size_t i = 0; i < limits.workers; ++i)
-      workers_.push_back(std::make_unique<task::LeavableThread>([shared = shared_] { work(*shared); }));
+  Desk(MakeStatement make, const Clock& clock, const AllocationLimits& limits)
+      : shared_(std::make_shared<Shared>(std::move(make), clock, limits)), workers_(limits.workers) {}
+
+  Status start() {
+    for (task::LeavableThread& worker : workers_)
+      GL_TRY_STATUS(worker.start([shared = shared_] { work(*shared); }).about("a worker that makes bills"));
+    return ok_status();
   }
 
-  void answer(const http::Question& question, const Done& done) {
+  http::Forget answer(const http::Question& question, const Done& done) {
+    const auto at_once = [&](http::Reply reply) {
+      done(std::move(reply));
+      return http::Forget();
+    };
     if (question.method != "GET" && question.method != "HEAD") {
       http::Reply reply = error_reply(405, "only GET and HEAD");
       reply.headers.emplace_back("Allow", "GET, HEAD");
-      return done(std::move(reply));
+      return at_once(std::move(reply));
     }
     const std::string_view path = http::path_of(question.target);
-    if (path == "/healthz") return done(http::text_reply(200, "ok"));
+    if (path == "/healthz") return at_once(http::text_reply(200, "ok"));
     if (path != "/allocation" && path != "/allocation/compute")
-      return done(error_reply(404, "not found; ask for /allocation?window=7d&aggregate=namespace"));
+      return at_once(error_reply(404, "not found; ask for /allocation?window=7d&aggregate=namespace"));
     std::string_view query = question.target;
     query.remove_prefix(std::min(query.find('?'), query.size() - 1) + 1);
     query = query.substr(0, query.find('#'));
     const std::chrono::sys_seconds now(std::chrono::floor<std::chrono::seconds>(shared_->clock.now().wall));
     auto parsed = parse_allocation_question(query, now);
-    if (!parsed.ok()) return done(error_reply(400, parsed.error().message));
-    enqueue(std::move(*parsed), done);
+    if (!parsed.ok()) return at_once(error_reply(400, parsed.error().message));
+    return enqueue(std::move(*parsed), question.peer, done);
   }
 
   void stop() {
     {
       MutexLock lock(shared_->mutex);
       shared_->stopping = true;
-      shared_->queue.clear();
-      shared_->open.clear();
+      shared_->questions.clear();
     }
     shared_->wake.notify_all();
-    for (const auto& worker : workers_) (void)worker->end(kStopPatience);
+    for (task::LeavableThread& worker : workers_) (void)worker.end(kStopPatience);
   }
 
  private:
@@ -143,73 +142,69 @@ class AllocationServer::Desk {
 
   struct Shared {
     Shared(MakeStatement statement_maker, const Clock& given_clock, const AllocationLimits& given)
-        : make(std::move(statement_maker)), clock(given_clock), limits(given), kept(given) {}
+        : make(std::move(statement_maker)),
+          clock(given_clock),
+          limits(given),
+          questions({given.waiting, given.waiting_for_one, given.workers_per_peer}),
+          kept(given) {}
 
     const MakeStatement make;
     const Clock& clock;  // not used after stop(): a worker that is left behind may outlive it
     const AllocationLimits limits;
     Mutex mutex;
     std::condition_variable_any wake;
-    std::deque<std::string> queue GL_GUARDED_BY(mutex);
-    std::map<std::string, Job> open GL_GUARDED_BY(mutex);  // waiting or being computed, by key
+    OpenQuestions questions GL_GUARDED_BY(mutex);
     KeptAnswers kept GL_GUARDED_BY(mutex);
     bool stopping GL_GUARDED_BY(mutex) = false;
   };
 
-  void enqueue(AllocationQuestion question, const Done& done) {
-    const Nanoseconds now = shared_->clock.now().steady;
-    const std::string key = question.key();
+  http::Forget enqueue(AllocationQuestion question, const std::string& peer, const Done& done) {
     MutexLock lock(shared_->mutex);
-    if (const http::Reply* kept = shared_->kept.find(key, now)) return done(*kept);
-    if (const auto found = shared_->open.find(key); found != shared_->open.end()) {
-      Job& job = found->second;
-      if (job.waiting.size() >= shared_->limits.waiting_for_one)
-        return done(busy_reply("too many ask the same question at once"));
-      job.give_up = now + answer_timeout_;
-      job.waiting.push_back(done);
-      return;
+    if (const http::Reply* kept = shared_->kept.find(question.key(), shared_->clock.now().steady)) {
+      done(*kept);
+      return {};
     }
-    if (shared_->queue.size() >= shared_->limits.waiting) return done(busy_reply("too many questions at once"));
-    shared_->open.emplace(key, Job{std::move(question), now + answer_timeout_, {done}});
-    shared_->queue.push_back(key);
+    const OpenQuestions::Asked asked = shared_->questions.ask(std::move(question), peer, done);
+    for (const Done& displaced : asked.displaced) displaced(busy_reply("too many questions of one address at once"));
+    if (!asked.question) {
+      done(busy_reply(asked.refusal));
+      return {};
+    }
     shared_->wake.notify_one();
+    return [shared = shared_, question = asked.question, asker = asked.asker] {
+      MutexLock again(shared->mutex);
+      shared->questions.forget(question, asker);
+    };
   }
 
   static void work(Shared& shared) {
     MutexLock lock(shared.mutex);
     while (true) {
-      shared.wake.wait(lock, [&]() GL_REQUIRES(shared.mutex) { return shared.stopping || !shared.queue.empty(); });
+      OpenQuestionPtr open;
+      shared.wake.wait(lock, [&]() GL_REQUIRES(shared.mutex) {
+        if (!shared.stopping) open = shared.questions.take();
+        return shared.stopping || open;
+      });
       if (shared.stopping) return;
-      const std::string key = std::move(shared.queue.front());
-      shared.queue.pop_front();
-      const AllocationQuestion question = shared.open.at(key).question;
       lock.unlock();
-      http::Reply reply = compute(shared, key, question);
+      http::Reply reply = compute(shared, *open);
       lock.lock();
       if (shared.stopping) return;
-      const std::vector<Done> waiting = std::move(shared.open.at(key).waiting);
-      shared.open.erase(key);
-      if (reply.status == 200) shared.kept.add(key, reply, shared.clock.now().steady);
+      const std::vector<Done> waiting = shared.questions.finish(open);
+      if (reply.status == 200) shared.kept.add(open->key, reply, shared.clock.now().steady);
       lock.unlock();
       for (const Done& done : waiting) done(reply);
       lock.lock();
     }
   }
 
-  // Whether nobody waits for it any more.
-  static bool given_up(Shared& shared, const std::string& key) {
-    MutexLock lock(shared.mutex);
-    const auto found = shared.open.find(key);
-    return found == shared.open.end() || shared.clock.now().steady > found->second.give_up;
-  }
-
-  static http::Reply compute(Shared& shared, const std::string& key, const AllocationQuestion& question) {
+  static http::Reply compute(const Shared& shared, const OpenQuestion& open) {
+    const AllocationQuestion& question = open.question;
     std::vector<Statement> statements;
     size_t lines = 0;
-    const std::function<bool()> stop = [&] { return given_up(shared, key); };
     for (const BillSpan& span : question.spans) {
-      if (stop()) return error_reply(504, "the answer took too long; ask for a shorter time");
-      auto statement = shared.make(span, question.by, question.spread, stop);
+      if (open.given_up->raised()) return error_reply(504, "nobody waits for it");
+      auto statement = shared.make(span, question.by, question.spread, open.given_up);
       if (!statement.ok()) return error_reply(status_of(statement.error().code), statement.error().message);
       lines += statement->lines.size();
       if (lines > shared.limits.most_lines)
@@ -221,9 +216,8 @@ class AllocationServer::Desk {
     return json_reply(200, allocation_json(statements, {question.include_idle, question.in_one}));
   }
 
-  const Nanoseconds answer_timeout_;
   const std::shared_ptr<Shared> shared_;
-  std::vector<std::unique_ptr<task::LeavableThread>> workers_;
+  std::vector<task::LeavableThread> workers_;
 };
 
 AllocationServer::AllocationServer(std::shared_ptr<Desk> desk) : desk_(std::move(desk)) {}
@@ -234,10 +228,11 @@ AllocationServer::~AllocationServer() {
 
 Result<std::unique_ptr<AllocationServer>> AllocationServer::start(http::ServerOptions options, MakeStatement make,
                                                                   const Clock& clock, AllocationLimits limits) {
-  auto desk = std::make_shared<Desk>(std::move(make), clock, limits, options.limits.answer_timeout);
-  options.answerer = [desk](const http::Question& question, const Done& done) { desk->answer(question, done); };
+  auto desk = std::make_shared<Desk>(std::move(make), clock, limits);
+  options.answerer = [desk](const http::Question& question, const Done& done) { return desk->answer(question, done); };
   options.limits.bytes_being_sent = std::max(options.limits.bytes_being_sent, kBytesBeingSent);
   std::unique_ptr<AllocationServer> server(new AllocationServer(desk));
+  GL_TRY_STATUS(desk->start());
   auto started = http::Server::start(std::move(options), server->no_snapshots_, clock);
   if (!started.ok()) return started.error();
   server->server_ = std::move(*started);

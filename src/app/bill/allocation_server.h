@@ -10,12 +10,14 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "http/server.h"
+#include "net/interrupt.h"
 
 namespace gpuledger::app {
 
 struct AllocationLimits {
-  size_t workers = 2;                                   // bills computed at once
-  size_t waiting = 32;                                  // different questions; more get 503
+  size_t workers = 3;                                   // bills computed at once
+  size_t workers_per_peer = 2;                          // of one client address: another one finds a worker free
+  size_t waiting = 32;                                  // different questions; more get 503, who asks most first
   size_t waiting_for_one = 256;                         // who asks the same question; more get 503
   Nanoseconds keep_answers = std::chrono::seconds(60);  // how long an answer is given again
   size_t most_lines = 50'000;                           // of an answer, in all its sets: about 1 kB each
@@ -24,14 +26,14 @@ struct AllocationLimits {
 };
 
 // The allocation API over HTTP: GET /allocation and /allocation/compute. The same question asked several times at once
-// is computed once.
+// is computed once, addresses take turns, and a question whose askers all left is dropped.
 class AllocationServer {
  public:
   // Makes the bill of a span. Blocks, on a worker thread; it must own all it uses, since it may outlive the server in a
-  // call that does not return. A long span is thousands of queries: before each it looks whether the answer is given
-  // up, because nobody waits for it any more, and then returns Code::kTimeout.
+  // call that does not return. A long span is thousands of queries: it ends with Code::kTimeout once the answer is
+  // given up, because nobody waits for it any more.
   using MakeStatement = std::function<Result<Statement>(const BillSpan& span, const std::string& by, Spread spread,
-                                                        const std::function<bool()>& given_up)>;
+                                                        const std::shared_ptr<const net::Interrupt>& given_up)>;
 
   // Sets the answerer of `options`; their addresses, web config, allowed hosts and limits count. The clock must outlive
   // the server.

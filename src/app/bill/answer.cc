@@ -13,6 +13,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr size_t kLongestWords = 300;
+// Look-ups go through all labels of a series. Pods with many labels have some dozens.
+constexpr size_t kMostLabels = 256;
 
 // Where in the answer the reader is.
 enum class Place { kTop, kData, kResult, kSeries, kLabels, kPoint, kPoints, kWarnings, kOther };
@@ -45,7 +47,12 @@ class AnswerReader final : public nlohmann::json_sax<Json> {
         if (key_ == "resultType") type_ = text;
         return true;
       case Place::kWarnings: warnings_.push_back(text); return true;
-      case Place::kLabels: series_.back().labels.emplace_back(key_, std::move(text)); return true;
+      case Place::kLabels: {
+        auto& labels = series_.back().labels;
+        labels.emplace_back(key_, std::move(text));
+        too_many_labels_ = labels.size() > kMostLabels;
+        return !too_many_labels_;
+      }
       case Place::kResult:  // a scalar: the result itself is the point
         if (!scalar_) {
           series_.emplace_back();
@@ -100,6 +107,10 @@ class AnswerReader final : public nlohmann::json_sax<Json> {
 
   Result<std::vector<BillSeries>> take(bool whole) {
     if (no_value_) return wrong("a series without a value: " + clean_text(series_.back().text(), kLongestWords));
+    if (too_many_labels_) {
+      return wrong("a series of " + clean_text(series_.back().label("__name__"), kLongestWords) + " with more than " +
+                   std::to_string(kMostLabels) + " labels");
+    }
     if (!whole) return wrong(wrong_point_ ? "a value that is no number" : "what is no JSON or was cut off");
     if (status_ != "success") {
       return error_.empty() ? wrong("no status \"success\": is it a Prometheus server?") : refused(error_);
@@ -165,6 +176,7 @@ class AnswerReader final : public nlohmann::json_sax<Json> {
   bool has_result_ = false;
   bool no_value_ = false;
   bool has_marks_ = false;
+  bool too_many_labels_ = false;
   bool wrong_point_ = false;
 };
 

@@ -1,27 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/bill/csv_cell.h"
 
-#include <algorithm>
-#include <array>
+#include <cstdint>
+#include <string_view>
 
 #include "base/quote.h"
+#include "base/utf8.h"
 
 namespace gpuledger::app {
 namespace {
 
 // The wide forms count too: spreadsheets in East Asian languages take them for the narrow ones.
-constexpr std::array<std::string_view, 8> kFormulaStarts = {"=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20"};
+constexpr std::u32string_view kFormulaStarts = U"=+-@\uff1d\uff0b\uff0d\uff20";
+
+// White space and what has no width, which spreadsheets skip.
+bool is_skipped(uint32_t code) {
+  return code == ' ' || code == 0xa0 || code == 0x1680 || (code >= 0x2000 && code <= 0x200d) || code == 0x202f ||
+         code == 0x205f || code == 0x2060 || code == 0x3000 || code == 0xfeff;
+}
+
+bool looks_like_formula(std::string_view cell) {
+  while (!cell.empty()) {
+    const Utf8Character c = decode_utf8(cell);
+    if (!is_skipped(c.code)) return kFormulaStarts.find(static_cast<char32_t>(c.code)) != kFormulaStarts.npos;
+    cell.remove_prefix(c.length);
+  }
+  return false;
+}
 
 }  // namespace
 
 std::string csv_text(std::string_view text) {
   std::string cell = clean_text(text, text.size() * 3);  // a bad byte becomes three
-  // Blanks do not hide a formula from every program.
-  const std::string_view visible = std::string_view(cell).substr(std::min(cell.find_first_not_of(' '), cell.size()));
-  if (std::any_of(kFormulaStarts.begin(), kFormulaStarts.end(),
-                  [&](std::string_view start) { return visible.starts_with(start); }))
-    cell.insert(0, 1, '\'');
-  if (cell.find_first_of(",\"\r\n") == std::string::npos) return cell;
+  if (looks_like_formula(cell)) cell.insert(0, 1, '\'');
+  if (cell.find_first_of(",\"") == std::string::npos) return cell;
   std::string quoted = "\"";
   for (const char c : cell) quoted.append(c == '"' ? 2 : 1, c);
   return quoted + '"';

@@ -2,7 +2,6 @@
 #include "app/bill/server.h"
 
 #include <cctype>
-#include <thread>
 
 #include "base/quote.h"
 #include "identity/sources/service_account.h"
@@ -117,8 +116,7 @@ Result<std::vector<BillSeries>> ask_once(const BillServer& server, const std::st
   request.connect_within = std::min<net::HttpRequest::Duration>(request.connect_within, server.answer_within);
   request.head_within = request.longest_silence = request.whole_within = server.answer_within;
   request.largest_body = server.largest_answer;
-  const net::Interrupt interrupt;
-  const auto reply = net::HttpClient(peer_of(server), identity::user_agent(), interrupt).get(request);
+  const auto reply = net::HttpClient(peer_of(server), identity::user_agent(), *server.given_up).get(request);
   if (!reply.ok()) {
     // Not found is what a server says of a span. A name or a socket that is not there is an outage.
     Code code = reply.error().code == Code::kNotFound ? Code::kUnavailable : reply.error().code;
@@ -144,11 +142,12 @@ BillAsk ask_server(BillServer server) {
       Failure failure;
       auto answer = ask_once(server, target, failure);
       if (answer.ok()) return answer;
+      if (server.given_up->raised()) return Error{Code::kTimeout, server.url.text + ": nobody waits for the answer"};
       if (!failure.may_pass || tries == kTries) {
         const std::string often = tries > 1 ? " (tried " + std::to_string(tries) + " times)" : "";
         return Error{failure.error.code, server.url.text + ": " + failure.error.message + often};
       }
-      std::this_thread::sleep_for(backoff.next(std::chrono::steady_clock::now()));
+      (void)server.given_up->wait_for(backoff.next(std::chrono::steady_clock::now()));
     }
   };
 }

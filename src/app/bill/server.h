@@ -4,12 +4,14 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "app/bill/answer.h"
 #include "app/config/exporter_url.h"
 #include "base/clock.h"
+#include "net/interrupt.h"
 
 namespace gpuledger::app {
 
@@ -26,6 +28,8 @@ struct BillServer {
   // by the other are not of one scrape, and do not balance.
   bool deduplicate = false;
   uint64_t largest_answer = 256 << 20;  // about 500000 series
+  // Raised: nobody waits for the answers. A query under way ends, and no other begins.
+  std::shared_ptr<const net::Interrupt> given_up = std::make_shared<net::Interrupt>();
 };
 
 // Asks one query for one time.
@@ -33,7 +37,7 @@ using BillAsk = std::function<Result<std::vector<BillSeries>>(const std::string&
 
 // Blocks. What may pass (no answer in time, status 429 or 5xx, a partial answer) is tried again a few times. Messages
 // begin with the address, without a password, and say what to do. Code::kNotSupported: the answer would be too large,
-// for us or for the server; a question for less may be answered.
+// for us or for the server; a question for less may be answered. Code::kTimeout if given up.
 BillAsk ask_server(BillServer server);
 
 }  // namespace gpuledger::app

@@ -40,14 +40,14 @@ BillServer server_of(const Config& config) {
   return server;
 }
 
-BillQuery query_of(const Config& config, const BillSpan& span, std::chrono::seconds step) {
+BillQuery query_of(const Config& config, const BillSpan& span, std::chrono::seconds step, const BillServer& server) {
   BillQuery query;
   query.span = span;
   query.step = step;
   query.match = config.bill_match;
   query.co2e_grams_per_kwh = config.co2e_grams_per_kwh;
   query.co2e_series = config.co2e_series;
-  BillServer for_co2e = server_of(config);
+  BillServer for_co2e = server;
   for_co2e.deduplicate = true;
   query.ask_co2e = ask_server(std::move(for_co2e));
   return query;
@@ -89,27 +89,16 @@ Status write_bill(const Config& config, const Statement& statement) {
   return ok_status();
 }
 
-// Stops asking when the client no longer waits for the answer.
-BillAsk while_wanted(BillAsk ask, const std::function<bool()>& given_up) {
-  return [ask = std::move(ask), &given_up](const std::string& query,
-                                           std::chrono::sys_seconds at) -> Result<std::vector<BillSeries>> {
-    if (given_up()) return Error{Code::kTimeout, "the answer took too long; ask for a shorter time"};
-    return ask(query, at);
-  };
-}
-
 // The bill of any span. One of which the server has nothing is empty and incomplete, rather than no answer.
-Result<Statement> answer_for(const Config& config, const BillAsk& ask, const BillSpan& span, const std::string& by,
-                             Spread spread, const std::function<bool()>& given_up) {
+Result<Statement> answer_for(const Config& config, const BillServer& server, const BillSpan& span,
+                             const std::string& by, Spread spread) {
   BillView view = view_of(config);
   view.by.clear();
   for (std::string_view rest = by; !rest.empty();) view.by.emplace_back(take_until(rest, ','));
   view.spread = spread;
   view.must_exist = false;
   GL_TRY(step, bill_step(config, span));
-  BillQuery query = query_of(config, span, step);
-  query.ask_co2e = while_wanted(query.ask_co2e, given_up);
-  auto books = collect_books(while_wanted(ask, given_up), query);
+  auto books = collect_books(ask_server(server), query_of(config, span, step, server));
   if (!books.ok() && books.error().code == Code::kNotFound) {
     BillBooks none;
     none.span = span;
@@ -157,9 +146,11 @@ Status serve_bills(const Config& config) {
   // By value: an answer that hangs outlives this function.
   auto server = AllocationServer::start(
       bill_server_options(config),
-      [config, ask = ask_server(server_of(config))](const BillSpan& span, const std::string& by, Spread spread,
-                                                    const std::function<bool()>& given_up) {
-        return answer_for(config, ask, span, by, spread, given_up);
+      [config](const BillSpan& span, const std::string& by, Spread spread,
+               const std::shared_ptr<const net::Interrupt>& given_up) {
+        BillServer asked = server_of(config);
+        asked.given_up = given_up;
+        return answer_for(config, asked, span, by, spread);
       },
       clock);
   if (!server.ok()) return server.error();
@@ -192,8 +183,9 @@ Status bill_command(const Config& config, const ConfigSources& /*sources*/) {
   const auto at = now();
   GL_TRY(span, bill_span(config, at));
   GL_TRY(step, bill_step(config, span));
+  const BillServer server = server_of(config);
   GL_TRY(statement,
-         make_statement(ask_server(server_of(config)), query_of(config, span, step), view_of(config), show_progress));
+         make_statement(ask_server(server), query_of(config, span, step, server), view_of(config), show_progress));
   statement.site = config.bill_site;
   statement.over_at = end_to_come(config, at);
   GL_TRY_STATUS(write_bill(config, statement));

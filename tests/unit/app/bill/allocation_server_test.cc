@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/bill/allocation_server.h"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <future>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -33,10 +35,11 @@ class AllocationApi : public testing::Test {
     auto server = AllocationServer::start(
         options_,
         [state = state_](const BillSpan& span, const std::string& by, Spread spread,
-                         const std::function<bool()>& given_up) -> Result<Statement> {
+                         const std::shared_ptr<const net::Interrupt>& given_up) -> Result<Statement> {
           ++(by == kAfterwards ? state->computed_afterwards : state->computed);
+          state->note(by);
           if (state->slow) state->gate.wait();
-          if (by == "slurm_account") return many_queries(*state, given_up);
+          if (by == "slurm_account" || by == "namespace,slurm_account") return many_queries(*state, *given_up);
           if (by == "user") return Error{Code::kNotFound, "nothing has user"};
           if (by == "cluster") return Error{Code::kMalformed, "http://prometheus: the answer has no time"};
           if (by == "node") return Error{Code::kUnavailable, "http://prometheus: no answer"};
@@ -68,18 +71,34 @@ class AllocationApi : public testing::Test {
 
   // Shared with bills that outlive the server.
   struct State {
-    std::atomic<int> computed = 0, computed_afterwards = 0;
+    void note(const std::string& by) {
+      const std::lock_guard lock(mutex);
+      in_turn.push_back(by);
+    }
+    std::mutex mutex;
+    std::vector<std::string> in_turn;  // what was computed
+    std::atomic<int> computed = 0, computed_afterwards = 0, given_up = 0;
     std::atomic<bool> slow = false, opened = false;
     std::promise<void> open;
     std::shared_future<void> gate = open.get_future().share();
   };
   // As a long span: it ends before the test only if it sees that nobody waits.
-  static Result<Statement> many_queries(const State& state, const std::function<bool()>& given_up) {
+  static Result<Statement> many_queries(State& state, const net::Interrupt& given_up) {
     while (!state.opened) {
-      if (given_up()) return Error{Code::kTimeout, "given up"};
-      (void)state.gate.wait_for(std::chrono::milliseconds(2));
+      if (given_up.wait_for(std::chrono::milliseconds(2))) {
+        ++state.given_up;
+        return Error{Code::kTimeout, "given up"};
+      }
     }
     return sample_statement();
+  }
+  using Client = std::unique_ptr<http::TestClient>;
+  // Returns when the server has the question: it answers a later one.
+  Client ask(const std::string& target, const std::string& from = "127.0.0.1") {
+    auto client = std::make_unique<http::TestClient>(address_, std::nullopt, from);
+    EXPECT_TRUE(client->send(request(target)));
+    EXPECT_EQ(fetch(address_, "/healthz").status, 200);
+    return client;
   }
 
   static constexpr const char* kAfterwards = "namespace,pod";
@@ -144,10 +163,108 @@ TEST_F(AllocationApi, TheSameQuestionAtOnceIsComputedOnce) {
   EXPECT_EQ(state_->computed, 1);
 }
 
-TEST_F(AllocationApi, TooManyQuestionsAndTooSlowOnesAreRefused) {
+TEST_F(AllocationApi, AQuestionIsDroppedWhenItsAskersLeave) {
+  limits_.workers = 1;
+  start();
+  std::vector<Client> leave;
+  for (int i = 0; i < 3; ++i) leave.push_back(ask("/allocation?window=lastmonth&aggregate=slurm_account"));
+  ASSERT_TRUE(computed(1));
+  const Client stays = ask("/allocation?window=lastweek&aggregate=namespace");
+  leave.clear();
+  EXPECT_EQ(stays->read().status, 200) << "the worker is free again";
+  EXPECT_EQ(state_->given_up, 1);
+  EXPECT_EQ(state_->computed, 2);
+}
+
+TEST_F(AllocationApi, AQuestionIsDroppedWhileItWaits) {
+  state_->slow = true;
+  limits_.workers = 1;
+  limits_.waiting = 4;
+  start();
+  std::vector<Client> stay, leave;
+  stay.push_back(ask("/allocation?window=lastmonth"));
+  ASSERT_TRUE(computed(1));
+  for (int hours = 1; hours <= 4; ++hours) leave.push_back(ask(fmt::format("/allocation?window={}h", hours)));
+  leave.clear();
+  for (int days = 2; days <= 5; ++days) {  // today has just begun
+    ASSERT_TRUE(eventually([&] {
+      stay.push_back(ask(fmt::format("/allocation?window={}d", days)));
+      if (!stay.back()->has_bytes()) return true;
+      EXPECT_EQ(stay.back()->read().status, 503);
+      stay.pop_back();
+      return false;
+    }));
+  }
+  go_on();
+  for (const Client& client : stay) EXPECT_EQ(client->read().status, 200);
+  EXPECT_EQ(state_->computed, 5) << "nobody waits for the others";
+}
+
+TEST_F(AllocationApi, AQuestionGoesOnForWhoStays) {
+  limits_.workers = 1;
+  start();
+  const std::string target = "/allocation?window=lastmonth&aggregate=slurm_account";
+  Client leaves = ask(target);
+  ASSERT_TRUE(computed(1));
+  const Client stays = ask(target);
+  Client other = ask("/allocation?window=lastmonth&aggregate=namespace,slurm_account");
+  leaves.reset();
+  other.reset();
+  go_on();
+  EXPECT_EQ(stays->read().status, 200);
+  EXPECT_EQ(state_->given_up, 0);
+}
+
+TEST_F(AllocationApi, AddressesTakeTurns) {
+  state_->slow = true;
+  limits_.workers = 1;
+  limits_.waiting = 4;
+  start();
+  std::vector<Client> many;
+  const auto ask_much = [&](const std::string& by) {
+    many.push_back(ask("/allocation?window=lastmonth&aggregate=" + by));
+  };
+  ask_much("pod");
+  ASSERT_TRUE(computed(1));
+  for (const char* by : {"label:a", "label:b", "label:c", "label:d"}) ask_much(by);
+  EXPECT_EQ(fetch(address_, "/allocation?window=lastmonth&aggregate=label:e").status, 503) << "four wait";
+  const Client few = ask("/allocation?window=lastmonth&aggregate=label:few", "127.0.0.2");
+  EXPECT_EQ(many.back()->read().status, 503) << "its place is another address's";
+  many.pop_back();
+  const Client same = ask("/allocation?window=lastmonth&aggregate=label:c", "127.0.0.3");
+  go_on();
+  EXPECT_EQ(few->read().status, 200);
+  EXPECT_EQ(same->read().status, 200);
+  for (const Client& client : many) EXPECT_EQ(client->read().status, 200);
+  EXPECT_THAT(state_->in_turn, testing::ElementsAre("pod", "label:a", "label:few", "label:c", "label:b"));
+}
+
+TEST_F(AllocationApi, NoAddressTakesEveryWorker) {
+  start();
+  std::vector<Client> many;
+  for (int days = 2; days < 9; ++days)
+    many.push_back(ask(fmt::format("/allocation?window={}d&aggregate=slurm_account", days)));
+  ASSERT_TRUE(computed(2));
+  EXPECT_EQ(http::TestClient(address_, std::nullopt, "127.0.0.2").get("/allocation?window=lastmonth").status, 200);
+  EXPECT_EQ(state_->computed, 3);
+}
+
+TEST_F(AllocationApi, TooManyQuestionsAreRefused) {
   state_->slow = true;
   limits_.workers = 1;
   limits_.waiting = 1;
+  start();
+  const Client first = ask("/allocation?window=lastmonth");
+  ASSERT_TRUE(computed(1));
+  const Client second = ask("/allocation?window=yesterday");
+  const auto busy = fetch(address_, "/allocation?window=today");
+  EXPECT_EQ(busy.status, 503);
+  EXPECT_EQ(busy.headers.at("retry-after"), "5");
+}
+
+TEST_F(AllocationApi, TooSlowQuestionsAreRefused) {
+  state_->slow = true;
+  limits_.workers = 1;
   options_.limits.answer_timeout = std::chrono::milliseconds(300);
   start();
   http::TestClient first(address_), second(address_);
@@ -155,11 +272,7 @@ TEST_F(AllocationApi, TooManyQuestionsAndTooSlowOnesAreRefused) {
   ASSERT_TRUE(computed(1));
   ASSERT_TRUE(second.send(request("/allocation?window=yesterday")));
   EXPECT_EQ(second.read().status, 504);
-  const auto busy = fetch(address_, "/allocation?window=today");
-  EXPECT_EQ(busy.status, 503);
-  EXPECT_EQ(busy.headers.at("retry-after"), "5");
   EXPECT_EQ(first.read().status, 504);
-  clock_.advance(std::chrono::seconds(1));
   go_on();
   EXPECT_TRUE(answers_afterwards());
   EXPECT_EQ(state_->computed, 1) << "nobody waits for the other days, nor for the second question";
@@ -170,7 +283,6 @@ TEST_F(AllocationApi, ALongSpanIsGivenUpToo) {
   options_.limits.answer_timeout = std::chrono::milliseconds(300);
   start();
   EXPECT_EQ(fetch(address_, "/allocation?window=3650d&aggregate=slurm_account").status, 504);
-  clock_.advance(std::chrono::seconds(1));
   EXPECT_TRUE(answers_afterwards()) << "the only worker is free again";
 }
 

@@ -89,6 +89,21 @@ TEST(BillAnswer, RefusesWhatIsNotWhole) {
   EXPECT_THAT(error_of(R"("text")"), HasSubstr("is it a Prometheus server?"));
 }
 
+// Look-ups go through all labels of a series, so there must not be many.
+TEST(BillAnswer, ASeriesHasAFewLabels) {
+  const auto answer_with = [](int labels) {
+    std::string metric = R"("__name__":"gpu_ledger_device_energy_joules_total")";
+    for (int number = 1; number < labels; ++number) metric += ",\"l" + std::to_string(number) + "\":\"x\"";
+    return R"({"status":"success","data":{"resultType":"vector","result":[{"metric":{)" + metric +
+           R"(},"value":[1,"2"]}]}})";
+  };
+  EXPECT_TRUE(parse_answer(answer_with(256)).ok());
+  for (const int many : {257, 200'000}) {
+    EXPECT_EQ(error_of(answer_with(many)),
+              "the answer has a series of gpu_ledger_device_energy_joules_total with more than 256 labels");
+  }
+}
+
 // Times order scrapes: one that is not a number has no place among them.
 TEST(BillReading, WhatIsNoNumberIsNotKnown) {
   const auto series = [](const std::string& name, const std::string& labels, const std::string& value) {

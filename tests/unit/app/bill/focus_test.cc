@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "app/bill/csv_cell.h"
 #include "unit/app/bill/sample_statement.h"
 
 namespace gpuledger::app {
@@ -218,6 +220,13 @@ TEST(BillFocus, AbsentIsNull) {
   for (const char* name : {"x_Co2eGrams", "x_GpuHours", "x_AllocatedGpuHours", "x_EnergyStandardErrorKwh"})
     EXPECT_EQ(idle.at(name), "") << name;
   EXPECT_EQ(idle.at("x_Complete"), "false");
+}
+
+// The page's CSV has the same cells: tests/e2e/page_view_test.py.
+TEST(BillCsv, CellsAreThoseOfTheTable) {
+  const auto cells = nlohmann::json::parse(std::ifstream(GPU_LEDGER_SOURCE_DIR "/tests/data/csv_cells.json"));
+  ASSERT_GT(cells.size(), 20u);
+  for (const auto& row : cells) EXPECT_EQ(csv_text(row.at(0).get<std::string>()), row.at(1).get<std::string>()) << row;
 }
 
 TEST(BillFocus, ANameIsNeverAFormulaNorBreaksALine) {

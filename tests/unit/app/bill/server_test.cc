@@ -52,6 +52,30 @@ class BillServerTest : public ::testing::Test {
   BillServer server_;
 };
 
+TEST_F(BillServerTest, EndsAtOnceWhenNobodyWaits) {
+  const auto given_up = std::make_shared<net::Interrupt>();
+  serve([&](const Request&, Connection& connection) {
+    given_up->raise();
+    connection.wait_for_hangup();
+  });
+  server_.given_up = given_up;
+  EXPECT_EQ(ask().error().code, Code::kTimeout);
+  EXPECT_EQ(ask().error().code, Code::kTimeout) << "nor is another asked";
+  EXPECT_EQ(fake_->requests().size(), 1u);
+}
+
+TEST_F(BillServerTest, DoesNotWaitForTheNextTryWhenNobodyWaits) {
+  const auto given_up = std::make_shared<net::Interrupt>();
+  serve(http_answer(503, ""));
+  server_.first_pause = 1h;
+  server_.given_up = given_up;
+  std::thread asker([&] { EXPECT_EQ(ask().error().code, Code::kTimeout); });
+  EXPECT_TRUE(eventually([&] { return fake_->requests().size() == 1; }));
+  given_up->raise();
+  asker.join();
+  EXPECT_EQ(fake_->requests().size(), 1u);
+}
+
 TEST_F(BillServerTest, AsksForATime) {
   serve(http_answer(200, kGood));
   at("http://127.0.0.1:" + std::to_string(fake_->port()) + "/select/0/prometheus/");
