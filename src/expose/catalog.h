@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "expose/row.h"
@@ -19,7 +20,10 @@ struct Family {
   std::string labels;  // in print order, separated by blanks
   std::string help;
   bool can_be_absent;
+  bool can_be_left_out;                                           // by --max-series, a part of it
   std::function<void(const View& view, FamilySink& sink)> write;  // its samples
+  // The samples of each entry; an account may have several.
+  std::function<void(const View& view, const std::function<void(const Account&, size_t samples)>& take)> count;
 };
 
 // THE table of metrics, in the order of the exposition. docs/metrics.md is made from it.
@@ -48,10 +52,20 @@ class CatalogBuilder {
       if (!family.labels.empty() && !row.labels.empty()) family.labels += ' ';
       family.labels += row.labels;
       family.can_be_absent = row.can_be_absent;
+      family.can_be_left_out = !std::is_same_v<decltype(account_of(std::declval<const Entry&>())), std::monostate>;
       family.write = [read = row.read, for_each](const View& view, FamilySink& sink) {
         for_each(view, [&](const Entry& entry, std::string_view entry_labels) {
+          if (!view.shows(account_of(entry))) return;
           Samples samples(view, sink, entry_labels);
           read(entry, samples);
+        });
+      };
+      family.count = [read = row.read, for_each](const View& view, const auto& take) {
+        for_each(view, [&](const Entry& entry, std::string_view entry_labels) {
+          CountingSink sink;
+          Samples samples(view, sink, entry_labels);
+          read(entry, samples);
+          take(account_of(entry), sink.samples());
         });
       };
       families_.push_back(std::move(family));

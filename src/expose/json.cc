@@ -4,10 +4,11 @@
 #include "expose/collectors/collectors.h"
 #include "expose/expose.h"
 #include "expose/json_fields.h"
+#include "expose/json_limit.h"
 #include "expose/troubles.h"
 #include "expose/words.h"
 
-// /api/v1/snapshot. Unlike the metrics it lists every account, because labels need not be unique here.
+// /api/v1/snapshot. Unlike the metrics it merges no accounts, because labels need not be unique here.
 namespace gpuledger::expose {
 namespace {
 
@@ -193,7 +194,7 @@ const JsonFields<OwnerSeries>& owner_fields() {
                [](const Series& series) { return series.account->job.restarted ? std::optional(true) : std::nullopt; })
           .add("job_start_time_seconds", [](const Series& series) { return series.account->job.started; })
           .add("job_steps_closed",
-               [](const Series& series) { return series.account->steps_closed ? std::optional(true) : std::nullopt; })
+               [](const Series& series) { return series.steps_missing ? std::optional(true) : std::nullopt; })
           .add("partition", [](const Series& series) -> std::string_view { return series.account->job.partition; })
           .add("uid", [](const Series& series) -> std::string_view { return series.account->uid; })
           .add("user_name", [](const Series& series) -> std::string_view { return series.account->user_name; })
@@ -236,6 +237,16 @@ void write_source(JsonText& json, const SourceHealth& health) {
   json.close('}');
 }
 
+void write_left_out(JsonText& json, const JsonAccounts& accounts) {
+  if (accounts.allocations_left_out + accounts.owners_left_out + accounts.processes_left_out == 0) return;
+  json.name("left_out");
+  json.open('{');
+  json.field("allocations", accounts.allocations_left_out);
+  json.field("owners", accounts.owners_left_out);
+  json.field("processes", accounts.processes_left_out);
+  json.close('}');
+}
+
 template <typename List, typename Write>
 void write_list(JsonText& json, std::string_view key, const List& list, Write write_one) {
   json.name(key);
@@ -248,23 +259,28 @@ void write_list(JsonText& json, std::string_view key, const List& list, Write wr
 
 std::string write_json(const Cycle& cycle, const ExposeOptions& options) {
   const View view = View::of_devices(cycle, options);
+  const JsonAccounts accounts(cycle.ledger, options.max_series);
   constexpr size_t kUsualAccount = 800;
-  JsonText json(64 * 1024 + kUsualAccount * (cycle.ledger.processes.size() + cycle.ledger.owners.size()));
+  JsonText json(64 * 1024 + kUsualAccount * (accounts.processes.size() + accounts.owners.size()));
   json.open('{');
   json.field("schema_version", kSchemaVersion);
-  write_list(json, "allocations", cycle.ledger.allocations,
-             [&](const auto& account) { write_allocation(json, account); });
+  write_list(json, "allocations", accounts.allocations,
+             [&](const AllocationAccount* account) { write_allocation(json, *account); });
   json.field("at", seconds_of(cycle.batch.at.wall));
-  write_list(json, "closed", cycle.ledger.closed, [&](const auto& account) { write_closed(json, account); });
+  write_list(json, "closed", accounts.closed, [&](const ClosedAccount& account) { write_closed(json, account); });
   json.field("cycle", cycle.number);
   write_list(json, "gpus", view.devices, [&, fields = device_fields(cycle.batch.at.wall)](const DeviceSeries& device) {
     fields.write(view, json, device);
   });
+  write_left_out(json, accounts);
   json.field_if_any("node", options.node);
-  write_list(json, "owners", owners_in_order(cycle.ledger),
-             [&](const OwnerAccount* account) { owner_fields().write(view, json, series_of(view, *account)); });
-  write_list(json, "processes", cycle.ledger.processes,
-             [&](const ProcessAccount& account) { process_fields().write(view, json, series_of(view, account)); });
+  write_list(json, "owners", accounts.owners, [&](const OwnerAccount* account) {
+    OwnerSeries series = series_of(view, *account);
+    series.steps_missing = account->steps_closed || accounts.jobs_left_out.contains(account->owner.job);
+    owner_fields().write(view, json, series);
+  });
+  write_list(json, "processes", accounts.processes,
+             [&](const ProcessAccount* account) { process_fields().write(view, json, series_of(view, *account)); });
   json.field("processes_without_owner", cycle.identities->without_owner);
   json.field("simulated", cycle.simulated);
   write_list(json, "sources", view.sources, [&](const SourceHealth& health) { write_source(json, health); });

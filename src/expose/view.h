@@ -6,7 +6,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "expose/expose.h"
@@ -37,6 +39,7 @@ struct OwnerSeries {
   double variance = 0;               // of booked.shared, in square joules
   std::optional<Bytes> idle_memory;  // empty: idle state not known
   std::optional<Bytes> memory_peak;
+  bool steps_missing = false;  // of a Slurm job: other steps have no account of their own; JSON only
 
   OwnerKind kind() const { return account->owner.kind; }
 };
@@ -78,8 +81,34 @@ struct ClosedKey {
 
 using ClosedSeries = std::pair<const ClosedKey, Booked>;
 
-// A single account, without labels: for JSON, which merges nothing.
+// The account that an entry of a list is about: --max-series leaves out all entries of an account, in all lists. A type
+// of entry without such a function does not compile. monostate: it always stays.
 struct View;
+inline std::monostate account_of(const View&) {
+  return {};
+}
+inline std::monostate account_of(const DeviceSeries&) {
+  return {};
+}
+inline std::monostate account_of(const ClosedSeries&) {
+  return {};
+}
+inline const ProcessAccount* account_of(const ProcessSeries& series) {
+  return series.newest;
+}
+inline const OwnerAccount* account_of(const OwnerSeries& series) {
+  return series.account;
+}
+inline const AllocationAccount* account_of(const AllocationSeries& series) {
+  return series.account;
+}
+inline const PodFacts* account_of(const PodSeries& pod) {
+  return pod;
+}
+using Account =
+    std::variant<std::monostate, const ProcessAccount*, const OwnerAccount*, const AllocationAccount*, const PodFacts*>;
+
+// A single account, without labels: for JSON, which merges nothing.
 ProcessSeries series_of(const View& view, const ProcessAccount& account);
 OwnerSeries series_of(const View& view, const OwnerAccount& account);
 
@@ -115,6 +144,8 @@ struct View {
   LabelText labels() const { return LabelText(constants); }
   LabelText idle_labels() const { return LabelText(idle_constants); }
   const DeviceSeries* find_device(const GpuUuid& uuid) const;
+  bool shows(std::monostate) const { return true; }
+  bool shows(const void* account) const { return unshown.empty() || !unshown.contains(account); }
 
   const Cycle& cycle;
   const ExposeOptions& options;
@@ -129,7 +160,9 @@ struct View {
   std::vector<AllocationSeries> allocations;        // by Kubernetes
   std::vector<AllocationSeries> slurm_allocations;  // by Slurm
   std::vector<PodSeries> pods;
-  std::map<std::string_view, uint64_t> left_out;  // series over --max-series, by collector
+  // Over --max-series: these accounts have no series; how many series that are, by collector.
+  std::unordered_set<const void*> unshown;
+  std::map<std::string_view, uint64_t> left_out;
   std::vector<SourceHealth> sources;
 
  private:

@@ -34,7 +34,7 @@ struct JobReport {
   bool simulated = false;
   double at = 0;  // of the books, seconds since 1970
   bool running = false;
-  bool steps_closed = false;    // earlier steps are missing: the exporter has closed their accounts
+  bool steps_closed = false;    // steps are missing: the exporter has closed their accounts or left them out
   std::optional<double> ended;  // its last process on a GPU, since 1970
   size_t gpus_used = 0;
   // The sum of the steps. Errors of different GPUs are independent. Errors of steps on one GPU are not, so they are

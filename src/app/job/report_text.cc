@@ -84,7 +84,8 @@ std::string write_job_text(const JobReport& report, double price_per_kwh) {
   add_line(out, "State",
            report.running ? "runs" : "no process on a GPU since " + top::clock_text(report.ended.value_or(report.at)));
   if (report.steps_closed) {
-    add_line(out, "INCOMPLETE", "the exporter has closed the accounts of earlier steps; see --max-ended-owners");
+    add_line(out, "INCOMPLETE",
+             "the exporter has closed or left out accounts of steps; see --max-ended-owners, --max-series");
   }
   const JobReport::Use& use = report.whole;
   add_line(out, "Energy", fmt::format("{} ({:.4g} kWh)", energy_with_error(use), use.total().joules() / kJoulesPerKwh));

@@ -152,6 +152,14 @@ Result<Books> parse_books(std::string_view json) {
     if (!truth(source, "up") && truth(source, "needed", true))
       books.troubles.push_back({text(source, "source"), text(source, "reason")});
   });
+  if (const auto left_out = all.find("left_out"); left_out != all.end() && left_out->is_object()) {
+    const auto processes = count<uint64_t>(*left_out, "processes");
+    const auto owners = count<uint64_t>(*left_out, "owners");
+    books.some_left_out = processes + owners > 0;
+    if (books.some_left_out)
+      books.troubles.push_back(
+          {"--max-series", "processes left out: " + std::to_string(processes) + ", owners: " + std::to_string(owners)});
+  }
   return books;
 }
 

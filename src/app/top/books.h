@@ -86,7 +86,8 @@ struct Books {
   std::vector<Gpu> gpus;
   std::vector<Process> processes;
   std::vector<OwnerSum> owners;
-  std::vector<Trouble> troubles;  // sources that are down
+  std::vector<Trouble> troubles;  // sources that are down, and what is left out
+  bool some_left_out = false;     // by --max-series
 };
 
 // Never throws. An error: this is not the JSON of /api/v1/snapshot.

@@ -32,6 +32,9 @@ class Feed {
   using Read = std::function<Result<Books>(const std::stop_token&)>;
   Feed(Books first, Read read, Nanoseconds period, const Clock& clock);
 
+  // An error: it has no thread and reads nothing.
+  const Status& started() const { return thread_.started(); }
+
   Reading latest() const;
   // Readable once something is new, until forget_news.
   int news_fd() const { return news_.get(); }

@@ -179,6 +179,16 @@ std::vector<Row> owner_rows(const Books& now, const Books* before, const View& v
   return rows;
 }
 
+// Who was left out before has not drawn all its joules since then. What it drew is not known: 0.
+template <typename Account, typename KeyOf>
+void add_missing(const std::vector<Account>& now, std::vector<Account>& before, KeyOf key_of) {
+  std::set<decltype(key_of(now.front()))> known;
+  for (const Account& account : before) known.insert(key_of(account));
+  for (const Account& account : now) {
+    if (!known.contains(key_of(account))) before.push_back(account);
+  }
+}
+
 // Negative: a comes first.
 template <typename Value>
 int compare(const Value& a, const Value& b) {
@@ -203,6 +213,13 @@ int compare(const Row& a, const Row& b, SortBy by) {
 }  // namespace
 
 std::vector<Row> make_rows(const Books& now, const Books* before, const View& view) {
+  Books completed;
+  if (before != nullptr && before->some_left_out) {
+    completed = *before;
+    add_missing(now.processes, completed.processes, [](const auto& process) { return process_key(process); });
+    add_missing(now.owners, completed.owners, [](const auto& owner) { return account_key(owner); });
+    before = &completed;
+  }
   std::vector<Row> rows = view.by_owner ? owner_rows(now, before, view) : process_rows(now, before, view);
   if (!view.filter.empty()) {
     const std::string wanted = lower(view.filter);

@@ -64,12 +64,22 @@ constexpr Row<DeviceSeries> kDeviceRows[] = {
     {"gpu_ledger_device_unattributed_joules_total", kCounter, "reason",
      "Energy in joules that belongs to no process: idle (no process held the GPU), static (idle watts under "
      "--static-power=separate), unseen (the driver named no process to charge), exporter_down (used while there were "
-     "no samples), anomaly (more than the GPU can draw).",
+     "no samples), anomaly (more than the power limit of the GPU allows).",
      [](const DeviceSeries& device, Samples& samples) {
        for (size_t i = 0; i < kReasonCount; ++i) {
          samples.add(device.account->unattributed[i], label("reason", reason_name(static_cast<Reason>(i))));
        }
      }},
+    {"gpu_ledger_device_refused_readings_total", kCounter, "",
+     "Readings of the GPU that were left out because they cannot be true: energy or power that the GPU cannot have "
+     "drawn, a hardware counter that fell or jumped, an Xid error of a new number after 64 others. After a reload of "
+     "the driver two energy readings count too; the joules since the reload are booked with the third. Absent before "
+     "the first.",
+     [](const DeviceSeries& device) {
+       const uint64_t refused = device.account->refused_readings;
+       return refused > 0 ? std::optional(refused) : std::nullopt;
+     },
+     "refused_readings"},
     {"gpu_ledger_device_power_watts", kGauge, "",
      "Power draw of the GPU in watts. Absent if the GPU does not report it.",
      [](const DeviceSeries& device) { return device.reading().power; }, "power_watts"},

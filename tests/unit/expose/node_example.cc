@@ -113,6 +113,7 @@ void add_h200(Cycle& cycle) {
   device.xids = {{31, 2}, {79, 1}};
   device.xid_seen = {{31, seconds(1'700'000'000) + milliseconds(250)}, {79, seconds(1'700'000'090)}};
   device.counted_before = Energy::millijoules(1'000'000);
+  device.refused_readings = 3;
   device.last_step = Energy::millijoules(312'500);
   device.gpu_time_source = GpuTimeSource::kTrace;
   device.attribution_error = 0.0425;

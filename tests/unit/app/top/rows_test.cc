@@ -85,6 +85,31 @@ TEST(TopRows, AProcessWhoseOwnerChangedHasTwoAccounts) {
   }
 }
 
+// --max-series leaves accounts out: one that comes back has not drawn all its joules since the last look.
+TEST(TopRows, WhoWasLeftOutIsNotNew) {
+  const auto books = [](int at, const std::string& accounts, const std::string& left_out) {
+    const std::string lists = R"(,"processes":[)" + accounts + R"(],"owners":[)" + accounts + "]";
+    return *parse_books(R"({"at":)" + std::to_string(at) + R"(,"cycle":)" + std::to_string(at) +
+                        R"(,"gpus":[{"uuid":"G","up":true}])" + lists + left_out + "}");
+  };
+  const std::string account =
+      R"({"pid":7,"gpu_uuid":"G","owner":"pod","owner_text":"a","active":true,"energy_joules":{"total":1000,"shared":1000},
+      "energy_standard_error_joules":10})";
+  const Books now = books(5, account, R"(,"left_out":{"owners":0,"processes":0})");
+  for (const bool by_owners : {false, true}) {
+    const View view = by_owners ? by_owner() : View();
+    const Books left_out = books(4, "", R"(,"left_out":{"owners":1,"processes":1})");
+    EXPECT_EQ(make_rows(now, &left_out, view).at(0).watts, 0);
+    EXPECT_EQ(make_rows(now, &left_out, view).at(0).watts_error, 0);
+    const Books nobody = books(4, "", "");
+    EXPECT_EQ(make_rows(now, &nobody, view).at(0).watts, 1000) << "a new one starts at 0";
+  }
+  const Books some = books(4, "", R"(,"left_out":{"owners":2,"processes":1})");
+  ASSERT_EQ(some.troubles.size(), 1u);
+  EXPECT_EQ(some.troubles[0].source, "--max-series");
+  EXPECT_EQ(some.troubles[0].reason, "processes left out: 1, owners: 2");
+}
+
 TEST(TopRows, FiltersByEveryName) {
   Books books = kNow;
   books.processes[0].container = "Trainer";
