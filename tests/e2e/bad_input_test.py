@@ -125,6 +125,8 @@ class BadInputTest(harness.Case):
     def test_broken_web_config(self):
         web = self.write("web.yml", "tls_server_config:\n  cert_fil: x\n")
         self.refuse(1, SIM, f"--web-config-file={web}", says=[web, "cert_fil"], commands=["serve"])
+        for half in ("", "\0" * 300, "basic_auth_users:\n"):
+            self.refuse(1, SIM, f"--web-config-file={self.write('web.yml', half)}", says=[web], commands=["serve"])
         self.refuse(1, SIM, f"--web-config-file={self.folder}/none.yml", commands=["serve"],
                     says=[f"--web-config-file: cannot read {self.folder}/none.yml: No such file"])
 

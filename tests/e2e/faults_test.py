@@ -14,6 +14,8 @@ import harness
 
 DEVICE = "gpu_ledger_device_energy_joules_total"
 REASON = "gpu_ledger_device_unattributed_joules_total"
+REFUSED = "gpu_ledger_device_refused_readings_total"
+POWER = "gpu_ledger_device_power_watts"
 ENERGY = "my_gpu_process_energy_joules_total"
 POD = "gpu_ledger_pod_energy_joules_total"
 UNKNOWN = "gpu_ledger_unknown_owner_energy_joules_total"
@@ -71,9 +73,9 @@ class FaultsTest(harness.Case):
                 self.assertEqual(code, 0, ledger.log())
 
     def test_sigterm_while_one_gpu_hangs(self):
-        """Until the end, or until just then: its thread must not meet what the exit destroys."""
+        """Until the end, or until just then, at many moments: its thread must not meet what the exit destroys."""
         two = ONE.replace("[{model: H200}]", "[{model: H200}, {model: A10}]")
-        for pause in (None, 0, 0.005, 0.01, 0.015, 0.02):
+        for pause in (None, *(step / 250 for step in range(16))):
             self.control.say()
             with self.subTest(pause=pause), self.start(two, *harness.FAST) as ledger:
                 up = lambda gpu: ledger.metrics().value("gpu_ledger_device_up", gpu=gpu)
@@ -117,6 +119,28 @@ class FaultsTest(harness.Case):
             grown = last.value(DEVICE, gpu="0") - first.value(DEVICE, gpu="0")
             self.assertGreater(grown, 3000)
             self.assertAlmostEqual(last.total(ENERGY, pid="4101") - first.total(ENERGY, pid="4101"), grown, places=3)
+
+    def test_a_false_reading_becomes_no_joules(self):
+        node = ONE.replace("[{model: H200}]", "[{model: H200, counter_start_joules: 5000000000}, "
+                                              "{model: H200, energy_counter: false}]")
+        with self.start(node, *harness.FAST) as ledger:
+            before = ledger.pass_cycles(5)
+            for gpu, call, value in (("0", "nvmlDeviceGetTotalEnergyConsumption", 0),
+                                     ("0", "nvmlDeviceGetTotalEnergyConsumption", 999999999999999),
+                                     ("1", "nvmlDeviceGetPowerUsage", 0xffffffff)):
+                refused = ledger.metrics().total(REFUSED, gpu=gpu)
+                self.control.say(f"do: answer, call: {call}, gpu: {gpu}, value: {value}")
+                harness.wait_until(lambda: ledger.metrics().total(REFUSED, gpu=gpu) > refused, "that it is refused")
+                self.assertEqual(bool(ledger.metrics().find(POWER, gpu="1")), gpu != "1")
+                self.control.say()
+                at = ledger.metrics().value(DEVICE, gpu=gpu)
+                harness.wait_until(lambda: ledger.metrics().value(DEVICE, gpu=gpu) > at, "joules")
+            after = ledger.metrics()
+            self.assert_never_fell(before, after)
+            self.assert_balanced(after)
+            for gpu in ("0", "1"):
+                self.assertLess(after.value(DEVICE, gpu=gpu), 1e6)
+                self.assertEqual(after.value(REASON, gpu=gpu, reason="anomaly"), 0)
 
     def test_a_stopped_program_charges_those_who_lived_through_it(self):
         node = ONE + "  - {pid: 4102, name: serve, gpus: 0, memory: 9GiB, load: decode, owner: {docker: chat}}\n"

@@ -186,7 +186,7 @@ class ProgramTest(harness.Case):
 
     def test_ports_without_a_setting(self):
         said = subprocess.run([harness.BINARY, "help"], capture_output=True, text=True, check=True).stdout
-        (default,) = re.findall(r"--listen-address ADDRESS [^()]*\(default (\S+?)[;)]", said)
+        (default,) = re.findall(r"--listen-address ADDRESS .*?\(default\s+(\S+?)[;)]", said, re.S)
         for one in promises.of("endpoint"):
             port = ":" + one.by.partition("HTTP_PORT=")[2] if "HTTP_PORT" in one.by else default
             self.assertTrue(one.name.startswith(port + "/"), one)

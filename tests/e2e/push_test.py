@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pushes to a real Prometheus by remote write: it has what a scraper would have, also after it was away."""
 
+import http.server
 import json
+import pathlib
 import re
 import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 import unittest
 import urllib.parse
@@ -16,6 +19,7 @@ import harness
 PROMETHEUS = shutil.which("prometheus")
 DEVICE = "gpu_ledger_device_energy_joules_total"
 TIME = "gpu_ledger_snapshot_timestamp_seconds"
+TALK = 60  # MiB
 NODE = """
 gpus: [{model: H200}, {model: T4}]
 processes:
@@ -213,6 +217,41 @@ class PushTest(harness.Case):
         gone, queue = doctor("/api/v1/write")
         self.assertRegex(gone, "FAIL  push: .*efused.*check address")
         self.assertRegex(queue, "warn  push queue: in memory")
+
+    def test_what_a_receiver_says_takes_no_memory(self):
+        answered = {"": 0, "x": 0}
+        said = {"body": ""}
+
+        class Talkative(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.rfile.read(int(self.headers["Content-Length"]))
+                body = said["body"]
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body) * TALK))
+                self.end_headers()
+                for _ in range(TALK if body else 0):
+                    self.wfile.write(body.encode())
+                answered[body[:1]] += 1
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), Talkative)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with self.push() as ledger:
+            def peak():
+                status = pathlib.Path(f"/proc/{ledger.child.pid}/status").read_text(encoding="utf-8")
+                return int(status.split("VmHWM:")[1].split()[0]) / 1024
+
+            harness.wait_until(lambda: answered[""] >= 2, "two pushes")
+            before = peak()
+            said["body"] = "x" * (1 << 20)
+            harness.wait_until(lambda: answered["x"] >= 2, "two pushes with a large answer")
+            sent = ledger.metrics().value("gpu_ledger_push_samples_sent_total")
+            harness.wait_until(lambda: ledger.metrics().value("gpu_ledger_push_samples_sent_total") > sent, "one more")
+            self.assertLess(peak() - before, 10)
 
     def test_a_queue_has_one_program(self):
         with self.push(f"--push-queue-dir={self.queue}"):

@@ -67,16 +67,20 @@ class StateTest(harness.Case):
                 book[pid] = book.get(pid, 0) + sum(process["booked"][:2]) / 1e6
         return books
 
-    def let_time_pass(self, seconds):
-        """For the node, and for the wall clock: what was kept is as much older."""
-        self.epoch -= seconds
+    def change_kept(self, change):
         for path in (self.file, self.recent):
             if not path.exists():
                 continue
             _, _, body = path.read_text(encoding="utf-8").partition("\n")
-            body = re.sub(r'"wall_ns":(\d+)', lambda found: f'"wall_ns":{int(found[1]) - seconds * 10**9}', body)
+            body = change(body)
             checksum = zlib.crc32(f"3{body}".encode())  # of the version too
             path.write_text(f"gpu-ledger-state 3 crc32:{checksum:08x} {len(body)}\n{body}", encoding="ascii")
+
+    def let_time_pass(self, seconds):
+        """For the node, and for the wall clock: what was kept is as much older."""
+        self.epoch -= seconds
+        self.change_kept(lambda body: re.sub(
+            r'"wall_ns":(\d+)', lambda found: f'"wall_ns":{int(found[1]) - seconds * 10**9}', body))
 
     def assert_goes_on(self, before, after):
         self.assert_balanced(after)
@@ -147,6 +151,30 @@ class StateTest(harness.Case):
             self.assertGreater(down, 5 * GAP)
             self.assertAlmostEqual(down + idle, grown[gpu], places=3)
         self.assertAlmostEqual(after.total(ENERGY, pid="4104"), before["2"]["4104"], places=3)
+
+    def test_a_state_that_could_not_be_read_back_does_not_end_the_start(self):
+        def fill(body):
+            state = json.loads(body)
+            device = state["devices"][0]
+            device["unattributed_uj"][0] += 2**60 - device["measured_uj"]  # the most that is read
+            device["measured_uj"] = 2**60
+            return json.dumps(state, separators=(",", ":"))
+
+        with self.start() as ledger:
+            self.run_for_a_while(ledger)
+            ledger.stop()
+        self.change_kept(fill)
+        with self.start() as ledger:
+            # The first snapshot tells what was before its state was kept.
+            harness.wait_until(lambda: ledger.metrics().value("gpu_ledger_source_up", source="state-file") == 0,
+                               "the state file to fail")
+            self.assertGreater(
+                ledger.metrics().value("gpu_ledger_source_errors_total", source="state-file", code="unreadable"), 0)
+            self.assertIn("a count is too high", ledger.log())
+            self.assertEqual(ledger.stop(), 0, ledger.log())
+        # The first cycle may have nothing to add yet, and is kept then.
+        state = json.loads(self.file.read_text(encoding="utf-8").partition("\n")[2])
+        self.assertEqual(state["devices"][0]["measured_uj"], 2**60)
 
     def test_killed_again_and_again(self):
         shown = None

@@ -2,6 +2,7 @@
 """The textfile as node_exporter's collector finds it."""
 
 import os
+import pathlib
 import shutil
 import signal
 import stat
@@ -134,6 +135,71 @@ class TextfileTest(harness.Case):
                 self.assertIn(f"cannot write {self.folder / name}: ", done.stderr)
                 self.assertEqual((self.folder / name).lstat().st_ino, kind.st_ino, "replaced or removed")
         self.assertEqual(sorted(path.name for path in self.folder.iterdir()), sorted(names))
+
+    def test_a_full_disk_at_the_start_does_not_end_serve(self):
+        place = self.folder / "place"
+        place.mkdir()
+        # A small disk of its own, full, in a mount namespace that ends with the program.
+        run = ["unshare", "--mount", "--propagation=private", "sh", "-c",
+               'mount -t tmpfs -o size=1m tmpfs "$0" && { head -c 2M /dev/zero > "$0/filler" 2> /dev/null; exec "$@"; }', place]
+        if subprocess.run([*run, "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("no mount namespaces here")
+        file = place / "gpu.prom"
+        done = subprocess.run([*run, harness.BINARY, "once", "--backend=sim", "--sample-interval=200ms", f"--textfile={file}"],
+                              env=harness.clean_environment(), timeout=harness.NET, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"cannot write {file}: No space left on device", done.stderr)
+        with harness.Ledger(f"--textfile={file}", *harness.FAST, through=run) as ledger:
+            up = lambda: ledger.metrics().value("gpu_ledger_source_up", source="textfile")
+            harness.wait_until(lambda: up() == 0, "that it says so")
+            self.assertGreater(ledger.metrics().total("gpu_ledger_source_errors_total", source="textfile"), 0)
+            self.assertIn("No space left on device", ledger.log())
+            inside = pathlib.Path(f"/proc/{ledger.child.pid}/root{place}")
+            (inside / "filler").unlink()
+            harness.wait_until(lambda: up() == 1, "the disk to be used again")
+            self.assert_balanced(harness.Metrics((inside / "gpu.prom").read_text(encoding="utf-8")))
+
+    def node_in_file(self):
+        """--node-name of the program that wrote the file; None: there is none."""
+        try:
+            return harness.Metrics(self.file.read_text(encoding="utf-8")).find("gpu_ledger_build_info")[0][0]["node"]
+        except FileNotFoundError:
+            return None
+
+    def test_one_of_several_programs_writes_the_file(self):
+        serve = lambda node: harness.Ledger(f"--textfile={self.file}", f"--node-name={node}", *harness.FAST)
+        up = lambda ledger: ledger.metrics().value("gpu_ledger_source_up", source="textfile", node=ledger.node)
+        used = f"{self.file} is used by another gpu-ledger"
+        with serve("one") as one:
+            harness.wait_until(self.file.exists, "the textfile")
+            with serve("two") as two:
+                one.node, two.node = "one", "two"
+                harness.wait_until(lambda: up(two) == 0, "the second to notice the first")
+                self.assertIn(used, two.log())
+                two.pass_cycles(3)
+                self.assertEqual((self.node_in_file(), up(one)), ("one", 1))
+                done = subprocess.run([harness.BINARY, "once", "--backend=sim", "--sample-interval=200ms",
+                                       f"--textfile={self.file}"], env=harness.clean_environment(), timeout=harness.NET,
+                                      capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, 1)
+                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+                self.assertIn(used, done.stderr)
+                one.stop(signal.SIGKILL)
+                harness.wait_until(lambda: self.node_in_file() == "two" and up(two) == 1, "the second to write it")
+                with NodeExporter(self.folder) as node:
+                    self.assertEqual(node.metrics().value("node_textfile_scrape_error"), 0, "the lock is no textfile")
+                with serve("three") as three:  # an update: the new one is there before the old one ends
+                    three.node = "three"
+                    harness.wait_until(lambda: up(three) == 0, "the third to notice the second")
+                    self.assertEqual(two.stop(), 0, two.log())
+                    harness.wait_until(lambda: self.node_in_file() == "three" and up(three) == 1, "the third to write it")
+                    self.assertEqual(three.stop(), 0, three.log())
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_where_nothing_can_be_locked_the_file_is_written_all_the_same(self):
+        (self.folder / "gpu.prom.lock").mkdir()
+        self.once(f"--textfile={self.file}")
+        self.assertTrue(self.file.exists())
 
     def test_beside_the_older_file(self):
         """What docs/migration.md and decision 0011 say of two files in one folder."""

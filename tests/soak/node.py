@@ -9,6 +9,8 @@ LOADS = ["gemm", "train", "fp32", "decode", "serve", "spin", "copy"]
 CALLS = ["nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetPowerUsage",
          "nvmlDeviceGetProcessUtilization", "nvmlDeviceGetProcessesUtilizationInfo", "nvmlDeviceGetUtilizationRates",
          "nvmlDeviceGetMemoryInfo"]
+FALSE = [("nvmlDeviceGetTotalEnergyConsumption", 0), ("nvmlDeviceGetTotalEnergyConsumption", 999999999999999),
+         ("nvmlDeviceGetPowerUsage", 0xffffffff)]
 PODS = 12  # names that come back again and again: an owner's account is kept for ever
 
 
@@ -71,6 +73,8 @@ def events(chance, seconds):
         every(90, lambda at, lasts, gpu=gpu: f"do: xid, gpu: {gpu}, xid: {chance.choice([13, 31, 43, 63, 79])}")
     every(45, lambda at, lasts: f"do: driver_reload, for: {min(lasts, 3):.2f}")
     every(12, lambda at, lasts: f"do: error, call: {chance.choice(CALLS)}, code: {chance.choice([999, 3, 15])}, "
+                                f"gpu: {chance.randrange(len(MODELS))}, until: {at + lasts:.2f}")
+    every(30, lambda at, lasts: "do: answer, call: {}, value: {}, ".format(*chance.choice(FALSE)) +
                                 f"gpu: {chance.randrange(len(MODELS))}, until: {at + lasts:.2f}")
     at = 20.0
     while at + 20 < seconds:

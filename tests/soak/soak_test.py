@@ -8,12 +8,15 @@ Prometheus kept of both is the proof, sample by sample.
 ctest --test-dir build/dev -L '^soak$' -V          SOAK_MINUTES (30) and SOAK_SEED (by the clock; printed) in the environment
 """
 
+import contextlib
 import json
 import os
 import pathlib
 import random
 import signal
+import socket
 import statistics
+import subprocess
 import sys
 import time
 import unittest
@@ -32,7 +35,9 @@ OWNERS.append("gpu_ledger_closed_energy_joules")
 DEVICE, REST = "gpu_ledger_device_energy_joules_total", "gpu_ledger_device_unattributed_joules_total"
 # Of the program itself: they begin anew with it.
 OF_THE_PROGRAM = ("gpu_ledger_sample_duration", "gpu_ledger_driver_call", "gpu_ledger_source_errors", "process_",
-                  *harness.OF_THE_TRACE)
+                  "gpu_ledger_device_refused_readings", *harness.OF_THE_TRACE)
+WEB_CONFIG = "http_server_config: {headers: {X-Frame-Options: deny}}\n"
+GUESTS = 300  # more than there are places
 
 
 def pause(seconds):
@@ -83,6 +88,7 @@ class SoakTest(harness.Case):
         self.scenarios = [self.write("node.yaml", node.scenario(SEED, span)),
                           self.write("slow.yaml", node.scenario(SEED, span, slow=True))]
         self.epoch = {"GPU_LEDGER_SIM_EPOCH": str(int(time.time()))}
+        self.web_config = self.write("web.yml", WEB_CONFIG)
         self.ports = {"steady": harness.free_port(), "mortal": harness.free_port()}
         self.kills = self.refused = 0
 
@@ -101,7 +107,8 @@ class SoakTest(harness.Case):
 
     def start_once(self):
         return Watcher(*SPEED, f"--state-file={self.folder / 'state'}", f"--textfile={self.folder / 'gpu.prom'}",
-                       scenario=self.chance.choice(self.scenarios), environment=self.epoch, port=self.ports["mortal"])
+                       f"--web-config-file={self.web_config}", scenario=self.chance.choice(self.scenarios),
+                       environment=self.epoch, port=self.ports["mortal"])
 
     def test_soak(self):
         with Watcher(*SPEED, scenario=self.scenarios[0], environment=self.epoch, port=self.ports["steady"]) as steady, \
@@ -131,6 +138,7 @@ class SoakTest(harness.Case):
             self.assertTrue(steady.alive(), steady.log())
             self.assertTrue(mortal.alive(), mortal.log())
             self.disturb(self.chance.choice([mortal, steady]))
+            self.beset(mortal)
         how = self.chance.choices([signal.SIGKILL, signal.SIGTERM], [4, 1])[0]
         code = mortal.stop(how)
         self.assertEqual(code, -signal.SIGKILL if how == signal.SIGKILL else 0, mortal.log())
@@ -158,6 +166,46 @@ class SoakTest(harness.Case):
             ledger.send(signal.SIGUSR1)
             pause(self.chance.uniform(0.2, 2))
             ledger.send(signal.SIGUSR2)
+
+    def beset(self, mortal):
+        what = self.chance.randrange(8)
+        if what == 0:
+            self.cut_web_config(mortal)
+        elif what == 1:
+            self.crowd(mortal)
+        elif what == 2:
+            self.second_writer()
+
+    def cut_web_config(self, mortal):
+        """As a disk that is full does: what is left of it protects less, and is not taken."""
+        self.write("web.yml", WEB_CONFIG[:self.chance.randrange(len(WEB_CONFIG))])
+        mortal.send(signal.SIGHUP)
+        pause(self.chance.uniform(0.5, 2))
+        self.assertEqual(mortal.get("/healthz").headers.get("X-Frame-Options"), "deny", mortal.log())
+        self.write("web.yml", WEB_CONFIG)
+
+    def crowd(self, mortal):
+        """Guests from eight addresses who say nothing, ask and never read, or ask and leave. All others are served."""
+        with contextlib.ExitStack() as guests:
+            for number in range(GUESTS):
+                guest = guests.enter_context(socket.create_connection(
+                    ("127.0.0.1", mortal.port), harness.NET, source_address=(f"127.0.0.{2 + number % 8}", 0)))
+                manner = self.chance.randrange(3)
+                with contextlib.suppress(OSError):  # it had to make room
+                    if manner > 0:
+                        guest.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                if manner > 1:
+                    guest.close()
+            self.assertEqual(mortal.get("/healthz").status, 200)
+            self.assertEqual(mortal.get("/metrics").status, 200)
+
+    def second_writer(self):
+        """Another program leaves the textfile to the first."""
+        done = subprocess.run(
+            [harness.BINARY, "once", "--backend=sim", "--sample-interval=200ms", f"--textfile={self.folder / 'gpu.prom'}"],
+            env=harness.clean_environment(), timeout=harness.NET, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("is used by another gpu-ledger", done.stderr)
 
     def check_alive(self, steady, prometheus):
         self.assertTrue(steady.alive(), steady.log())

@@ -65,9 +65,10 @@ Status job_command(const Config& config, const ConfigSources& /*sources*/) {
   GL_TRY(exporter, find_job_exporter(config));
   GL_TRY(report, read_job(exporter, config.argument, config.job_wait));
   if (!report) {
-    return Error{Code::kNotFound, exporter.url.text + ": no process of job " + config.argument +
-                                      " was seen on a GPU there; an ended job is kept for --owner-retention (24h if "
-                                      "not set), unless more than --max-ended-owners ended after it"};
+    return Error{Code::kNotFound,
+                 exporter.url.text + ": no process of job " + config.argument +
+                     " was seen on a GPU there; an ended job is kept for --owner-retention (24h if "
+                     "not set), unless more than --max-ended-owners ended after it or --max-series left it out"};
   }
   const auto write = config.format == "json"   ? write_job_json
                      : config.format == "line" ? write_job_line

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <thread>
 
+#include "app/runtime/textfile.h"
 #include "app/runtime/wiring.h"
 #include "base/file.h"
 
@@ -35,8 +36,8 @@ Status once_command(const Config& config, const ConfigSources& /*sources*/) {
 
   if (!config.textfile.empty()) {
     remove_left_temporaries(config.textfile);
-    return write_file_atomically(config.textfile, textfile_text(*snapshot->cycle, pipeline_options(config)),
-                                 config.textfile_mode);
+    return Textfile(config.textfile_mode)
+        .write(config.textfile, textfile_text(*snapshot->cycle, pipeline_options(config)));
   }
   return write_to_stdout(config.textfile_dcgm ? both_texts(*snapshot->cycle, pipeline_options(config).expose)
                                               : snapshot->text.get());

@@ -122,8 +122,9 @@ Status record_command(const Config& config, const ConfigSources& /*sources*/) {
     auto door = open_door(config, driver.library);
     if (!door.ok() && config.exact_time == ExactTimeMode::kOn) return door.error();
     if (door.ok()) {
-      beside.tracer = std::make_unique<switch_trace::TracerThread>(
-          std::move(*door), switch_trace::TraceOptions{recorder->bus_address(), config.exact_time_budget}, clock);
+      const switch_trace::TraceOptions options{recorder->bus_address(), config.exact_time_budget};
+      GL_TRY(tracer, switch_trace::TracerThread::start(std::move(*door), options, clock).about("exact time"));
+      beside.tracer = std::move(tracer);
     }
   }
   return record_lines(*recorder, beside, file, config, clock, signals);

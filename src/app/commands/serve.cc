@@ -6,7 +6,7 @@
 #include <condition_variable>
 #include <csignal>
 #include <cstdlib>
-#include <thread>
+#include <optional>
 
 #include "app/commands/signals.h"
 #include "app/runtime/sampler.h"
@@ -15,6 +15,7 @@
 #include "base/mutex.h"
 #include "base/version.h"
 #include "http/server.h"
+#include "task/thread.h"
 
 namespace gpuledger::app {
 namespace {
@@ -32,21 +33,28 @@ constexpr Nanoseconds kPatienceWithUpstream = std::chrono::milliseconds(500);
   std::_Exit(EXIT_SUCCESS);
 }
 
-// Limits the time from the signal to the exit.
+// Handles SIGTERM and SIGINT while the main thread opens the driver, which may hang, and limits the time from the
+// signal to the exit. Its thread is made at the start: at the end there may be none to be had.
 class Ending {
  public:
+  Status watch() {
+    return thread_.start([this](const std::stop_token& stop) { run(stop); });
+  }
+
+  // From here on signals are the main thread's. True: one came before.
+  bool started() {
+    MutexLock lock(mutex_);
+    started_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [this]() GL_REQUIRES(mutex_) { return signals_left_; });
+    return began_.has_value();
+  }
+
   // From any thread; only the first time counts.
   void begin() {
     const MutexLock lock(mutex_);
-    if (watch_.joinable()) return;
-    began_ = std::chrono::steady_clock::now();
-    watch_ = std::jthread([this](const std::stop_token& stop) {
-      MutexLock waiting(mutex_);
-      over_.wait_until(waiting, stop, began_ + kToEnd, [] { return false; });
-      if (stop.stop_requested()) return;
-      log_warn("some threads did not end in time; exiting without them");
-      std::_Exit(EXIT_SUCCESS);
-    });
+    if (!began_) began_ = std::chrono::steady_clock::now();
+    changed_.notify_all();
   }
 
   // How long a wait may still take, at most `most`. Never 0, because a thread that has ended needs a moment to report
@@ -54,48 +62,47 @@ class Ending {
   Nanoseconds left(Nanoseconds most) const {
     constexpr Nanoseconds kMoment = std::chrono::milliseconds(1);
     const MutexLock lock(mutex_);
-    return std::clamp<Nanoseconds>(began_ + kToWait - std::chrono::steady_clock::now(), kMoment, most);
-  }
-
- private:
-  mutable Mutex mutex_;
-  std::condition_variable_any over_;
-  std::chrono::steady_clock::time_point began_ GL_GUARDED_BY(mutex_);
-  std::jthread watch_ GL_GUARDED_BY(mutex_);  // last: it uses the others
-};
-
-// Handles SIGTERM and SIGINT while the main thread opens the driver, which may hang.
-class StartWatch {
- public:
-  explicit StartWatch(Ending& ending) : ending_(ending), thread_([this](const std::stop_token& stop) { run(stop); }) {}
-
-  // Ends the watch. True: a signal came meanwhile.
-  bool finish() {
-    thread_.request_stop();
-    thread_.join();
-    return asked_to_end_;
+    return std::clamp<Nanoseconds>(*began_ + kToWait - std::chrono::steady_clock::now(), kMoment, most);
   }
 
  private:
   void run(const std::stop_token& stop) {
+    if (signal_came_before_the_start(stop)) begin();
+    MutexLock lock(mutex_);
+    signals_left_ = true;
+    changed_.notify_all();
+    const auto has_started = [this]() GL_REQUIRES(mutex_) { return started_; };
+    if (began_ && !changed_.wait_for(lock, stop, kPatienceWithDriver, has_started) && !stop.stop_requested())
+      end_without_the_driver();
+    changed_.wait(lock, stop, [this]() GL_REQUIRES(mutex_) { return began_.has_value(); });
+    if (stop.stop_requested()) return;
+    changed_.wait_until(lock, stop, *began_ + kToEnd, [] { return false; });
+    if (stop.stop_requested()) return;
+    log_warn("some threads did not end in time; exiting without them");
+    std::_Exit(EXIT_SUCCESS);
+  }
+
+  bool signal_came_before_the_start(const std::stop_token& stop) const {
     sigset_t ends;
     sigemptyset(&ends);
     sigaddset(&ends, SIGTERM);
     sigaddset(&ends, SIGINT);
     constexpr timespec kBeat{0, 20'000'000};
-    while (!stop.stop_requested() && !asked_to_end_) asked_to_end_ = sigtimedwait(&ends, nullptr, &kBeat) > 0;
-    if (!asked_to_end_) return;
-    ending_.begin();
-    Mutex mutex;
-    MutexLock lock(mutex);
-    std::condition_variable_any started;
-    started.wait_for(lock, stop, kPatienceWithDriver, [] { return false; });
-    if (!stop.stop_requested()) end_without_the_driver();
+    const auto started = [this] {
+      const MutexLock lock(mutex_);
+      return started_;
+    };
+    while (!stop.stop_requested() && !started())
+      if (sigtimedwait(&ends, nullptr, &kBeat) > 0) return true;
+    return false;
   }
 
-  Ending& ending_;
-  bool asked_to_end_ = false;  // for the watch until it is joined
-  std::jthread thread_;        // last: it uses the others
+  mutable Mutex mutex_;
+  std::condition_variable_any changed_;
+  bool started_ GL_GUARDED_BY(mutex_) = false;
+  bool signals_left_ GL_GUARDED_BY(mutex_) = false;  // to the main thread
+  std::optional<std::chrono::steady_clock::time_point> began_ GL_GUARDED_BY(mutex_);
+  task::Thread thread_;  // last: it uses the others
 };
 
 Nanoseconds stale_after(const Config& config) {
@@ -133,12 +140,13 @@ void reload(Config& config, const ConfigSources& sources, Sampler& sampler, http
   }
 }
 
-// A wrong path is an error at the start; a full disk is no reason to stop measuring.
-Status check_state(const StateKeeper* keeper) {
-  if (!keeper) return ok_status();
-  const SourceHealth health = keeper->health();
-  if (health.up || health.errors.contains(code_name(Code::kUnavailable))) return ok_status();
-  return Error{Code::kPermission, "--state-file: " + health.reason};
+// A wrong path is an error at the start. A full disk, another program that writes the file, or a state that could not
+// be read back is no reason to stop measuring: the log says so, and it is tried again.
+Status check_file(const char* flag, const SourceHealth& health) {
+  const bool tries_again =
+      health.errors.contains(code_name(Code::kUnavailable)) || health.errors.contains(StateKeeper::kUnreadable);
+  if (health.up || tries_again) return ok_status();
+  return Error{Code::kPermission, std::string(flag) + ": " + health.reason};
 }
 
 void announce(const Config& config, const Node& node, const http::Server& server) {
@@ -156,28 +164,30 @@ Status serve_command(const Config& given, const ConfigSources& sources) {
   const SystemClock clock;
   SnapshotCell snapshots;
   Ending ending;  // declared before the parts whose end it limits
-  StartWatch start(ending);
+  GL_TRY_STATUS(ending.watch().about("the watch for signals"));
   GL_TRY(node, open_node(config, clock));
   if (auto options = upstream_options(config)) {
     auto upstream = std::make_unique<Upstream>(std::move(*options), clock);
+    GL_TRY_STATUS(Status(upstream->started()).about("dcgm-exporter"));
     upstream->wait(kPatienceWithUpstream);
     node.pipeline->serve_upstream(std::move(upstream));
   }
   if (auto options = push_options(config)) {
-    GL_TRY(pusher, Pusher::open(std::move(*options)).about("--push-queue-dir"));
+    GL_TRY(pusher, Pusher::open(std::move(*options)));
     node.pipeline->push_to(std::move(pusher));
   }
   GL_TRY(server, http::Server::start(server_options(config), snapshots, clock));
   // The first cycle runs here, so that a file that cannot be written is reported before serving.
   snapshots.store(node.pipeline->run_cycle());
   FileWriter* const textfile = node.pipeline->textfile();
-  if (textfile && !textfile->health().up) return Error{Code::kPermission, "--textfile: " + textfile->health().reason};
+  if (textfile) GL_TRY_STATUS(check_file("--textfile", textfile->health()));
   StateKeeper* const keeper = node.pipeline->state_keeper();
-  GL_TRY_STATUS(check_state(keeper));
+  if (keeper) GL_TRY_STATUS(check_file("--state-file", keeper->health()));
   announce(config, node, *server);
 
   Sampler sampler(*node.pipeline, config.sample_interval, snapshots);
-  bool asked_to_end = start.finish();
+  GL_TRY_STATUS(sampler.start().about("the sampler"));
+  bool asked_to_end = ending.started();
   while (!asked_to_end) {
     const int signal = wait_for_signal(signals);
     if (signal == SIGHUP) {

@@ -152,6 +152,7 @@ Status top_command(const Config& config, const ConfigSources& /*sources*/) {
   GL_TRY(source, found.source ? Result<Source>(*std::move(found.source)) : open_own(config, clock, found));
   if (config.top_batch) return print_once(std::move(source), config, clock);
   const top::Feed feed(std::move(source.first), std::move(source.read), config.sample_interval, clock);
+  GL_TRY_STATUS(Status(feed.started()).about("the reader of the books"));
   return run_live(feed, source.text, source.note, signals.get());
 }
 

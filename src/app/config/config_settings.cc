@@ -135,7 +135,8 @@ const std::string kBillByHelp = [] {
 
 const Setting kSettings[] = {
     {"listen-address", G::kServing, F::kList, "ADDRESS", ":9400",
-     "where to serve HTTP: :PORT, HOST:PORT, [IPV6]:PORT or unix:/PATH; may be given several times",
+     "where to serve HTTP: :PORT (IPv4 and IPv6), HOST:PORT, [IPV6]:PORT (IPv6 alone) or unix:/PATH; may be given "
+     "several times",
      kept_in<&Config::listen_addresses>(set_listen_addresses<&Config::listen_addresses>)},
     {"metrics-path", G::kServing, F::kValue, "PATH", "/metrics", "path of the metrics",
      kParsed<&Config::metrics_path, parse_metrics_path>},
@@ -143,8 +144,8 @@ const Setting kSettings[] = {
      kParsed<&Config::metric_prefix, parse_metric_prefix>},
     {"max-series", G::kServing, F::kValue, "COUNT", "15000",
      "limit of series in one scrape: the largest consumers are kept, and always the GPUs and the program itself; "
-     "gpu_ledger_series_left_out counts the rest; it also limits another exporter's metrics on /gpu/metrics, and with "
-     "--textfile-dcgm both documents together; 0: no limit",
+     "gpu_ledger_series_left_out counts the rest; it also limits another exporter's metrics on /gpu/metrics, the "
+     "accounts in /api/v1/snapshot, and with --textfile-dcgm both documents together; 0: no limit",
      kParsed<&Config::max_series, parse_count>, kLive},
     {"textfile", G::kServing, F::kValue, "FILE", "",
      "also write the metrics to this file, for node_exporter's textfile collector (name it *.prom)",

@@ -172,18 +172,23 @@ Result<std::unique_ptr<Pusher>> Pusher::open(PushOptions options) {
   PushQueue::Limits limits;
   limits.on_disk = options.queue_bytes;
   limits.in_memory = std::min(options.queue_bytes, limits.in_memory);
-  auto queue = PushQueue::open(options.queue_folder, limits);
-  if (!queue.ok()) return queue.error();
-  return std::unique_ptr<Pusher>(new Pusher(std::make_shared<Shared>(std::move(options), *std::move(queue))));
+  GL_TRY(queue, PushQueue::open(options.queue_folder, limits).about("--push-queue-dir"));
+  std::unique_ptr<Pusher> pusher(new Pusher(std::make_shared<Shared>(std::move(options), std::move(queue))));
+  GL_TRY_STATUS(pusher->start().about("push"));
+  return pusher;
 }
 
-Pusher::Pusher(std::shared_ptr<Shared> shared)
-    : interval_(shared->options.interval), shared_(std::move(shared)), sender_([state = shared_] {
-        state->send_all();
-        const MutexLock lock(state->mutex);
-        state->ended = true;
-        state->changed.notify_all();
-      }) {}
+Pusher::Pusher(std::shared_ptr<Shared> shared) : interval_(shared->options.interval), shared_(std::move(shared)) {}
+
+Status Pusher::start() {
+  GL_TRY_STATUS(writer_.start());
+  return sender_.start([state = shared_] {
+    state->send_all();
+    const MutexLock lock(state->mutex);
+    state->ended = true;
+    state->changed.notify_all();
+  });
+}
 
 Pusher::~Pusher() {
   finish(nullptr, nullptr, Nanoseconds(0));

@@ -34,7 +34,7 @@ class Pusher {
  public:
   using ShownOptions = std::shared_ptr<const expose::ExposeOptions>;
 
-  // Error: the queue's folder cannot be used.
+  // Error: the queue's folder cannot be used, or no thread can be made.
   static Result<std::unique_ptr<Pusher>> open(PushOptions options);
   ~Pusher();
   Pusher(const Pusher&) = delete;
@@ -54,6 +54,7 @@ class Pusher {
  private:
   struct Shared;
   explicit Pusher(std::shared_ptr<Shared> shared);
+  Status start();
 
   const Nanoseconds interval_;
   std::shared_ptr<Shared> shared_;

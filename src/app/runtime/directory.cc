@@ -14,6 +14,7 @@
 #include "identity/sources/kubelet_pods.h"
 #include "identity/sources/pod_resources.h"
 #include "identity/sources/pods_api.h"
+#include "task/health_cell.h"
 
 namespace gpuledger::app {
 namespace {
@@ -88,7 +89,7 @@ std::unique_ptr<PodSource> open_cri(const Config& config) {
 }
 
 // The kubelet's /pods and the CRI need rights that should not be given by default; they are never chosen.
-std::unique_ptr<PodSource> open_auto(const Config& config) {
+Result<std::unique_ptr<PodSource>> open_auto(const Config& config) {
   std::vector<identity::PodChoice> choices;
   choices.push_back(
       {"pods-api", [config] { return why_no_pods_api(config); }, [config] { return open_pods_api(config); }});
@@ -97,7 +98,8 @@ std::unique_ptr<PodSource> open_auto(const Config& config) {
                        auto source = open_apiserver(config, kStartDelay);
                        return source.ok() ? std::move(*source) : nullptr;
                      }});
-  return std::make_unique<identity::AutoPods>(std::move(choices));
+  GL_TRY(pods, identity::AutoPods::start(std::move(choices)).about("--pod-source=auto"));
+  return std::unique_ptr<PodSource>(std::move(pods));
 }
 
 Result<std::unique_ptr<PodSource>> open_pods(const Config& config, PodSourceName name,
@@ -111,6 +113,18 @@ Result<std::unique_ptr<PodSource>> open_pods(const Config& config, PodSourceName
     case PodSourceName::kNone: break;
   }
   return std::unique_ptr<PodSource>();
+}
+
+// Nobody makes a thread for it later.
+Status check_thread(const SourceHealth& health) {
+  if (!health.errors.contains(task::kNoThread)) return ok_status();
+  return Error{Code::kUnavailable, health.source + ": " + health.reason};
+}
+
+Status check_threads(const NodeDirectory& directory) {
+  for (const auto& source : directory.containers) GL_TRY_STATUS(check_thread(source->health()));
+  if (directory.allocations) GL_TRY_STATUS(check_thread(directory.allocations->health()));
+  return directory.pods ? check_thread(directory.pods->health()) : ok_status();
 }
 
 bool kubelet_is_seen(const Config& config) {
@@ -163,10 +177,14 @@ Result<NodeDirectory> open_directory(const Config& config, const SimNode* sim) {
   NodeDirectory directory;
   directory.containers = open_containers(config);
   directory.slurm_jobs = identity::SlurmJobs(config.slurm_job_dir);
-  if (!kubernetes_is_wanted(config)) return directory;
+  if (!kubernetes_is_wanted(config)) {
+    GL_TRY_STATUS(check_threads(directory));
+    return directory;
+  }
   if (kubelet_is_seen(config) || config.kubernetes.value_or(false)) directory.allocations = open_allocations(config);
   GL_TRY(pods, open_pods(config, config.pod_source, kStartDelay));
   directory.pods = std::move(pods);
+  GL_TRY_STATUS(check_threads(directory));
   return directory;
 }
 

@@ -32,6 +32,7 @@ struct FileWriter::Shared {
 
 FileWriter::FileWriter(std::string source, std::string path, Write write)
     : shared_(std::make_shared<Shared>(std::move(source), std::move(path), std::move(write))) {
+  shared_->health.needs_thread(worker_.start());
   worker_.post([shared = shared_] { remove_left_temporaries(shared->path); });
 }
 

@@ -6,9 +6,10 @@
 #include <system_error>
 
 #include "app/runtime/self_stats.h"
-#include "base/file.h"
+#include "app/runtime/textfile.h"
 #include "base/text.h"
 #include "expose/upstream_write.h"
+#include "sample/impossible_power.h"
 
 namespace gpuledger::app {
 namespace {
@@ -58,8 +59,9 @@ Pipeline::Pipeline(std::unique_ptr<GpuSource> source, std::unique_ptr<IdentitySo
       clock_(clock) {
   if (options_.textfile.empty()) return;
   textfile_ = std::make_unique<FileWriter>(
-      "textfile", options_.textfile, [mode = options_.textfile_mode](const std::string& path, std::string_view text) {
-        return write_file_atomically(path, text, mode);
+      "textfile", options_.textfile,
+      [file = std::make_shared<Textfile>(options_.textfile_mode)](const std::string& path, std::string_view text) {
+        return file->write(path, text);
       });
 }
 
@@ -85,6 +87,7 @@ std::shared_ptr<const Snapshot> Pipeline::run_cycle() {
   cycle->number = ++cycles_;
   cycle->simulated = options_.simulated;
   cycle->batch = source_->sample(scan);
+  leave_out_impossible_power(cycle->batch);
   cycle->identities = resolver_->resolve(cycle->batch);
   cycle->ledger = engine_.advance(cycle->batch, *cycle->identities);
   if (state_keeper_) state_keeper_->keep(engine_.state(), began);
@@ -148,7 +151,7 @@ void Pipeline::post_textfile(const Cycle& cycle, Nanoseconds now) {
   if (!cycle.batch.processes_scanned && !scan_interval_is_over(last_textfile_, now)) return;
   last_textfile_ = now;
   textfile_->post(std::make_shared<const std::string>(textfile_text(cycle, options_)));
-  // The first write is waited for, so that serve() can fail if the file cannot be written.
+  // The first write is waited for, so that serve() can fail if the path is wrong.
   if (cycle.number == 1) (void)textfile_->wait(kPatienceAtStart);
 }
 

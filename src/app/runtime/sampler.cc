@@ -15,12 +15,13 @@ constexpr auto kTrimPeriod = std::chrono::seconds(3);
 }  // namespace
 
 Sampler::Sampler(Pipeline& pipeline, Nanoseconds interval, SnapshotCell& cell)
-    : pipeline_(pipeline),
-      cell_(cell),
-      interval_(interval),
-      thread_([this](const std::stop_token& stop) { run(stop); }) {}
+    : pipeline_(pipeline), cell_(cell), interval_(interval) {}
 
 Sampler::~Sampler() = default;
+
+Status Sampler::start() {
+  return thread_.start([this](const std::stop_token& stop) { run(stop); });
+}
 
 void Sampler::post(std::function<void(Pipeline&)> task) {
   const MutexLock lock(mutex_);

@@ -3,12 +3,12 @@
 
 #include <condition_variable>
 #include <functional>
-#include <thread>
 #include <vector>
 
 #include "app/runtime/pipeline.h"
 #include "base/mutex.h"
 #include "model/snapshot.h"
+#include "task/thread.h"
 
 namespace gpuledger::app {
 
@@ -17,6 +17,9 @@ class Sampler {
  public:
   Sampler(Pipeline& pipeline, Nanoseconds interval, SnapshotCell& cell);
   ~Sampler();
+
+  // Once. Error: its thread cannot be made.
+  Status start();
 
   // Runs between two cycles, on the sampler's thread; the next cycle follows at once.
   void post(std::function<void(Pipeline&)> task);
@@ -34,7 +37,7 @@ class Sampler {
   Nanoseconds interval_ GL_GUARDED_BY(mutex_);
   std::vector<std::function<void(Pipeline&)>> tasks_ GL_GUARDED_BY(mutex_);
   bool ended_ GL_GUARDED_BY(mutex_) = false;
-  std::jthread thread_;  // last: starts when all else is there
+  task::Thread thread_;  // last: it uses the others
 };
 
 }  // namespace gpuledger::app

@@ -45,6 +45,10 @@ Result<std::unique_ptr<StateKeeper>> StateKeeper::open(const std::string& path, 
   GL_TRY(found, read_state_files(path, unix_time));
   for (const std::string& warning : found.warnings) log_warn(warning);
   std::unique_ptr<StateKeeper> keeper(new StateKeeper(path, mode));
+  for (const FileWriter* writer : {keeper->recent_.get(), keeper->durable_.get()}) {
+    // Nothing was written yet: it has no thread.
+    if (const SourceHealth health = writer->health(); !health.up) return Error{Code::kUnavailable, health.reason};
+  }
   keeper->lock_ = std::move(*lock);
   keeper->found_ = std::move(found.state);
   return keeper;
@@ -71,17 +75,30 @@ bool StateKeeper::still_ours() {
 void StateKeeper::keep(const attribute::EngineState& state, Nanoseconds now) {
   if (!still_ours()) return;
   const bool first = !last_durable_;
+  const bool durable = first || now - *last_durable_ >= kBetweenDurable;
   last_ = std::make_shared<const std::string>(attribute::write_state(state));
-  recent_->post(last_);
-  if (first || now - *last_durable_ >= kBetweenDurable) {
+  // Not in every cycle: reading takes several times as long as writing.
+  if (durable) {
     last_durable_ = now;
-    durable_->post(last_);
+    check_readable();
   }
+  if (!unreadable_.empty()) return last_.reset();
+  recent_->post(last_);
+  if (durable) durable_->post(last_);
   if (first) (void)durable_->wait(kBetweenDurable);
   (void)recent_->wait(kPatienceWithSystem);
 }
 
+// A file that the next program refuses is worse than an old one.
+void StateKeeper::check_readable() {
+  const auto read_back = attribute::parse_state(*last_);
+  unreadable_ = read_back.ok() ? "" : "the state is not written, because it " + read_back.error().message;
+  if (!read_back.ok()) ++times_unreadable_;
+}
+
 bool StateKeeper::finish(Nanoseconds patience) {
+  if (last_) check_readable();
+  if (!unreadable_.empty()) last_.reset();
   if (last_) durable_->post(last_);
   // `recent_` first: it could write after its removal.
   if (!recent_->finish(patience) || !durable_->finish(patience)) return false;
@@ -95,6 +112,11 @@ SourceHealth StateKeeper::health() const {
   if (health.up) health.reason = recent.reason;
   health.up = health.up && recent.up;
   for (const auto& [code, count] : recent.errors) health.errors[code] += count;
+  if (times_unreadable_ > 0) health.errors[kUnreadable] += times_unreadable_;
+  if (!unreadable_.empty()) {
+    health.up = false;
+    health.reason = unreadable_;
+  }
   if (!taken_over_.empty()) {
     health.up = false;
     health.reason = taken_over_;

@@ -35,6 +35,9 @@ class Upstream {
  public:
   Upstream(UpstreamOptions options, const Clock& clock);
 
+  // An error: it has no thread and reads nothing.
+  const Status& started() const { return thread_.started(); }
+
   // Any thread. Null: nothing fresh.
   std::shared_ptr<const expose::UpstreamText> view(Timestamp now) const;
   SourceHealth health() const;

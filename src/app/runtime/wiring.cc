@@ -127,7 +127,7 @@ nvml::NvmlSourceOptions nvml_options(const Config& config, const std::string& li
 Result<OpenSource> open_patiently(const Config& config, const Clock& clock) {
   GL_TRY(library, find_library(config));
   const auto make = [&](const Clock& own) { return nvml::make_nvml_source(nvml_options(config, library.path), own); };
-  auto source = std::make_unique<PatientSource>(make, "nvml", config.sample_interval, clock);
+  GL_TRY(source, PatientSource::open(make, "nvml", config.sample_interval, clock));
   const auto probe = std::make_shared<std::optional<Result<nvml::NvmlProbe>>>();
   const bool answered =
       source->attempt([probe](GpuSource& nvml) { probe->emplace(static_cast<nvml::NvmlSource&>(nvml).probe()); },

@@ -235,7 +235,9 @@ TEST(HttpUrl, Parts) {
   for (const Row& row :
        {Row{"http://127.0.0.1:9400/metrics", false, "127.0.0.1", 9400, "/metrics"},
         Row{"http://dcgm", false, "dcgm", 80, "/"}, Row{"https://[::1]/m?x=1", true, "::1", 443, "/m?x=1"},
-        Row{"http://[fd00::1]:80?x", false, "fd00::1", 80, "/?x"}}) {
+        Row{"http://[fd00::1]:80?x", false, "fd00::1", 80, "/?x"},
+        Row{"http://[fe80::1%25eth0]:9400/", false, "fe80::1%eth0", 9400, "/"},
+        Row{"http://[fe80::1%eth0]/a%25", false, "fe80::1%eth0", 80, "/a%25"}}) {
     const auto url = parse_http_url(row.text);
     ASSERT_TRUE(url.ok()) << row.text;
     EXPECT_EQ(url->tls, row.tls);
