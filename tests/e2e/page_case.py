@@ -22,6 +22,7 @@ class PageCase(harness.Case):
         self.browser.open("about:blank")
         self.browser.noise.clear()
         self.browser.requests.clear()
+        self.shown = []  # the addresses of the servers whose page was shown
         self.browser.resize(1200)
         self.browser.prefer("light")
 
@@ -33,9 +34,10 @@ class PageCase(harness.Case):
         return ledger
 
     def show(self, ledger=None, view=""):
-        self.url = f"http://127.0.0.1:{(ledger or self.node).port}/"
+        url = f"http://127.0.0.1:{(ledger or self.node).port}/"
+        self.shown.append(url)
         self.browser.open("about:blank")  # else another view of the same page is no new page
-        self.browser.open(self.url + view)
+        self.browser.open(url + view)
         self.browser.wait("document.querySelectorAll('#processes tbody tr').length > 0", "rows of processes")
 
     def show_watts(self, ledger=None, view=""):
@@ -61,5 +63,5 @@ class PageCase(harness.Case):
 
     def assert_clean(self):
         self.assertEqual(self.browser.noise, [])
-        outside = [url for url in self.browser.requests if not url.startswith((self.url, "data:", "about:", "blob:"))]
+        outside = [url for url in self.browser.requests if not url.startswith((*self.shown, "data:", "about:", "blob:"))]
         self.assertEqual(outside, [])

@@ -111,6 +111,22 @@ class PageViewTest(PageCase):
         self.assertEqual(self.browser.run("document.querySelector('#namespace').value"), "gone", "what is filtered is seen")
         self.assert_clean()
 
+    def test_what_max_series_leaves_out(self):
+        self.show_watts()
+        self.assertNotIn("left out", self.text("#summary"))
+        self.show_watts(self.start("--max-series=200", scenario=self.write("crowd.yaml", crowd())))
+        self.assertRegex(self.text("#summary"), r" · left out by --max-series: \d+ processes, \d+ owners")
+        # Who comes back has not drawn all its joules since the last look; who is new has.
+        account = ("{pid: 7, gpu_uuid: 'G', owner: 'pod', owner_text: 'a', active: true,"
+                   " energy_joules: {total: 50, shared: 50}}")
+        gpu = "[{uuid: 'G', up: true, energy_joules: 100, unattributed_joules: {}}]"
+        watts = ("(left_out => { const look = lookAt({at: 1, gpus: %s, owners: [], processes: [], left_out},"
+                 " {at: 2, gpus: %s, owners: [%s], processes: [%s]}).gpus.get('G');"
+                 " return [...look.owner.values(), ...look.process.values()]; })" % (gpu, gpu, account, account))
+        self.assertEqual(self.browser.run(watts + "({owners: 1, processes: 1})"), [])
+        self.assertEqual(self.browser.run(watts + "(undefined)"), [50, 50])
+        self.assert_clean()
+
     def test_downloads(self):
         self.browser.save_to(self.folder)
         self.show_watts(view="#q=GPU&sort=pid&order=up")
@@ -134,8 +150,9 @@ class PageViewTest(PageCase):
             self.assertLessEqual(row["energy_joules"], snapshot[row["pid"]]["energy_joules"]["total"])
             self.assertGreater(row["energy_joules"], -1)
         self.assertTrue(any(row["energy_standard_error_joules"] for row in rows))
-        formula = "=HYPERLINK(\"http://x\",1)"
-        self.assertEqual(self.browser.run(f"cell({formula!r})"), '"\'=HYPERLINK(""http://x"",1)"')
+        # The bill's CSV has the same cells: tests/unit/app/bill/focus_test.cc.
+        for text, written in json.loads((harness.SOURCE / "tests/data/csv_cells.json").read_text()):
+            self.assertEqual(self.browser.run(f"cell({json.dumps(text)})"), written, ascii(text))
         self.assertEqual(self.browser.run("cell(undefined)"), "")
         self.assertEqual(self.browser.run("cell(-5)"), "-5")
         self.assert_clean()
