@@ -20,6 +20,8 @@ using std::chrono::seconds;
 using std::chrono::sys_seconds;
 
 constexpr double kMicrojoulesPerWh = 3.6e9;
+constexpr int64_t kClockSetMs = 60'000;  // a boot time moves when the clock is set
+constexpr const char* kHasBooted = "the machine has booted";
 
 class Collector {
  public:
@@ -77,11 +79,14 @@ class Collector {
       GL_TRY_STATUS(co2e_.check(name, at));
       const auto known = books_.nodes.find(name);
       if (known == books_.nodes.end()) {
-        GL_TRY_STATUS(first ? open(reading) : take_newcomer(name, reading.matchers, &reading, before, at));
+        if (first) {
+          open(reading);
+        } else {
+          GL_TRY_STATUS(take_newcomer(name, reading.matchers, &reading, before, at));
+        }
         continue;
       }
-      if (present[name].began_again || fell(known->second, reading) || restarted(known->second, reading) ||
-          lost_a_gpu(known->second, reading)) {
+      if (present[name].began_again || changed(known->second, reading)) {
         GL_TRY_STATUS(follow(name, known->second.last_ms, to_ms(at)));
       }
       take(reading);
@@ -125,80 +130,105 @@ class Collector {
     return found;
   }
 
-  static bool fell(const BillBooks::Node& node, const NodeReading& reading) {
-    return std::any_of(reading.gpus.begin(), reading.gpus.end(), [&](const auto& gpu) {
-      const auto books = node.gpus.find(gpu.first);
-      return books != node.gpus.end() && books->second.fell(gpu.second);
-    });
-  }
-
-  static bool lost_a_gpu(const BillBooks::Node& node, const NodeReading& reading) {
+  // Whether a GPU has other books, or went away.
+  static bool changed(const BillBooks::Node& node, const NodeReading& reading) {
     return std::any_of(node.gpus.begin(), node.gpus.end(), [&](const auto& gpu) {
-      return gpu.second.last_at_ms() >= node.last_ms && !reading.gpus.contains(gpu.first);
+      const auto now = reading.gpus.find(gpu.first);
+      if (now == reading.gpus.end()) return gpu.second.last_at_ms() >= node.last_ms;
+      return gpu.second.changed(now->second, reading.started_ms);
     });
   }
 
-  // After a long time without a reading, a counter can be higher although it restarted: all scrapes since are read.
-  static bool restarted(const BillBooks::Node& node, const NodeReading& reading) {
-    const auto started = reading.run().started_ms;
-    if (!started) return false;
-    return node.started_ms ? *started != *node.started_ms
-                           : *started > node.last_ms - std::chrono::milliseconds(kLookback).count();
-  }
-
-  Status open(const NodeReading& reading) {
+  void open(const NodeReading& reading) {
     BillBooks::Node& node = books_.nodes[reading.node];
     node.matchers = reading.matchers;
     node.first_ms = node.last_ms = reading.at_ms;
-    node.started_ms = reading.run().started_ms;
-    for (const auto& [uuid, gpu] : reading.gpus) node.gpus[uuid].open(gpu, reading.at_ms, reading.run());
-    return ok_status();
+    node.booted_ms = reading.booted_ms;
+    for (const auto& [uuid, gpu] : reading.gpus) node.gpus[uuid].open(gpu, reading.at_ms, reading.started_ms);
   }
 
   void take(const NodeReading& reading) {
-    BillBooks::Node& node = books_.nodes[reading.node];
-    const ExporterRun run = reading.run();
-    bool noted = false;
+    const auto [place, new_node] = books_.nodes.try_emplace(reading.node);
+    BillBooks::Node& node = place->second;
+    const double grams = co2e_.grams_per_microjoule(reading.node);
+    // Then the hardware's counter began at 0, whatever the books remember.
+    const bool booted =
+        node.booted_ms && reading.booted_ms && std::abs(*reading.booted_ms - *node.booted_ms) > kClockSetMs;
+    if (reading.booted_ms) node.booted_ms = reading.booted_ms;
+    std::map<Missing, std::vector<std::string>> missing;
     for (const auto& [uuid, gpu] : reading.gpus) {
-      const auto known = node.gpus.find(uuid);
-      if (known == node.gpus.end()) {
-        take_new_gpu(reading, uuid, gpu, node);
-        continue;
+      GpuBooks& books = node.gpus[uuid];
+      if (books.last_at_ms() == 0) {
+        if (auto arrived = arrive(reading, uuid, new_node, books)) missing[*std::move(arrived)].push_back(uuid);
       }
-      const int64_t last = known->second.last_at_ms();
-      const auto step =
-          known->second.advance(gpu, reading.at_ms, run, co2e_.grams_per_microjoule(reading.node), books_.facts);
-      if (step == GpuBooks::Step::kWentOn || noted) continue;
-      note_loss(reading, step, last, run.started_ms.value_or(reading.at_ms));
-      noted = true;
+      const int64_t last = books.last_at_ms();
+      const auto step = books.advance(gpu, reading.at_ms, reading.started_ms, grams, books_.facts);
+      if (step != GpuBooks::Step::kWentOn) {
+        missing[loss(reading, gpu, step, last)].push_back(uuid);
+      } else if (booted) {
+        missing[{last, reading.at_ms, kHasBooted}].push_back(uuid);
+      }
     }
+    for (const auto& [hours, gpus] : missing) name_missing(reading, hours, gpus);
+    if (new_node) node.first_ms = reading.at_ms;
     node.last_ms = std::max(node.last_ms, reading.at_ms);
-    if (run.started_ms) node.started_ms = run.started_ms;
     node.matchers = reading.matchers;
   }
 
-  void take_new_gpu(const NodeReading& reading, const std::string& uuid, const GpuReading& gpu, BillBooks::Node& node) {
-    GpuBooks& books = node.gpus[uuid];
-    if (GpuBooks::may_have_begun(gpu, node.last_ms, reading.at_ms)) {
-      books.open_at_zero(node.last_ms, reading.run());
-      (void)books.advance(gpu, reading.at_ms, reading.run(), co2e_.grams_per_microjoule(reading.node), books_.facts);
-      return;
+  // Hours of a GPU that are in no counter, or not only in this span's.
+  struct Missing {
+    int64_t from = 0;
+    int64_t to = 0;
+    std::string why;
+    friend auto operator<=>(const Missing&, const Missing&) = default;
+  };
+
+  // A GPU that was not there at the begin. Its counters begin at 0 if its books were opened in the span.
+  std::optional<Missing> arrive(const NodeReading& reading, const std::string& uuid, bool new_node, GpuBooks& books) {
+    const GpuReading& gpu = reading.gpus.at(uuid);
+    const int64_t begin = to_ms(query_.span.begin);
+    const auto opened = gpu.opened_ms;
+    if (!opened || *opened < begin || before_.has_books(reading.node, uuid, *opened)) {
+      books.open(gpu, reading.at_ms, reading.started_ms);
+      return Missing{begin, reading.at_ms,
+                     opened ? "first seen with counters of an earlier time"
+                            : "first seen then; its release does not say when its counters began at 0"};
     }
-    books.open(gpu, reading.at_ms, reading.run());
-    add_gap(query_, books_, reading.node.text() + " " + uuid, to_ms(query_.span.begin), reading.at_ms,
-            "this GPU was first seen with counters of an earlier time");
+    const int64_t zero = std::min(*opened, reading.at_ms);  // the exporter's clock may be ahead
+    books.open_at_zero(gpu, zero);
+    if (!new_node) return std::nullopt;
+    if (before_.has(reading.node))
+      return Missing{begin, zero, "not seen at the begin, although it was seen the day before"};
+    const int64_t booted = reading.booted_ms.value_or(0);
+    if (booted > zero + kClockSetMs) return Missing{begin, booted, kHasBooted};
+    // A new machine installs its driver first.
+    constexpr int64_t kSetUpMs = 900'000;
+    if (booted >= begin && zero - booted <= kSetUpMs) return std::nullopt;
+    return Missing{std::max(begin, booted), zero, "its books were opened only then"};
   }
 
   // What an exporter spent between its last scrape and its end is in no counter.
-  void note_loss(const NodeReading& reading, GpuBooks::Step step, int64_t last, int64_t started) {
+  static Missing loss(const NodeReading& reading, const GpuReading& gpu, GpuBooks::Step step, int64_t last) {
+    // Its clock may have been ahead when it opened its books.
     const bool again = step == GpuBooks::Step::kBeganAgain;
-    // Its clock may have been ahead when it started.
-    const int64_t until = again ? std::clamp(started, std::min(last, reading.at_ms), reading.at_ms) : reading.at_ms;
-    const std::string why = again ? "restarted without --state-file" : "restarted with an older state file";
-    if (!add_gap(query_, books_, reading.node.text(), last, until, why)) {
-      books_.remarks.push_back(fmt::format("{}: {} at {}; what it used in the {:.0f} s before is in no counter",
-                                           reading.node.text(), why, time_text(from_ms(until)),
-                                           static_cast<double>(until - last) / 1000));
+    const int64_t until =
+        again ? std::clamp(*gpu.opened_ms, std::min(last, reading.at_ms), reading.at_ms) : reading.at_ms;
+    return {last, until,
+            again                               ? "restarted without --state-file"
+            : step == GpuBooks::Step::kWentBack ? "restarted with an older state file"
+                                                : "restarted; its release does not say whether its counters went on"};
+  }
+
+  // By node, if it is so of all its GPUs.
+  void name_missing(const NodeReading& reading, const Missing& missing, const std::vector<std::string>& gpus) {
+    std::vector<std::string> names;
+    for (const std::string& uuid : gpus) names.push_back(reading.node.text() + " " + uuid);
+    if (gpus.size() == reading.gpus.size()) names = {reading.node.text()};
+    for (const std::string& name : names) {
+      if (add_gap(query_, books_, name, missing.from, missing.to, missing.why)) continue;
+      books_.remarks.push_back(fmt::format("{}: {} at {}; what it used in the {} s before is not on this bill", name,
+                                           missing.why, time_text(from_ms(missing.to)),
+                                           (missing.to - missing.from + 500) / 1000));
     }
   }
 
@@ -208,41 +238,11 @@ class Collector {
     return ok_status();
   }
 
-  // First seen within the span: its counters begin at 0 if its exporter did too, and it was not seen before. `seen`
-  // is null if it has gone again.
+  // First seen within the span. `seen` is null if it has gone again.
   Status take_newcomer(const BillNode& name, const std::string& matchers, const NodeReading* seen, sys_seconds before,
                        sys_seconds at) {
     GL_TRY(all, scrapes_.between(name, matchers, to_ms(before), to_ms(at)));
-    if (all.empty() && seen == nullptr) return ok_status();  // it was gone before the step began
-    if (all.empty()) all.push_back(*seen);
-    const NodeReading& first = all.front();
-    const auto started = first.run().started_ms;
-    const bool earlier = before_.has(name);
-    const bool begins_here = started && *started >= to_ms(query_.span.begin) &&
-                             std::all_of(first.gpus.begin(), first.gpus.end(), [&](const auto& gpu) {
-                               return GpuBooks::may_have_begun(gpu.second, *started, first.at_ms);
-                             });
-    if (begins_here) {
-      BillBooks::Node& node = books_.nodes[first.node];
-      node.matchers = first.matchers;
-      node.first_ms = first.at_ms;
-      node.last_ms = *started;
-      for (const auto& [uuid, gpu] : first.gpus) node.gpus[uuid].open_at_zero(*started, first.run());
-      take(first);
-    } else {
-      GL_TRY_STATUS(open(first));
-    }
-    if (!begins_here || earlier) {
-      const std::string why = earlier ? "not seen at the begin, although it was seen the day before"
-                                      : "first seen with counters of an earlier time";
-      const int64_t until = begins_here ? *started : first.at_ms;
-      if (!add_gap(query_, books_, first.node.text(), to_ms(query_.span.begin), until, why)) {
-        books_.remarks.push_back(
-            fmt::format("{}: first seen at {}; what it used in the {} s before is not on this bill", first.node.text(),
-                        time_text(from_ms(until)), (until - to_ms(query_.span.begin)) / 1000));
-      }
-    }
-    for (size_t i = 1; i < all.size(); ++i) take(all[i]);
+    for (const NodeReading& reading : all) take(reading);
     if (seen != nullptr) take(*seen);
     return ok_status();
   }

@@ -9,109 +9,66 @@ namespace gpuledger::app {
 namespace {
 
 constexpr int64_t kMillijoule = 1000;
-constexpr int64_t kPatienceMs = 60'000;  // clocks differ, and a first sample may be of before the start
+// The last scrape before a step may be five minutes older than the step, and clocks differ.
+constexpr int64_t kPatienceMs = 360'000;
+
+bool differ(const std::optional<int64_t>& a, const std::optional<int64_t>& b) {
+  return a && b && *a != *b;
+}
 
 }  // namespace
 
-void GpuBooks::open(const GpuReading& reading, int64_t at_ms, const ExporterRun& run) {
+void GpuBooks::keep_run(const GpuReading& reading, std::optional<int64_t> started_ms) {
+  // What one scrape lacks, because it is there only in part, the one before had.
+  if (reading.opened_ms) opened_ms_ = reading.opened_ms;
+  if (reading.run) run_ = reading.run;
+  if (started_ms) started_ms_ = started_ms;
+}
+
+void GpuBooks::open(const GpuReading& reading, int64_t at_ms, std::optional<int64_t> started_ms) {
   if (first_ms_ == 0) first_ms_ = at_ms;
   at_ms_ = at_ms;
-  if (run.started_ms) started_ms_ = run.started_ms;
+  keep_run(reading, started_ms);
   energy_ = reading.energy;
   booked_ = reading.accounts;
   remainder_ = {reading.closed.begin(), reading.closed.end()};
-  closed_ = reading.closed;
   for (const auto& [owner, error] : reading.standard_errors) {
     Errors& errors = errors_[owner];
     errors.first = errors.last = error;
   }
 }
 
-void GpuBooks::open_at_zero(int64_t at_ms, const ExporterRun& run) {
+void GpuBooks::open_at_zero(const GpuReading& reading, int64_t at_ms) {
   first_ms_ = at_ms_ = at_ms;
-  started_ms_ = run.started_ms;
+  keep_run(reading, std::nullopt);
 }
 
-bool GpuBooks::fell(const GpuReading& reading) const {
-  if (reading.energy < energy_ - reading.rounding()) return true;
-  return std::any_of(reading.accounts.begin(), reading.accounts.end(), [&](const auto& now) {
-    const auto before = booked_.find(now.first);
-    return before != booked_.end() && now.second < before->second - kMillijoule;
-  });
+bool GpuBooks::changed(const GpuReading& reading, std::optional<int64_t> started_ms) const {
+  return differ(reading.run, run_) || judge(reading, started_ms) != Step::kWentOn ||
+         std::any_of(reading.accounts.begin(), reading.accounts.end(), [&](const auto& now) {
+           const auto before = booked_.find(now.first);
+           return before != booked_.end() && now.second < before->second - kMillijoule;
+         });
 }
 
-bool GpuBooks::may_have_begun(const GpuReading& reading, int64_t began_ms, int64_t at_ms) {
-  // Watts times milliseconds are millijoules.
-  return reading.energy / kMillijoule <= kMostWatts * (std::max<int64_t>(at_ms - began_ms, 0) + kPatienceMs);
-}
-
-bool GpuBooks::has_restarted(std::optional<int64_t> started_ms) const {
-  if (!started_ms) return false;
-  return *started_ms > started_ms_.value_or(at_ms_ - kPatienceMs);
-}
-
-// Microjoules that accounts had and neither they nor their closed account have any more.
-Wide GpuBooks::lost(const GpuReading& reading) const {
-  Wide fallen = 0;
-  std::map<BillGroup, Wide> rise(reading.closed.begin(), reading.closed.end());
-  for (const auto& [group, before] : remainder_) rise[group] -= before;
-  for (const auto& [account, before] : booked_) {
-    const auto now = reading.accounts.find(account);
-    if (now == reading.accounts.end()) {
-      rise[account.group] -= before;
-    } else if (account.group.quantity != BillQuantity::kGpuTime) {
-      fallen += std::max<Wide>(0, before - now->second);
-    }
+GpuBooks::Step GpuBooks::judge(const GpuReading& reading, std::optional<int64_t> started_ms) const {
+  const bool fell = reading.energy < energy_ - reading.rounding();
+  if (reading.opened_ms && reading.opened_ms != opened_ms_) {
+    if (*reading.opened_ms >= at_ms_ - kPatienceMs) return Step::kBeganAgain;
+    if (opened_ms_) return Step::kWentBack;
   }
-  std::map<BillGroup, Wide> fresh;
-  for (const auto& [account, now] : reading.accounts) {
-    if (!booked_.contains(account)) fresh[account.group] += now;
+  if (opened_ms_ && reading.opened_ms) {
+    const bool earlier_run = reading.run && run_ && *reading.run < *run_;
+    return fell || earlier_run ? Step::kWentBack : Step::kWentOn;
   }
-  for (const auto& [group, value] : rise) {
-    if (group.quantity == BillQuantity::kGpuTime) continue;
-    // Of the closed account something may have come back that --max-series had left out.
-    const auto closed = closed_.find(group);
-    const Wide back = closed == closed_.end() ? 0 : std::min<Wide>(fresh[group], closed->second);
-    fallen += std::max<Wide>(0, -value - back);
-  }
-  return fallen;
+  return fell || differ(started_ms, started_ms_) ? Step::kUnclear : Step::kWentOn;
 }
 
-// What an exporter that reads its state books for the time it was down: unattributed, or as estimated to owners that
-// were there before.
-Wide GpuBooks::booked_late(const GpuReading& reading, const BillFacts& facts) const {
-  Wide late = 0;
-  for (const auto& [account, now] : reading.accounts) {
-    const auto before = booked_.find(account);
-    const bool estimated = account.group.quantity == BillQuantity::kShared && before != booked_.end();
-    if (!estimated && !is_exporter_down(account.owner, facts)) continue;
-    late += std::max<Wide>(0, Wide{now} - (before == booked_.end() ? 0 : before->second));
-  }
-  return late;
-}
-
-GpuBooks::Step GpuBooks::judge(const GpuReading& reading, int64_t at_ms, const ExporterRun& run,
-                               const BillFacts& facts) const {
-  const auto started = run.started_ms;
-  if (reading.energy >= energy_ - reading.rounding()) {
-    if (!has_restarted(started) || !may_have_begun(reading, *started, at_ms)) return Step::kWentOn;
-    if (!run.keeps_state.value_or(true)) return Step::kBeganAgain;
-    const Wide forgotten = lost(reading);
-    if (forgotten <= reading.rounding()) return Step::kWentOn;
-    // A killed exporter reads a state of some seconds before, and books again what owners lost.
-    const bool seconds_old = forgotten <= Wide{kMostWatts} * kPatienceMs * kMillijoule;
-    return seconds_old && booked_late(reading, facts) >= forgotten ? Step::kWentOn : Step::kBeganAgain;
-  }
-  const bool restarted = !started || has_restarted(started);
-  const bool from_zero = may_have_begun(reading, std::max(started.value_or(at_ms_), at_ms_), at_ms);
-  return restarted && from_zero ? Step::kBeganAgain : Step::kWentBack;
-}
-
-void GpuBooks::begin_again() {
+void GpuBooks::begin_again(int64_t at_ms) {
+  at_ms_ = at_ms;
   energy_ = 0;
   booked_.clear();
   remainder_.clear();
-  closed_.clear();
   keep_errors();
 }
 
@@ -159,20 +116,17 @@ void GpuBooks::book_ended(const GpuReading& reading, std::map<BillGroup, std::ma
   }
 }
 
-GpuBooks::Step GpuBooks::advance(const GpuReading& reading, int64_t at_ms, const ExporterRun& run,
+GpuBooks::Step GpuBooks::advance(const GpuReading& reading, int64_t at_ms, std::optional<int64_t> started_ms,
                                  double grams_per_microjoule, BillFacts& facts) {
-  const Step step = judge(reading, at_ms, run, facts);
-  if (step == Step::kWentBack) {
+  const Step step = judge(reading, started_ms);
+  if (step == Step::kWentBack || step == Step::kUnclear) {
     keep_errors();
-    open(reading, at_ms, run);
+    open(reading, at_ms, started_ms);
     return step;
   }
-  if (step == Step::kBeganAgain) {
-    begin_again();
-    // Not later than the reading: its clock may have been ahead when it started.
-    at_ms_ = std::max(at_ms_, std::min(at_ms, run.started_ms.value_or(at_ms_)));
-  }
-  if (run.started_ms) started_ms_ = run.started_ms;
+  // Not later than the reading: its clock may have been ahead when they were opened.
+  if (step == Step::kBeganAgain) begin_again(std::max(at_ms_, std::min(at_ms, *reading.opened_ms)));
+  keep_run(reading, started_ms);
   meter_ += reading.energy - energy_;
   energy_ = reading.energy;
   metered_ms_ += std::max<int64_t>(at_ms - at_ms_, 0);
@@ -186,7 +140,6 @@ GpuBooks::Step GpuBooks::advance(const GpuReading& reading, int64_t at_ms, const
     if (rise != 0 || is_new) spend(account, rise, grams_per_microjoule);
   }
   book_ended(reading, fresh, grams_per_microjoule, facts);
-  closed_ = reading.closed;
   for (const auto& [owner, error] : reading.standard_errors) errors_[owner].last = error;
   return step;
 }

@@ -26,28 +26,24 @@ class GpuBooks {
   };
   enum class Step {
     kWentOn,
-    kBeganAgain,  // its counters began at 0 again: the exporter has restarted without its state
-    kWentBack,    // they went back, but not to 0: an older state was read; what was spent since is not known
+    kBeganAgain,  // other books, opened since the last reading: their counters began at 0
+    kWentBack,    // books that were read from an older state: what was spent since the last reading is not known
+    kUnclear,     // the same for a release that does not say when its books were opened
   };
-  // The most a GPU can draw, generously: tells counters that begin now from those that have a past.
-  static constexpr int64_t kMostWatts = 5000;
 
   // Energy before the reading belongs to an earlier bill.
-  void open(const GpuReading& reading, int64_t at_ms, const ExporterRun& run);
-  // The counters begin at 0 at that time.
-  void open_at_zero(int64_t at_ms, const ExporterRun& run);
-  // The exporter's start time, if known, distinguishes a restart, a return to an older state, and a long time without
-  // scrapes.
-  Step advance(const GpuReading& reading, int64_t at_ms, const ExporterRun& run, double grams_per_microjoule,
+  void open(const GpuReading& reading, int64_t at_ms, std::optional<int64_t> started_ms);
+  // The counters began at 0 at that time.
+  void open_at_zero(const GpuReading& reading, int64_t at_ms);
+  // The exporter's start counts only where its release does not say when its books were opened.
+  Step advance(const GpuReading& reading, int64_t at_ms, std::optional<int64_t> started_ms, double grams_per_microjoule,
                BillFacts& facts);
 
   // Owners whose energy in the span is negative, and by how many microjoules.
   std::map<std::string, Wide> owing() const;
 
-  // Whether a counter is lower than it was. Then every scrape since has to be read.
-  bool fell(const GpuReading& reading) const;
-  // Whether counters that began at 0 at `began_ms` could be there.
-  static bool may_have_begun(const GpuReading& reading, int64_t began_ms, int64_t at_ms);
+  // Whether the exporter has restarted or its books are others. Then every scrape since has to be read.
+  bool changed(const GpuReading& reading, std::optional<int64_t> started_ms) const;
 
   int64_t last_at_ms() const { return at_ms_; }
   int64_t first_at_ms() const { return first_ms_; }
@@ -64,11 +60,9 @@ class GpuBooks {
     double last = 0;
     double before = 0;  // of earlier runs of the exporter
   };
-  Step judge(const GpuReading& reading, int64_t at_ms, const ExporterRun& run, const BillFacts& facts) const;
-  bool has_restarted(std::optional<int64_t> started_ms) const;
-  Wide lost(const GpuReading& reading) const;
-  Wide booked_late(const GpuReading& reading, const BillFacts& facts) const;
-  void begin_again();
+  Step judge(const GpuReading& reading, std::optional<int64_t> started_ms) const;
+  void begin_again(int64_t at_ms);
+  void keep_run(const GpuReading& reading, std::optional<int64_t> started_ms);
   void keep_errors();  // before they start at 0 or at another value
   void spend(const BillAccount& account, Wide amount, double grams_per_microjoule);
   void book_ended(const GpuReading& reading, std::map<BillGroup, std::map<BillAccount, int64_t>>& fresh, double grams,
@@ -76,13 +70,14 @@ class GpuBooks {
 
   int64_t first_ms_ = 0;
   int64_t at_ms_ = 0;
-  std::optional<int64_t> started_ms_;  // of the exporter
+  std::optional<int64_t> opened_ms_;
+  std::optional<int64_t> run_;
+  std::optional<int64_t> started_ms_;
   int64_t metered_ms_ = 0;
   int64_t energy_ = 0;
   Wide meter_ = 0;
   std::map<BillAccount, int64_t> booked_;  // of each account ever seen: its counter when it was last seen
   std::map<BillGroup, Wide> remainder_;    // of the closed accounts: what no account above had
-  std::map<BillGroup, int64_t> closed_;    // the same as they were last seen
   std::map<std::string, Spent> spent_;
   std::map<std::string, Errors> errors_;
 };

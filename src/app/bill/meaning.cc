@@ -13,14 +13,16 @@ constexpr std::pair<std::string_view, What> kOwnerSuffixes[] = {{"_energy_joules
                                                                 {"_energy_standard_error_joules", What::kError}};
 constexpr std::pair<std::string_view, What> kOthers[] = {
     {kMeterName, What::kMeter},
+    {kBooksOpenedName, What::kBooksOpened},
+    {"gpu_ledger_books_run", What::kBooksRun},
     {"gpu_ledger_device_unattributed_joules_total", What::kUnattributed},
     {"gpu_ledger_closed_energy_joules", What::kClosedEnergy},
     {"gpu_ledger_closed_gpu_seconds", What::kClosedGpuTime},
     {"gpu_ledger_device_info", What::kDeviceInfo},
     {"gpu_ledger_pod_info", What::kPodInfo},
     {"gpu_ledger_snapshot_timestamp_seconds", What::kSnapshotTime},
+    {"gpu_ledger_node_boot_timestamp_seconds", What::kBootTime},
 };
-constexpr std::string_view kSource = "gpu_ledger_source_up";
 constexpr std::string_view kStartTime = "process_start_time_seconds";
 
 const std::map<std::string, SeriesMeaning, std::less<>>& meanings() {
@@ -28,7 +30,6 @@ const std::map<std::string, SeriesMeaning, std::less<>>& meanings() {
     std::map<std::string, SeriesMeaning, std::less<>> table;
     for (const auto& [name, what] : kOthers) table.emplace(name, SeriesMeaning{what});
     table.emplace(kStartTime, SeriesMeaning{What::kStartTime});
-    table.emplace(kSource, SeriesMeaning{What::kSource});
     for (const OwnerKindRow& row : kOwnerKinds) {
       const std::string start = "gpu_ledger_" + std::string(row.metric);
       for (const auto& [suffix, what] : kOwnerSuffixes)
@@ -57,7 +58,7 @@ const SeriesMeaning* meaning_of(std::string_view name) {
 }
 
 std::vector<std::string> reading_names() {
-  return names_of([](What what) { return what != What::kStartTime && what != What::kSource; });
+  return names_of([](What what) { return what != What::kStartTime; });
 }
 
 std::string select_names(std::span<const std::string> names, const std::string& matchers) {

@@ -14,6 +14,8 @@ namespace gpuledger::app {
 struct SeriesMeaning {
   enum class What {
     kMeter,
+    kBooksOpened,
+    kBooksRun,
     kUnattributed,
     kEnergy,
     kGpuTime,
@@ -24,8 +26,8 @@ struct SeriesMeaning {
     kPodInfo,
     kJobInfo,
     kSnapshotTime,
+    kBootTime,
     kStartTime,
-    kSource,
   };
   What what;
   const OwnerKindRow* kind = nullptr;
@@ -33,16 +35,16 @@ struct SeriesMeaning {
 
 inline constexpr std::string_view kNobodyKind = "nobody";
 inline constexpr const char* kMeterName = "gpu_ledger_device_energy_joules_total";
+inline constexpr const char* kBooksOpenedName = "gpu_ledger_books_opened_timestamp_seconds";
 
 // Null: a bill does not ask for it.
 const SeriesMeaning* meaning_of(std::string_view name);
 
-// All names that a reading is made of, but the two below.
+// All names that a reading is made of, but the start time.
 std::vector<std::string> reading_names();
 // The selector of all series of these names.
 std::string select_names(std::span<const std::string> names, const std::string& matchers);
-// The selector of a reading of one node: with its start time and the exporter's sources, which other programs may have
-// too.
+// The selector of a reading of one node: with the start time, which other programs have too.
 std::string node_selector(const std::string& matchers);
 // What pods and jobs are. An exporter says so only while they have a process or a GPU.
 std::string info_selector(const std::string& matchers);

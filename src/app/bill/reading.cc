@@ -132,6 +132,10 @@ Status read_sample(const BillSeries& series, const SeriesMeaning& meaning, const
       return book(series, gpu.accounts, {{std::string(kNobodyKind), "", BillQuantity::kAlone}, owner}, value);
     case What::kEnergy: return book(series, gpu.accounts, {group_of(energy_quantity(series)), owner}, value);
     case What::kGpuTime: return book(series, gpu.accounts, {group_of(BillQuantity::kGpuTime), owner}, value);
+    case What::kBooksOpened: gpu.opened_ms = time_of(value); return ok_status();
+    case What::kBooksRun:
+      if (value >= 1 && value <= kLargestCounter) gpu.run = std::llround(value);
+      return ok_status();
     case What::kError:
       if (value >= 0 && value <= kLargestCounter) gpu.standard_errors[owner] = value;
       return ok_status();
@@ -146,13 +150,13 @@ Status read_sample(const BillSeries& series, const SeriesMeaning& meaning, const
   }
 }
 
-void read_target(const BillSeries& series, What what, double value, NodeReading& reading) {
-  // Scrapes are sorted by their times: NaN has no place among them.
-  const bool is_time = value > 0 && value < kLatest;
-  if (is_time && what == What::kSnapshotTime) reading.snapshot_at = value;
-  if (is_time && what == What::kStartTime) reading.started_at = value;
-  if (what == What::kSource) {
-    reading.keeps_state = reading.keeps_state.value_or(false) || series.own_label("source") == "state-file";
+// Null: it says nothing of a target.
+std::optional<int64_t> NodeReading::*target_time(What what) {
+  switch (what) {
+    case What::kSnapshotTime: return &NodeReading::snapshot_ms;
+    case What::kStartTime: return &NodeReading::started_ms;
+    case What::kBootTime: return &NodeReading::booted_ms;
+    default: return nullptr;
   }
 }
 
@@ -160,17 +164,16 @@ Status read_series(const BillSeries& series, const SeriesMeaning& meaning, bool 
                    BillFacts& facts) {
   if (meaning.what == What::kMeter) return ok_status();
   read_facts(series, meaning, now, facts);
-  const bool of_target =
-      meaning.what == What::kSnapshotTime || meaning.what == What::kStartTime || meaning.what == What::kSource;
-  const bool of_gpu = !of_target && meaning.what != What::kDeviceInfo && meaning.what != What::kPodInfo &&
+  const auto of_target = target_time(meaning.what);
+  const bool of_gpu = of_target == nullptr && meaning.what != What::kDeviceInfo && meaning.what != What::kPodInfo &&
                       meaning.what != What::kJobInfo;
-  if (!of_target && !of_gpu) return ok_status();
+  if (of_target == nullptr && !of_gpu) return ok_status();
   const std::string owner = owner_of_series(series, meaning, facts);
   for (const BillSeries::Sample& sample : series.samples) {
-    if (of_target) {
+    if (of_target != nullptr) {
       const auto found = targets.all.find(targets.key_of(series, sample.at_ms));
       // Else another program's, or between two scrapes.
-      if (found != targets.all.end()) read_target(series, meaning.what, sample.value, found->second.reading);
+      if (found != targets.all.end()) found->second.reading.*of_target = time_of(sample.value);
       continue;
     }
     GL_TRY(target, targets.add(series, sample.at_ms));
@@ -204,8 +207,9 @@ int64_t GpuReading::rounding() const {
   return kLeastRounding + series * (1 + energy / kStep);
 }
 
-ExporterRun NodeReading::run() const {
-  return {started_at ? std::optional<int64_t>(std::llround(*started_at * 1000)) : std::nullopt, keeps_state};
+// Scrapes are sorted by their times: NaN has no place among them.
+std::optional<int64_t> time_of(double value) {
+  return value > 0 && value < kLatest ? std::optional<int64_t>(std::llround(value * 1000)) : std::nullopt;
 }
 
 BillNode node_of(const BillSeries& series) {

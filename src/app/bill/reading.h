@@ -35,6 +35,10 @@ struct BillAccount {
 // What one scrape says of one GPU.
 struct GpuReading {
   int64_t energy = 0;  // microjoules
+  // When the counters began at 0, and the number of the run of these books. Empty: the exporter's release does not say,
+  // or the books come from a state of such a release.
+  std::optional<int64_t> opened_ms;
+  std::optional<int64_t> run;
   std::map<BillAccount, int64_t> accounts;
   std::map<BillGroup, int64_t> closed;
   std::map<std::string, double> standard_errors;  // joules, by owner
@@ -52,12 +56,6 @@ struct BillNode {
   std::string text() const { return cluster.empty() ? name : cluster + "/" + name; }
 };
 
-// What tells one run of an exporter from the next, and whether it began at 0. Empty: the server does not know.
-struct ExporterRun {
-  std::optional<int64_t> started_ms;
-  std::optional<bool> keeps_state;  // it has a --state-file; only where every scrape is read
-};
-
 // One scrape of one exporter.
 struct NodeReading {
   BillNode node;
@@ -65,15 +63,15 @@ struct NodeReading {
   std::string copy;      // all labels of its target: those of two servers that scrape it differ
   std::string matchers;  // that select its series, of whatever instance
   int64_t at_ms = 0;
-  std::optional<double> snapshot_at;  // seconds since 1970
-  std::optional<double> started_at;   // the same; empty: the server has none
-  std::optional<bool> keeps_state;
+  std::optional<int64_t> snapshot_ms;
+  std::optional<int64_t> started_ms;       // of the exporter; empty: the server has none
+  std::optional<int64_t> booted_ms;        // the node; empty: not known
   std::map<std::string, GpuReading> gpus;  // by UUID
   std::string lacks;                       // a series whose meter is not there, and more; empty: none
-
-  ExporterRun run() const;
 };
 
+// A value in seconds as milliseconds since 1970. Empty: it is no time.
+std::optional<int64_t> time_of(double value);
 BillNode node_of(const BillSeries& series);
 std::string matchers_of(const BillSeries& series);
 

@@ -29,14 +29,14 @@ Result<std::map<BillNode, NodeReading>> newest(std::vector<NodeReading> readings
     const bool one_node = other.instance == reading.instance ||
                           std::any_of(reading.gpus.begin(), reading.gpus.end(),
                                       [&](const auto& gpu) { return other.gpus.contains(gpu.first); });
-    if (!one_node || !other.snapshot_at || !reading.snapshot_at) {
+    if (!one_node || !other.snapshot_ms || !reading.snapshot_ms) {
       const std::string two = other.instance == reading.instance
                                   ? "the node " + reading.node.text() + " is there twice"
                                   : "two exporters, " + other.instance + " and " + reading.instance +
                                         ", say they are the node " + reading.node.text();
       return Error{Code::kMalformed, two + "; give them different labels node or cluster, or choose one with --match"};
     }
-    if (*reading.snapshot_at > *other.snapshot_at) other = std::move(reading);
+    if (*reading.snapshot_ms > *other.snapshot_ms) other = std::move(reading);
   }
   return chosen;
 }
@@ -44,11 +44,11 @@ Result<std::map<BillNode, NodeReading>> newest(std::vector<NodeReading> readings
 // One exporter that two jobs scrape under two names would be billed twice. A UUID alone does not tell: simulated GPUs
 // have those of others.
 Status check_names(const std::map<BillNode, NodeReading>& readings) {
-  constexpr double kUnknown = -1;
-  std::map<std::pair<std::string, double>, const BillNode*> names;
+  std::map<std::pair<std::string, std::optional<int64_t>>, const BillNode*> names;
   for (const auto& [name, reading] : readings) {
     for (const auto& [uuid, gpu] : reading.gpus) {
-      const auto [place, fresh] = names.try_emplace({uuid, reading.started_at.value_or(kUnknown)}, &name);
+      const auto began = gpu.opened_ms ? gpu.opened_ms : reading.started_ms;
+      const auto [place, fresh] = names.try_emplace({uuid, began}, &name);
       if (fresh) continue;
       return Error{Code::kMalformed, uuid + " is there as node " + place->second->text() + " and as node " +
                                          name.text() + "; choose one with --match"};
@@ -88,9 +88,7 @@ void sort_by_time(std::vector<NodeReading>& readings) {
     by_turns = by_turns || ended.contains(readings[i].copy);
   }
   if (!by_turns) return;
-  by([](const NodeReading& reading) {
-    return reading.snapshot_at.value_or(static_cast<double>(reading.at_ms) / 1000);
-  });
+  by([](const NodeReading& reading) { return reading.snapshot_ms.value_or(reading.at_ms); });
 }
 
 }  // namespace
@@ -127,10 +125,16 @@ Result<std::vector<BillSeries>> BillScrapes::ask_for_all(sys_seconds at) {
 
 Result<std::map<BillNode, NodeReading>> BillScrapes::last(sys_seconds at) {
   GL_TRY(answer, ask_for_all(at));
-  GL_TRY(starts, ask_(start_selector(query_.match), at));
-  for (BillSeries& series : starts) {
-    const SeriesMeaning* meaning = meaning_of(series.label("__name__"));
-    if (meaning != nullptr && meaning->what == SeriesMeaning::What::kStartTime) answer.push_back(std::move(series));
+  const auto count = [&](const char* name) {
+    return std::count_if(answer.begin(), answer.end(), [&](const auto& one) { return one.label("__name__") == name; });
+  };
+  if (count(kBooksOpenedName) < count(kMeterName)) {
+    // A release that does not say when its books were opened: a restart is seen by the start time.
+    GL_TRY(starts, ask_(start_selector(query_.match), at));
+    for (BillSeries& series : starts) {
+      const SeriesMeaning* meaning = meaning_of(series.label("__name__"));
+      if (meaning != nullptr && meaning->what == SeriesMeaning::What::kStartTime) answer.push_back(std::move(series));
+    }
   }
   GL_TRY(all, read_nodes(answer, facts_));
   GL_TRY(readings, newest(std::move(all)));

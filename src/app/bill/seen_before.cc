@@ -8,10 +8,21 @@
 namespace gpuledger::app {
 
 Status SeenBefore::read(const BillAsk& ask, const BillQuery& query) {
-  const std::string meter = select_series(query, kMeterName);
-  GL_TRY(answer, ask(fmt::format("count_over_time({}[1d])", meter), query.span.begin));
-  for (const BillSeries& series : answer) gpus_[node_of(series)].emplace(series.own_label("uuid"));
+  const std::string names[] = {kMeterName, kBooksOpenedName};
+  GL_TRY(answer, ask(fmt::format("last_over_time({}[1d])", select_names(names, query.match)), query.span.begin));
+  for (const BillSeries& series : answer) {
+    std::set<int64_t>& opened = gpus_[node_of(series)][std::string(series.own_label("uuid"))];
+    if (series.label("__name__") != kBooksOpenedName) continue;
+    if (const auto time = time_of(series.samples.back().value)) opened.insert(*time);
+  }
   return ok_status();
+}
+
+bool SeenBefore::has_books(const BillNode& node, const std::string& uuid, int64_t opened_ms) const {
+  const auto gpus = gpus_.find(node);
+  if (gpus == gpus_.end()) return false;
+  const auto opened = gpus->second.find(uuid);
+  return opened != gpus->second.end() && opened->second.contains(opened_ms);
 }
 
 void SeenBefore::name_the_lost(BillBooks& books) const {
@@ -22,7 +33,9 @@ void SeenBefore::name_the_lost(BillBooks& books) const {
   }
   for (const auto& [name, uuids] : gpus_) {
     if (books.nodes.contains(name)) continue;
-    if (std::includes(billed.begin(), billed.end(), uuids.begin(), uuids.end())) continue;
+    const bool elsewhere =
+        std::all_of(uuids.begin(), uuids.end(), [&](const auto& gpu) { return billed.contains(gpu.first); });
+    if (elsewhere) continue;
     books.gaps.push_back({name.text(), books.span, "seen the day before, not in this span"});
   }
 }

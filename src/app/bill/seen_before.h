@@ -10,17 +10,20 @@
 
 namespace gpuledger::app {
 
-// The nodes that were scraped in the day before the span. Only one day: nodes switched off earlier are not reported.
+// The nodes that were scraped in the day before the span, and their books. Only one day: nodes switched off earlier are
+// not reported.
 class SeenBefore {
  public:
   Status read(const BillAsk& ask, const BillQuery& query);
 
   bool has(const BillNode& node) const { return gpus_.contains(node); }
+  // Whether the GPU had these books then. An exporter's clock may have been ahead when they were opened.
+  bool has_books(const BillNode& node, const std::string& uuid, int64_t opened_ms) const;
   // Those that never appear in the span, unless their GPUs do elsewhere.
   void name_the_lost(BillBooks& books) const;
 
  private:
-  std::map<BillNode, std::set<std::string>> gpus_;  // their UUIDs
+  std::map<BillNode, std::map<std::string, std::set<int64_t>>> gpus_;  // by UUID, when their books were opened
 };
 
 }  // namespace gpuledger::app

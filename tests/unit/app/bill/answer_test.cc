@@ -122,8 +122,8 @@ TEST(BillReading, WhatIsNoNumberIsNotKnown) {
     const auto readings = read_nodes(*answer, facts);
     ASSERT_TRUE(readings.ok()) << readings.error().message;
     ASSERT_THAT(*readings, SizeIs(1));
-    EXPECT_FALSE(readings->front().snapshot_at) << wrong;
-    EXPECT_FALSE(readings->front().started_at) << wrong;
+    EXPECT_FALSE(readings->front().snapshot_ms) << wrong;
+    EXPECT_FALSE(readings->front().started_ms) << wrong;
     EXPECT_THAT(readings->front().gpus.at("G").standard_errors, SizeIs(0)) << wrong;
   }
 }

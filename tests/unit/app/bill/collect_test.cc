@@ -89,7 +89,8 @@ TEST_F(Bill, ANodeThatAppearsCountsFromItsStart) {
 
 TEST_F(Bill, ANodeThatAppearsWithAPastLacksItsHours) {
   run("old", 0, 3 * kHour, 0);
-  run("new", kHour + 615, 3 * kHour, 8e9, 100, kHour + 600);  // its state file remembers
+  run("new", kHour + 615, 3 * kHour, 1500, 100, kHour + 600);
+  for (FakeScrape& one : server_.scrapes) one.opened = -1e6;  // its state file remembers
   const auto statement = bill();
   ASSERT_TRUE(statement.ok());
   EXPECT_FALSE(statement->complete());
@@ -323,10 +324,12 @@ TEST_F(Bill, OneExporterUnderTwoNamesIsRefused) {
     }
   }
   EXPECT_THAT(error(), HasSubstr("GPU-1 is there as node 127.0.0.1:9400 and as node gpu-7; choose one with --match"));
+  server_.tells_books = false;
+  EXPECT_THAT(error(), HasSubstr("GPU-1 is there as node 127.0.0.1:9400 and as node gpu-7"));
   server_.knows_starts = false;
   EXPECT_THAT(error(), HasSubstr("GPU-1 is there as node 127.0.0.1:9400 and as node gpu-7"));
   // Two simulated nodes have the same UUIDs.
-  server_.knows_starts = true;
+  server_.tells_books = server_.knows_starts = true;
   for (FakeScrape& one : server_.scrapes) one.started = one.node == "gpu-7" ? -1000 : -1000.01;
   EXPECT_TRUE(bill(1).ok());
 }

@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <regex>
 #include <set>
 #include <string>
@@ -20,8 +21,12 @@ constexpr int64_t kHour = 3600;
 
 struct FakeScrape {
   std::string node;
-  int64_t at = 0;  // seconds after kBegin
-  double started = -1e6;
+  int64_t at = 0;                                // seconds after kBegin
+  double started = -1e6;                         // the exporter
+  std::optional<double> opened = {};             // its books; empty: when it was started
+  std::optional<double> booted = {};             // the machine; empty: a minute before the exporter was started
+  double run = 1;                                // of the books
+  std::map<std::string, double> opened_of = {};  // of single GPUs
   std::string cluster = "";
   std::string instance = "";  // empty: the node's name
   std::string replica = "";   // of the server that scraped it
@@ -87,8 +92,9 @@ class FakePrometheus {
   std::function<double(int64_t at)> co2e;
   std::map<std::string, int64_t> ghosts;  // nodes for which a series that ended is still shown at that time
   bool knows_starts = true;               // else somebody drops the process_ series
-  double meter_error = 0;                 // joules that every meter has too many
-  size_t most_series = 1'000'000;         // of an answer; above it is refused
+  bool tells_books = true;         // else the exporters are of a release that does not say when books were opened
+  double meter_error = 0;          // joules that every meter has too many
+  size_t most_series = 1'000'000;  // of an answer; above it is refused
 
   FakeScrape& scrape(const std::string& node, int64_t at) {
     scrapes.push_back({node, at});
@@ -206,6 +212,15 @@ class FakePrometheus {
       add({{"__name__", "gpu_ledger_device_energy_joules_total"}, {"gpu", gpu}, {"uuid", uuid}}, joules + meter_error);
       add({{"__name__", "gpu_ledger_device_info"}, {"gpu", gpu}, {"uuid", uuid}, {"model", gpu == "1" ? "L4" : "H200"}},
           1);
+      if (!tells_books) continue;
+      add({{"__name__", "gpu_ledger_books_opened_timestamp_seconds"}, {"gpu", gpu}, {"uuid", uuid}},
+          static_cast<double>(kBegin) +
+              (scrape.opened_of.contains(gpu) ? scrape.opened_of.at(gpu) : scrape.opened.value_or(scrape.started)));
+      add({{"__name__", "gpu_ledger_books_run"}, {"gpu", gpu}, {"uuid", uuid}}, scrape.run);
+    }
+    if (tells_books) {
+      add({{"__name__", "gpu_ledger_node_boot_timestamp_seconds"}},
+          static_cast<double>(kBegin) + scrape.booted.value_or(scrape.started - 60));
     }
     add({{"__name__", "gpu_ledger_snapshot_timestamp_seconds"}},
         static_cast<double>(kBegin + scrape.at + scrape.clock_ahead));
@@ -287,10 +302,6 @@ class FakePrometheus {
           }
         }
         for (auto& [labels, each] : last) out.push_back(std::move(each));
-      } else if (query.starts_with("count_over_time")) {
-        for (const auto& [gpu, joules] : all.empty() ? std::map<std::string, double>() : all[0]->meters) {
-          out.push_back(series({{"node", all[0]->node}, {"cluster", all[0]->cluster}, {"uuid", all[0]->uuid(gpu)}}, 1));
-        }
       } else if (!all.empty()) {
         out.push_back(series({{"node", all[0]->node}, {"cluster", all[0]->cluster}, {"instance", target}},
                              has_reset(all) ? 1 : 0));

@@ -11,12 +11,24 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 // What an exporter keeps or forgets when it starts again.
-class Restarts : public Bill {};
+class Restarts : public Bill {
+ protected:
+  // Those that started then go on with the books of those before.
+  void read_state(double started) {
+    for (FakeScrape& one : server_.scrapes) {
+      if (one.started != started) continue;
+      one.opened = -1e6;
+      one.booted = -1e6 - 60;
+      one.run = 2;
+    }
+  }
+};
 
 TEST_F(Restarts, ARestartWithItsStateGoesOn) {
   run("n", 0, kHour, 0);
   server_.scrape("n", kHour + 60);  // the scrape fails
   run("n", kHour + 1200, 3 * kHour, 100.0 * (kHour + 1200), 100, kHour + 1000);
+  read_state(kHour + 1000);
   const Statement statement = good();
   EXPECT_TRUE(statement.complete());
   EXPECT_EQ(statement.meter_millijoules, 3 * kHour * 100 * 1000);
@@ -94,13 +106,14 @@ TEST_F(Restarts, ARestartWithStateThatNobodySawGoesOn) {
     one.pod("other", "b", 400.0 * static_cast<double>(at - kHour - 60)).closed("team", 1000 + 100 * kHour + 30);
     one.nobody("idle", 50).nobody("exporter_down", 7);
   }
+  read_state(kHour + 60);
   const Statement statement = good(4);
   EXPECT_TRUE(statement.complete());
   EXPECT_THAT(statement.remarks, SizeIs(0));
   EXPECT_EQ(line(statement, "team").own_millijoules(), (100 * kHour + 30) * 1000);
 }
 
-TEST_F(Restarts, AnExporterWithoutAStateFileBeginsAgainAlthoughAllIsHigher) {
+TEST_F(Restarts, OtherBooksBeginAgainAlthoughAllIsHigher) {
   const int64_t before = 100 * kHour * 1000, after = 400 * (3 * kHour - 60) * 1000, past = 1'000'000;
   for (const bool keeps_state : {false, true}) {
     server_.scrapes.clear();
@@ -109,9 +122,8 @@ TEST_F(Restarts, AnExporterWithoutAStateFileBeginsAgainAlthoughAllIsHigher) {
       FakeScrape& one = server_.scrape("n", at);
       one.started = kHour + 60;
       one.pod("team", "a", 400.0 * static_cast<double>(at - kHour - 60)).nobody("idle", 50);
-      one.add("gpu_ledger_source_up", {{"source", "nvml"}}, 1);
-      if (keeps_state) one.add("gpu_ledger_source_up", {{"source", "state-file"}}, 1);
     }
+    if (keeps_state) read_state(kHour + 60);
     const Statement statement = good(4);
     EXPECT_EQ(line(statement, "team").own_millijoules(), keeps_state ? after - past : before + after);
     EXPECT_THAT(statement.remarks, SizeIs(keeps_state ? 0 : 1));
@@ -130,8 +142,8 @@ TEST_F(Restarts, ARestartShortlyAfterTheLastScrapeBeforeAStepIsSeen) {
 }
 
 TEST_F(Restarts, WhatCountersForgotIsNeverACredit) {
-  // The same, but the server has no start times: the bill must not look complete.
-  server_.knows_starts = false;
+  // Neither books nor starts are known: the bill must not look complete.
+  server_.tells_books = server_.knows_starts = false;
   server_.scrape("n", 0).pod("team", "a", 100);
   server_.scrape("n", kHour).pod("team", "a", 500'000);
   server_.scrape("n", 3 * kHour).pod("other", "b", 700'000);
@@ -153,6 +165,7 @@ TEST_F(Restarts, AnOlderStateFileDoesNotBillThePastAgain) {
   again.started = 1810;
   auto& last = server_.scrape("n", kHour).pod("team", "a", past + 2000);
   last.started = 1810;
+  read_state(1810);
   const Statement statement = good(1);
   EXPECT_EQ(statement.meter_millijoules, (1000 + 1100) * 1000);
   ASSERT_THAT(statement.remarks, SizeIs(1));
@@ -165,6 +178,9 @@ TEST_F(Restarts, ANewNodeThatWasKilledIsNotBilledTwice) {
                                          std::tuple(235, 10'500.0, 700.0), std::tuple(3600, 20'000.0, 700.0)}) {
     FakeScrape& one = server_.scrape("n", at).pod("team", "a", joules).nobody("exporter_down", down);
     one.started = at < 230 ? 100 : 230;
+    one.opened = 100;
+    one.booted = 40;
+    one.run = at < 230 ? 1 : 2;
   }
   const Statement statement = good(1);
   EXPECT_EQ(statement.meter_millijoules, 20'700'000);
@@ -180,6 +196,93 @@ TEST_F(Restarts, AnExporterThatIsReplacedElsewhereCountsBothRuns) {
     one.started = at < 310 ? -1e6 : 310;
   }
   EXPECT_EQ(good(1).meter_millijoules, (5'000 + 990'000) * 1000);
+}
+
+// What an exporter had when it was last seen is on an earlier bill, whatever it shows when it is seen again.
+TEST_F(Restarts, ABillThatBeginsWhileANodeIsAwayDoesNotBillItsPast) {
+  run("stays", -2 * kHour, 3 * kHour, 0);
+  run("n", -2 * kHour, -600, 0);
+  run("n", 600, 3 * kHour, 100.0 * (2 * kHour + 600), 100, 590);  // less than it could have drawn since its start
+  read_state(590);
+  const auto statement = bill();
+  ASSERT_TRUE(statement.ok()) << statement.error().message;
+  EXPECT_EQ(statement->meter_millijoules, (3 * kHour + 3 * kHour - 600) * 100 * 1000);
+  ASSERT_THAT(statement->gaps, SizeIs(1));
+  EXPECT_EQ(statement->gaps[0].node, "n");
+  EXPECT_EQ(statement->gaps[0].why, "first seen with counters of an earlier time");
+  EXPECT_EQ(statement->gaps[0].span.end.time_since_epoch().count(), kBegin + 600);
+}
+
+TEST_F(Restarts, BooksThatWereSeenBeforeTheSpanWereNotOpenedInIt) {
+  run("n", -2 * kHour, -600, 0, 100, 60);  // its clock was ahead by more than two hours
+  run("n", 600, kHour, 100.0 * (2 * kHour + 600), 100, 60);
+  const auto statement = bill(1);
+  ASSERT_TRUE(statement.ok()) << statement.error().message;
+  EXPECT_EQ(statement->meter_millijoules, (kHour - 600) * 100 * 1000);
+  EXPECT_THAT(statement->gaps, SizeIs(1));
+}
+
+TEST_F(Restarts, AStateOfAnEarlierRunIsNamedAlthoughAllIsHigher) {
+  run("n", 0, kHour, 1e6);
+  run("n", 3 * kHour, 4 * kHour, 2e6, 100, 3 * kHour - 60);
+  for (FakeScrape& one : server_.scrapes) {
+    one.opened = -1e6;
+    one.run = one.at <= kHour ? 5 : 4;
+  }
+  const auto statement = bill(4);
+  ASSERT_TRUE(statement.ok()) << statement.error().message;
+  EXPECT_EQ(statement->meter_millijoules, 2 * kHour * 100 * 1000);
+  ASSERT_THAT(statement->gaps, SizeIs(1));
+  EXPECT_EQ(statement->gaps[0].why, "restarted with an older state file");
+}
+
+TEST_F(Restarts, AReplacedGpuCountsFromZero) {
+  for (int64_t at = 0; at <= 2 * kHour; at += 60) {
+    FakeScrape& one = server_.scrape("n", at);
+    one.pod("team", "a", 100.0 * static_cast<double>(at)).nobody("idle", 5, "1");
+    if (at < kHour) continue;
+    one.meters.erase("0");
+    std::erase_if(one.series, [](const auto& each) { return each.first.at("gpu") == "0"; });
+    one.pod("team", "b", 40.0 * static_cast<double>(at - kHour), 0, "2");
+    one.opened_of["2"] = kHour - 20.0;
+  }
+  const auto statement = bill(2);
+  ASSERT_TRUE(statement.ok()) << statement.error().message;
+  EXPECT_EQ(statement->meter_millijoules, (100 * (kHour - 60) + 40 * kHour) * 1000);
+  ASSERT_THAT(statement->gaps, SizeIs(1)) << "the old one may be in use elsewhere";
+  EXPECT_EQ(statement->gaps[0].node, "n GPU-n-0");
+}
+
+// A release that does not say when its books were opened.
+TEST_F(Restarts, OfAnOlderReleaseNothingIsGuessed) {
+  server_.tells_books = false;
+  run("stays", 0, 3 * kHour, 0);
+  run("new", kHour + 600, 3 * kHour, 500, 100, kHour + 590);
+  run("again", 0, kHour, 1000);
+  run("again", 2 * kHour, 3 * kHour, 1e6, 100, 2 * kHour - 60);
+  const auto statement = bill();
+  ASSERT_TRUE(statement.ok()) << statement.error().message;
+  EXPECT_EQ(statement->meter_millijoules, 100 * (3 * kHour + 2 * kHour - 600 + 2 * kHour) * 1000);
+  ASSERT_THAT(statement->gaps, SizeIs(2));
+  EXPECT_EQ(statement->gaps[0].why, "restarted; its release does not say whether its counters went on");
+  EXPECT_EQ(statement->gaps[1].why, "first seen then; its release does not say when its counters began at 0");
+}
+
+// A machine that ran before its books were opened may have used what nobody metered.
+TEST_F(Restarts, ANodeThatRanWithoutAnExporterLacksItsHours) {
+  for (const bool new_machine : {false, true}) {
+    server_.scrapes.clear();
+    run("n", 24 * kHour - 1440, 24 * kHour, 1500, 100, 24 * kHour - 1455);
+    for (FakeScrape& one : server_.scrapes) one.booted = new_machine ? 23 * kHour + 1600 : -5 * kHour;
+    const auto statement = bill(24);
+    ASSERT_TRUE(statement.ok()) << statement.error().message;
+    EXPECT_EQ(statement->meter_millijoules, 145'550 * 1000);
+    EXPECT_EQ(statement->complete(), new_machine);
+    if (new_machine) continue;
+    ASSERT_THAT(statement->gaps, SizeIs(1));
+    EXPECT_EQ(statement->gaps[0].why, "its books were opened only then");
+    EXPECT_EQ(statement->gaps[0].span.end.time_since_epoch().count(), kBegin + 24 * kHour - 1455);
+  }
 }
 
 }  // namespace
