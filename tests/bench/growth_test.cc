@@ -16,8 +16,8 @@ constexpr uint32_t kFew = 64;
 constexpr uint32_t kMany = 256;
 constexpr double kTimes = 1.0 * kMany / kFew;
 constexpr double kTolerance = 1.2;
-// The books of 16 x 512 processes are larger than a processor's caches: measured 1.11 to 1.16 times what is linear. A
-// quadratic part would make it up to 2.
+// The books of 16 x 512 processes and the text of 8 x 256 are larger than a processor's caches: measured 1.11 to 1.16
+// times what is linear, 1.24 beside twenty others. A quadratic part would make it 2 or more.
 constexpr double kToleranceBeyondCaches = 1.4;
 constexpr int kRounds = 40;
 
@@ -88,7 +88,8 @@ TEST(Growth, AScrapeIsLinearWithAndWithoutALimitOfSeries) {
   Settled few(kFew);
   Settled many(kMany);
   for (const size_t limit : {size_t{0}, size_t{2000}}) {
-    EXPECT_LT(best_of_three([&] { return ratio_of_scrapes(few, many, limit); }), kTimes * kTolerance) << limit;
+    EXPECT_LT(best_of_three([&] { return ratio_of_scrapes(few, many, limit); }), kTimes * kToleranceBeyondCaches)
+        << limit;
   }
 }
 
