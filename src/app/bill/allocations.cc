@@ -85,12 +85,16 @@ Status BillAllocations::read(const BillSpan& step) {
   for (const auto& [name, node] : nodes_) {
     if (seen[name] < all_looks || node.hole_seconds > 0) unclear.insert(name);
   }
-  // Copies of a series, as by two servers, count once; but each server may have missed something.
+  std::set<Held> holders;
+  for (const auto& [held, counts] : given) holders.insert(held);
+  // Copies of a series, as by two servers, count once; but each server may have missed something. Those who share a GPU
+  // need not hold it all the time.
   for (const auto& [held, counts] : given) {
-    if (counts.size() > 1 && most(counts) < seen[held.first.node]) unclear.insert(held.first.node);
+    const bool missed = counts.size() > 1 && most(counts) < seen[held.first.node];
+    if (missed || part_of(held, holders) < 1) unclear.insert(held.first.node);
   }
   for (const auto& [held, counts] : given) {
-    if (!unclear.contains(held.first.node)) add_hours(held, most(counts) * static_cast<double>(looks.seconds));
+    if (!unclear.contains(held.first.node)) add_time(held, most(counts) * static_cast<double>(looks.seconds), holders);
   }
   for (auto& [name, node] : nodes_) {
     if (!unclear.contains(name)) {
@@ -108,10 +112,9 @@ Status BillAllocations::read_unused(const BillSpan& step, const Looks& looks) {
   const std::string idle = fmt::format("({} >= bool {})", select_names(kIdle, query_.match), kIdleAfterSeconds);
   GL_TRY(unused, count(fmt::format("sum_over_time({}{})", idle, looks.range), step, looks));
   for (const auto& [held, counts] : unused) {
-    const auto allocation = books_.allocations.find(held.first);
-    if (allocation == books_.allocations.end()) continue;
-    allocation->second.unused_hours += most(counts) * static_cast<double>(looks.seconds) / kSecondsPerHour;
-    allocation->second.idleness_known = true;
+    const auto time = times_.find(held);
+    if (time == times_.end()) continue;
+    time->second.unused = time->second.unused.value_or(0) + most(counts) * static_cast<double>(looks.seconds);
   }
   return ok_status();
 }
@@ -145,7 +148,7 @@ Status BillAllocations::look_closely(const BillNode& name, Node& node, const Bil
     const std::set<Held>& now = held[time.at_ms];
     if (node.hole_seconds > 0) pass_hole(name, node, now, time.at_ms);
     if (within) {
-      for (const Held& one : now) add_hours(one, static_cast<double>(looks.seconds));
+      for (const Held& one : now) add_time(one, static_cast<double>(looks.seconds), now);
     }
     node = {true, now, time.at_ms, 0, 0};
   }
@@ -165,10 +168,10 @@ void BillAllocations::pass_hole(const BillNode& name, const Node& node, const st
   int64_t from = node.seen_ms;
   if (node.known) {
     for (const Held& one : node.held) {
-      if (now.contains(one)) add_hours(one, static_cast<double>(node.hole_seconds));
+      if (now.contains(one)) add_time(one, static_cast<double>(node.hole_seconds), now);
     }
     for (const auto& [one, seconds] : node.seconds_back) {
-      if (!node.held.contains(one) || !now.contains(one)) add_hours(one, static_cast<double>(seconds));
+      if (!node.held.contains(one) || !now.contains(one)) add_time(one, static_cast<double>(seconds), now);
     }
     if (node.held == now) return;
     at_ms = node.back_ms;
@@ -196,6 +199,35 @@ void BillAllocations::finish() {
       name_unknown(name, node.seen_ms, end);
     }
   }
+  for (const auto& [held, time] : times_) book(held.first, time);
+}
+
+// Never more than the GPU was there: a look stands for a minute, and a node may come or go within one.
+void BillAllocations::book(const BillBooks::AllocationKey& key, const Time& time) {
+  double scale = 1 / kSecondsPerHour;
+  if (const auto node = books_.nodes.find(key.node); node != books_.nodes.end()) {
+    const auto gpu = node->second.gpus.find(key.gpu);
+    if (gpu != node->second.gpus.end() && time.held > 0) {
+      const auto there_ms = static_cast<double>(gpu->second.last_at_ms() - gpu->second.first_at_ms());
+      scale *= std::min(1.0, there_ms / 1000 / time.held);
+    }
+  }
+  BillBooks::Allocation& allocation = books_.allocations[key];
+  allocation.hours += time.paid * scale;
+  if (!time.unused) return;
+  allocation.unused_hours += *time.unused * scale * (time.held > 0 ? time.paid / time.held : 1);
+  allocation.idleness_known = true;
+}
+
+// Of an hour of its GPU or MIG instance, if those who hold it at a time share it.
+double BillAllocations::part_of(const Held& held, const std::set<Held>& all) const {
+  if (!query_.share_allocated) return 1;
+  const auto instance = [](const Held& one) { return one.second.substr(0, one.second.find('\n')); };
+  return 1.0 / static_cast<double>(std::max<int64_t>(1, std::count_if(all.begin(), all.end(), [&](const Held& one) {
+                                                       return one.first.node == held.first.node &&
+                                                              one.first.gpu == held.first.gpu &&
+                                                              instance(one) == instance(held);
+                                                     })));
 }
 
 void BillAllocations::name_unknown(const BillNode& name, int64_t from, int64_t to) {
@@ -204,8 +236,10 @@ void BillAllocations::name_unknown(const BillNode& name, int64_t from, int64_t t
                                        time_text(from_ms(from)), time_text(from_ms(to))));
 }
 
-void BillAllocations::add_hours(const Held& held, double seconds) {
-  books_.allocations[held.first].hours += seconds / kSecondsPerHour;
+void BillAllocations::add_time(const Held& held, double seconds, const std::set<Held>& all) {
+  Time& time = times_[held];
+  time.held += seconds;
+  time.paid += seconds * part_of(held, all);
 }
 
 }  // namespace gpuledger::app

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -28,6 +29,11 @@ class BillAllocations {
  private:
   // An allocation, and which part of its GPU: a MIG instance, a time slice, the container.
   using Held = std::pair<BillBooks::AllocationKey, std::string>;
+  struct Time {  // in seconds
+    double held = 0;
+    double paid = 0;  // the same, or the part of it where a GPU is shared
+    std::optional<double> unused = {};
+  };
   struct Node {
     bool known = false;                         // what was held when it was last seen
     std::set<Held> held;                        // that
@@ -51,11 +57,15 @@ class BillAllocations {
   static bool settles(Node& node, const std::set<Held>& now, int64_t at_ms);
   void pass_hole(const BillNode& name, const Node& node, const std::set<Held>& now, int64_t at_ms);
   void name_unknown(const BillNode& name, int64_t from, int64_t to);
-  void add_hours(const Held& held, double seconds);
+  double part_of(const Held& held, const std::set<Held>& all) const;
+  // all: who held GPUs at that time
+  void add_time(const Held& held, double seconds, const std::set<Held>& all);
+  void book(const BillBooks::AllocationKey& key, const Time& time);
 
   const BillAsk& ask_;
   const BillQuery& query_;
   BillBooks& books_;
+  std::map<Held, Time> times_;
   std::map<BillNode, Node> nodes_;                               // those with allocations
   std::map<BillNode, std::string> matchers_;                     // that select their series
   std::map<std::pair<int64_t, int64_t>, double> looks_by_form_;  // of a step: its length, and where in a minute it ends

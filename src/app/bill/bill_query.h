@@ -15,6 +15,7 @@ struct BillQuery {
   BillSpan span;
   std::chrono::seconds step{3600};
   std::string match;                         // matchers for all series; empty: all
+  bool share_allocated = false;              // an hour of a GPU is shared by those who hold slices of it
   std::optional<double> co2e_grams_per_kwh;  // at most one of the two
   std::string co2e_series;
   BillAsk ask_co2e = {};  // for the series, whose replicas the server must deduplicate; empty: as all else

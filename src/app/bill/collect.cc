@@ -48,8 +48,8 @@ class Collector {
       if (i > 0) GL_TRY_STATUS(allocations_.read(step));
       if (progress) progress(i + 1, times.size());
     }
-    allocations_.finish();
     GL_TRY_STATUS(follow_the_gone());
+    allocations_.finish();
     if (books_.nodes.empty()) {
       return Error{Code::kNotFound, std::string("the server has no ") + kMeterName + " between " +
                                         time_text(query_.span.begin) + " and " + time_text(query_.span.end) +

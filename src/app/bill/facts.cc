@@ -5,6 +5,8 @@
 #include <iterator>
 #include <vector>
 
+#include "app/bill/reading.h"
+
 namespace gpuledger::app {
 namespace {
 
@@ -36,8 +38,7 @@ void read_job(const OwnerKindRow& kind, const BillSeries& series, BillFacts& fac
   for (const std::string_view name : {"uid", "user_name", "account", "partition"}) {
     if (const auto value = series.own_label(name); !value.empty()) labels.emplace(name, value);
   }
-  const std::string cluster(series.label("cluster"));
-  facts.jobs[BillFacts::job_key(cluster, kind, series.own_label(job_label(kind)))].merge(labels);
+  facts.jobs[BillFacts::job_key(node_of(series), kind, series.own_label(job_label(kind)))].merge(labels);
 }
 
 std::string owner_of(const OwnerKindRow& row, const BillSeries& series, BillFacts& facts) {
@@ -59,8 +60,10 @@ std::string BillFacts::pod_key(const std::string& cluster, std::string_view name
   return key;
 }
 
-std::string BillFacts::job_key(const std::string& cluster, const OwnerKindRow& kind, std::string_view id) {
-  return std::string(cluster).append(1, kBetween).append(kind.word).append(1, kBetween).append(id);
+std::string BillFacts::job_key(const BillNode& node, const OwnerKindRow& kind, std::string_view id) {
+  std::string key = node.cluster;
+  for (const std::string_view part : {std::string_view(node.name), kind.word, id}) key.append(1, kBetween).append(part);
+  return key;
 }
 
 std::string_view job_label(const OwnerKindRow& kind) {

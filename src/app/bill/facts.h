@@ -11,6 +11,8 @@
 
 namespace gpuledger::app {
 
+struct BillNode;
+
 // Who the owners are. Gathered over all readings: a fact may be missing in some.
 struct BillFacts {
   using Labels = std::map<std::string, std::string>;
@@ -29,7 +31,8 @@ struct BillFacts {
 
   static std::string pod_key(const std::string& cluster, std::string_view name_space, std::string_view pod,
                              std::string_view uid);
-  static std::string job_key(const std::string& cluster, const OwnerKindRow& kind, std::string_view id);
+  // By node: clusters number their jobs alike, and a server may not label them.
+  static std::string job_key(const BillNode& node, const OwnerKindRow& kind, std::string_view id);
 };
 
 // The label that names the job of a batch scheduler. Empty: owners of this kind are no jobs.

@@ -38,7 +38,7 @@ BillFacts::Labels properties_of(const BillFacts& facts, const BillNode& node, co
   }
   const OwnerKindRow* const kind = row_of(owner.kind);
   if (const auto id = kind ? label_of(all, job_label(*kind)) : std::string(); !id.empty()) {
-    const auto found = facts.jobs.find(BillFacts::job_key(node.cluster, *kind, id));
+    const auto found = facts.jobs.find(BillFacts::job_key(node, *kind, id));
     if (found != facts.jobs.end()) all.insert(found->second.begin(), found->second.end());
   }
   all["owner"] = owner.kind;
@@ -143,7 +143,7 @@ bool anybody_has(const BillBooks& books, const std::string& by) {
     return std::any_of(facts.pods.begin(), facts.pods.end(),
                        [&](const auto& pod) { return pod.second.contains(label); });
   }
-  // A job's facts are kept by cluster, not with its owner.
+  // A job's facts are kept by node, not with its owner.
   const bool of_jobs = std::any_of(facts.jobs.begin(), facts.jobs.end(),
                                    [&](const auto& job) { return !value_of(by, {}, job.second).empty(); });
   return of_jobs || std::any_of(facts.owners.begin(), facts.owners.end(), [&](const auto& each) {

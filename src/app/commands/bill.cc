@@ -45,6 +45,7 @@ BillQuery query_of(const Config& config, const BillSpan& span, std::chrono::seco
   query.span = span;
   query.step = step;
   query.match = config.bill_match;
+  query.share_allocated = config.bill_allocated == "shared";
   query.co2e_grams_per_kwh = config.co2e_grams_per_kwh;
   query.co2e_series = config.co2e_series;
   BillServer for_co2e = server;

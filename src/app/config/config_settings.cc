@@ -38,6 +38,7 @@ constexpr std::array<std::string_view, 3> kExactTimeModes = {"off", "auto", "on"
 constexpr std::array<std::string_view, 3> kRecordNames = {"hashed", "plain", "none"};
 constexpr std::array<std::string_view, 2> kPresets = {"compatible", "lean"};
 constexpr std::array<std::string_view, 3> kSpreads = {"keep", "use", "allocation"};
+constexpr std::array<std::string_view, 2> kAllocatedRules = {"whole", "shared"};
 constexpr auto kFormats = [] {
   std::array<std::string_view, std::size(kBillFormats) + std::size(kJobFormats)> all;
   std::copy(std::begin(kJobFormats), std::end(kJobFormats),
@@ -392,6 +393,10 @@ const Setting kSettings[] = {
      "unattributed energy (idle ...) and energy of unknown owners: keep (on separate lines), use or allocation (spread "
      "over the others by their energy or their allocated GPU hours)",
      kChoice<&Config::bill_spread, kSpreads>, SettingEffect::kRestart, "bill"},
+    {"allocated", G::kBill, F::kValue, "RULE", "whole",
+     "allocated hours of time slices of a GPU: whole (each counts as a GPU) or shared (those who hold slices of a GPU "
+     "at a time share its hour)",
+     kChoice<&Config::bill_allocated, kAllocatedRules>, SettingEffect::kRestart, "bill"},
     {"price-per-kwh", G::kBill, F::kValue, "PRICE", "0", "price of a kWh; 0: no cost",
      kParsed<&Config::price_per_kwh, parse_amount>, SettingEffect::kRestart, "bill job"},
     {"price-per-gpu-hour", G::kBill, F::kList, "MODEL=PRICE", "",

@@ -170,5 +170,37 @@ TEST_F(Allocated, AServerThatCannotCountIsRefused) {
   }
 }
 
+// A node that comes and goes within minutes is looked at by the minute.
+TEST_F(Allocated, NobodyPaysForLongerThanTheGpuWasThere) {
+  run("stays", 0, 2 * kHour, 0);
+  run("n", 615, 1095, 1500, 100, 600);
+  server_.scrape("n", 1110);
+  server_.holdings = {{held("a"), 600, 1110}};
+  const auto statement = bill(2);
+  ASSERT_TRUE(statement.ok()) << statement.error().message;
+  EXPECT_NEAR(statement->meter_gpu_hours, 2 + 495.0 / 3600, 1e-9);
+  EXPECT_NEAR(hours(*statement, "a"), 495.0 / 3600, 16.0 / 3600);
+  EXPECT_LE(hours(*statement, "a"), 495.0 / 3600 + 1e-9);
+}
+
+TEST_F(Allocated, SlicesOfAGpuMayShareItsHour) {
+  run("n", -600, 4 * kHour, 0);
+  auto one = held("a"), two = held("a"), other = held("b"), instance = held("m");
+  one["container"] = "first";
+  two["container"] = "second";
+  instance["mig_uuid"] = "MIG-1";
+  server_.holdings = {
+      {one, -600, 4 * kHour}, {two, kHour, 3 * kHour}, {other, 2 * kHour, 4 * kHour}, {instance, -600, 4 * kHour}};
+  Statement statement = good(4);
+  EXPECT_NEAR(hours(statement, "a"), 4 + 2, 1.0 / 30);
+  EXPECT_NEAR(hours(statement, "b"), 2, 1.0 / 30);
+  query_.share_allocated = true;
+  statement = good(4);
+  EXPECT_NEAR(hours(statement, "a"), 1 + 1 + 2.0 / 3 + 0.5, 1.0 / 30) << "alone, with its own second, with b's";
+  EXPECT_NEAR(hours(statement, "b"), 1.0 / 3 + 0.5, 1.0 / 30);
+  EXPECT_NEAR(hours(statement, "a") + hours(statement, "b"), 4, 1e-9) << "the GPU's hours, and no more";
+  EXPECT_NEAR(hours(statement, "m"), 4, 1e-9) << "hardware of its own";
+}
+
 }  // namespace
 }  // namespace gpuledger::app

@@ -69,5 +69,20 @@ TEST_F(Facts, AnAllocationWithoutAUidBelongsToTheNewestPodOfItsName) {
   EXPECT_NEAR(line(statement, "z").allocated_gpu_hours.value_or(0), 0.35, 0.02);
 }
 
+// Two clusters that a server does not tell apart number their jobs alike.
+TEST_F(Facts, AJobBelongsToItsNode) {
+  for (int64_t at = 0; at <= 2 * kHour; at += 60) {
+    FakeScrape& one = server_.scrape("far", at);
+    one.energy("gpu_ledger_slurm_job_energy_joules_total", {{"slurm_job_id", "7"}}, "0", static_cast<double>(at),
+               false);
+    one.add("gpu_ledger_slurm_job_info", {{"slurm_job_id", "7"}, {"account", "film"}, {"user_name", "bo"}}, 1);
+  }
+  view_.by = {"slurm_account"};
+  EXPECT_EQ(line(good(2), "physics").own_millijoules(), 300'000'000);
+  EXPECT_EQ(line(good(2), "film").own_millijoules(), 2 * kHour * 1000);
+  view_.by = {"user"};
+  EXPECT_EQ(line(good(2), "bo").own_millijoules(), 2 * kHour * 1000);
+}
+
 }  // namespace
 }  // namespace gpuledger::app
