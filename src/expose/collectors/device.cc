@@ -69,8 +69,7 @@ constexpr Row<DeviceSeries> kDeviceRows[] = {
      [](const DeviceSeries& device) { return device.account->measured; }, "energy_joules"},
     {"gpu_ledger_books_opened_timestamp_seconds", kGauge, "",
      "Time at which all counters of this GPU began at 0, in seconds since 1970. With --state-file it stays the same "
-     "over "
-     "restarts. Absent if the counters go on from the state file of an older version, which does not say it.",
+     "over restarts. Absent if the counters go on from the state file of an older version, which does not say it.",
      [](const DeviceSeries& device) { return of_opening(device, &BooksOpening::at); }, "books_opened_seconds"},
     {"gpu_ledger_books_run", kGauge, "",
      "Number of the run of the program with these counters of the GPU: 1 when they began, one more each time they are "
