@@ -97,6 +97,11 @@ Result<double> parse_boot_time(std::string_view stat) {
   return static_cast<double>(seconds);
 }
 
+Result<double> read_boot_time(const std::string& proc_root) {
+  GL_TRY(stat, read_file(proc_root + "/stat", kLargestStat));
+  return parse_boot_time(stat);
+}
+
 std::string clean_name(std::string_view name) {
   std::string clean = clean_text(name, kLongestProcessName);
   return clean.empty() ? "unknown" : clean;
@@ -202,8 +207,7 @@ std::optional<uint32_t> ProcReader::read_slurm_job(const std::string& cgroup_roo
 
 std::optional<double> ProcReader::start_time_seconds(uint64_t start_ticks) {
   if (!boot_time_) {
-    const auto stat = read_file(root_ + "/stat", kLargestStat);
-    const auto boot = stat.ok() ? parse_boot_time(*stat) : Result<double>(stat.error());
+    const auto boot = read_boot_time(root_);
     if (!boot.ok()) return std::nullopt;
     boot_time_ = *boot;
   }

@@ -15,6 +15,7 @@ namespace gpuledger::identity {
 Result<uint64_t> parse_start_ticks(std::string_view stat);
 // "btime" of /proc/stat, seconds since 1970.
 Result<double> parse_boot_time(std::string_view stat);
+Result<double> read_boot_time(const std::string& proc_root);
 // For labels and logs: at most 64 bytes of valid UTF-8, no control characters, "unknown" if nothing is left.
 std::string clean_name(std::string_view name);
 // The job number in the title of a Slurm step's monitor process, "slurmstepd: [3385.0]".

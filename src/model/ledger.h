@@ -47,10 +47,16 @@ enum class GpuTimeSource {
   kTrace,    // its context-switch trace
 };
 
+struct BooksOpening {
+  Nanoseconds at{0};  // wall time of the batch in which all counters were 0, in whole milliseconds
+  uint64_t run = 1;   // one more each time a program reads the books back from a state file
+};
+
 struct DeviceAccount {
   std::shared_ptr<const DeviceDescription> description;
   bool up = false;
-  Energy measured;  // since the ledger began; always owners + closed + unattributed
+  Energy measured;                      // since the ledger began; always owners + closed + unattributed
+  std::optional<BooksOpening> opening;  // empty: the books come from an older state, which does not have it
   std::array<Energy, kReasonCount> unattributed{};
   // The hardware counter when the ledger began. This + measured is the hardware counter, but does not restart with it
   // (a driver reload). Empty: never read, or there is none.

@@ -47,6 +47,7 @@ struct Cycle {
   Ledger ledger;
   std::vector<SourceHealth> sources;
   std::optional<uint64_t> gpus_expected;  // empty: not known
+  std::optional<double> booted_at;        // the node, since 1970; empty: not known
   DurationHistogram cycle_durations;
   SelfStats self;
   std::optional<PushStats> push;  // empty: nothing is pushed

@@ -136,6 +136,8 @@ class PresetsTest(harness.Case):
         metrics = harness.Metrics(text)
         for name in ("energy_joules_total", "gpu_seconds_total", "memory_used_bytes", "info", "memory_peak_bytes"):
             self.assertTrue(metrics.find("gpu_ledger_process_" + name), name)
+        for name in ("books_opened_timestamp_seconds", "books_run", "node_boot_timestamp_seconds"):
+            self.assertTrue(metrics.find("gpu_ledger_" + name), f"{name}, which bills need")
         self.assert_balanced(metrics)
 
     def test_a_collector_wins_over_the_preset(self):
@@ -263,6 +265,7 @@ processes:
             up = lambda: [value for _, value in page().find("gpu_ledger_source_up", source="docker")]
             seen = lambda pid: page().find("my_gpu_process_active", pid=pid)
             harness.wait_until(lambda: seen("7"), "the first process")
+            self.assertEqual(page().value("gpu_ledger_node_boot_timestamp_seconds"), 1700000000)
             self.assertEqual(up(), [])
             self.assertNotIn("source fails", program.log())
             (source,) = [one for one in json.loads(harness.get(port, "/api/v1/snapshot").text)["sources"]

@@ -27,6 +27,8 @@ GAP = 30  # seconds
 REASONS = ("idle", "static", "unseen", "exporter_down", "anomaly")  # as the state file lists them
 DEVICE = "gpu_ledger_device_energy_joules_total"
 REASON = "gpu_ledger_device_unattributed_joules_total"
+OPENED = "gpu_ledger_books_opened_timestamp_seconds"
+RUN = "gpu_ledger_books_run"
 ENERGY = "my_gpu_process_energy_joules_total"
 OF_THE_PROGRAM = ("gpu_ledger_sample_duration", "gpu_ledger_driver_call", "gpu_ledger_source_errors", "process_",
                   *harness.OF_THE_TRACE)
@@ -193,7 +195,18 @@ class StateTest(harness.Case):
             self.assertEqual(code, 0, ledger.log())
         self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["node.yaml", "state"])
         with self.start() as ledger:
-            self.assert_goes_on(before, ledger.metrics())
+            after = ledger.metrics()
+            self.assert_goes_on(before, after)
+            said = json.loads(ledger.get("/api/v1/snapshot").text)["gpus"][3]
+        self.assertEqual(len(before.find(OPENED)), 4)
+        self.assertEqual(after.find(OPENED), before.find(OPENED))
+        self.assertEqual([{value for _, value in page.find(RUN)} for page in (before, after)], [{1}, {2}])
+        self.assertEqual((said["books_opened_seconds"], said["books_run"]), (after.value(OPENED, gpu="3"), 2))
+        with harness.Ledger(*harness.FAST, scenario=self.scenario) as ledger:  # without --state-file
+            anew = ledger.metrics()
+        self.assertEqual({value for _, value in anew.find(RUN)}, {1})
+        for gpu in "0123":
+            self.assertGreater(anew.value(OPENED, gpu=gpu), after.value(OPENED, gpu=gpu))
 
     def test_once_adds_up(self):
         def once():
@@ -208,6 +221,7 @@ class StateTest(harness.Case):
         after = once()
         self.assert_goes_on(before, after)
         self.assertGreater(after.value(DEVICE, gpu="0"), before.value(DEVICE, gpu="0") + GAP * 200)
+        self.assertEqual([page.value(RUN, gpu="0") for page in (before, after)], [1, 2], "each pass is a run")
 
     def test_a_file_that_is_no_state_is_set_aside(self):
         for text in ("", "not ours\n", '{"number": 1, "devices": []}', "gpu-ledger-state 99 from the future\n"):

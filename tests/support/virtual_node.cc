@@ -52,6 +52,7 @@ Status VirtualNode::open(const std::string& library, const std::vector<std::stri
   app::PipelineOptions options;
   options.simulated = true;
   pipeline_ = std::make_unique<app::Pipeline>(std::move(source), std::move(resolver), BookingRules{}, options, clock_);
+  pipeline_->read_boot_time_in(root_ + "/proc");
   pipeline_->count_gpus_in(root_ + "/proc/driver/nvidia/gpus");
   return ok_status();
 }

@@ -9,6 +9,7 @@
 #include "app/runtime/textfile.h"
 #include "base/text.h"
 #include "expose/upstream_write.h"
+#include "identity/proc_reader.h"
 #include "sample/impossible_power.h"
 
 namespace gpuledger::app {
@@ -24,6 +25,11 @@ std::optional<uint64_t> count_folders(const std::string& folder) {
     ++count;
   }
   return failed ? std::nullopt : std::optional(count);
+}
+
+std::optional<double> boot_time_in(const std::string& proc_root) {
+  const auto boot = identity::read_boot_time(proc_root);
+  return boot.ok() ? std::optional(*boot) : std::nullopt;
 }
 
 size_t count_samples(std::string_view text) {
@@ -96,6 +102,9 @@ std::shared_ptr<const Snapshot> Pipeline::run_cycle() {
   if (cycle->batch.processes_scanned) last_scan_ = began;
   if (scan && !gpus_folder_.empty()) gpus_expected_ = count_folders(gpus_folder_);
   cycle->gpus_expected = gpus_expected_;
+  // Again with every scan: it changes if the clock is set, as after a boot without a clock of its own.
+  if (scan && !proc_root_.empty()) booted_at_ = boot_time_in(proc_root_);
+  cycle->booted_at = booted_at_;
 
   cycle->sources.push_back(cycle->batch.health);
   for (const SourceHealth& health : cycle->batch.more_health) cycle->sources.push_back(health);

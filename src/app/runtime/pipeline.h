@@ -49,6 +49,9 @@ class Pipeline {
   // The folder in which the driver has one folder for each GPU it found.
   void count_gpus_in(std::string folder) { gpus_folder_ = std::move(folder); }
 
+  // Before the first cycle: the /proc that says when the node booted.
+  void read_boot_time_in(std::string proc_root) { proc_root_ = std::move(proc_root); }
+
   // Before the first cycle: /gpu/metrics is another exporter's.
   void serve_upstream(std::unique_ptr<Upstream> upstream) { upstream_ = std::move(upstream); }
 
@@ -99,6 +102,8 @@ class Pipeline {
   LazyText history_text_;
   std::string gpus_folder_;  // empty: not counted
   std::optional<uint64_t> gpus_expected_;
+  std::string proc_root_;  // empty: the boot time is not read
+  std::optional<double> booted_at_;
 };
 
 }  // namespace gpuledger::app

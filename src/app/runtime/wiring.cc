@@ -282,10 +282,12 @@ Result<Node> open_node(const Config& config, const Clock& clock) {
   GL_TRY(resolver, open_resolver(config, node.sim.get()));
   node.pipeline = std::make_unique<Pipeline>(std::move(hardware.source), std::move(resolver), booking_rules(config),
                                              pipeline_options(config), clock);
+  const std::string proc = proc_root(config, node.sim.get());
+  node.pipeline->read_boot_time_in(proc);
   // With --gpu-devices other GPUs do not count as missing, and a container sees only its own.
   const char* given = std::getenv("NVIDIA_VISIBLE_DEVICES");
   const bool all = config.gpu_devices.empty() && (given == nullptr || std::string_view(given) == "all");
-  if (all) node.pipeline->count_gpus_in(proc_root(config, node.sim.get()) + kGpusFolder);
+  if (all) node.pipeline->count_gpus_in(proc + kGpusFolder);
   if (!config.state_file.empty()) {
     GL_TRY(keeper, StateKeeper::open(config.state_file, config.state_file_mode, clock).about("--state-file"));
     node.pipeline->keep_state(std::move(keeper), read_boot_id());

@@ -15,8 +15,11 @@ constexpr size_t kMostXids = 64;
 
 }  // namespace
 
-DeviceBook::DeviceBook(std::shared_ptr<const DeviceDescription> description, const Constants& constants)
-    : description_(std::move(description)), constants_(constants) {}
+DeviceBook::DeviceBook(std::shared_ptr<const DeviceDescription> description, const Constants& constants,
+                       Nanoseconds opened_at)
+    : description_(std::move(description)),
+      opening_(BooksOpening{std::chrono::floor<std::chrono::milliseconds>(opened_at)}),
+      constants_(constants) {}
 
 void DeviceBook::advance(const DeviceSample& sample, const SampleBatch& batch, const IdentityMap& identities,
                          const BookingRules& rules) {
@@ -113,6 +116,7 @@ void DeviceBook::write_to(Ledger& ledger, Timestamp at, const BookingRules& rule
   device.measured = measured_;
   device.unattributed = unattributed_;
   device.idle_power = rules.idle_power ? rules.idle_power : idle_floor_.value();
+  device.opening = opening_;
   device.counted_before = counted_before_;
   device.refused_readings = refused_readings_;
   device.last_step = last_step_;

@@ -28,7 +28,8 @@ namespace gpuledger::attribute {
 // owner) or to a reason. Bookings are final.
 class DeviceBook {
  public:
-  DeviceBook(std::shared_ptr<const DeviceDescription> description, const Constants& constants);
+  // opened_at: wall time of the first batch.
+  DeviceBook(std::shared_ptr<const DeviceDescription> description, const Constants& constants, Nanoseconds opened_at);
 
   void advance(const DeviceSample& sample, const SampleBatch& batch, const IdentityMap& identities,
                const BookingRules& rules);
@@ -202,6 +203,7 @@ class DeviceBook {
   Energy measured_;
   Energy last_step_;
   GpuTimeSource gpu_time_source_ = GpuTimeSource::kNone;  // of it
+  std::optional<BooksOpening> opening_;
   std::optional<Energy> counted_before_;
   uint64_t refused_readings_ = 0;
   std::optional<Nanoseconds> read_at_;  // a slow source gives its last reading again, of the same time

@@ -30,6 +30,7 @@ DeviceState DeviceBook::state(const std::string& boot_id) const {
   if (!state.counter) state.power = meter_.power();
   state.doubted = meter_.doubted();
   state.measured = measured_;
+  state.opening = opening_;
   state.counted_before = counted_before_;
   state.unattributed = unattributed_;
   state.xids = xids_;
@@ -87,6 +88,7 @@ void DeviceBook::restore(const DeviceState& state, const std::string& boot_id, T
   // May change later; claims and errors pass on to the next one.
   use_estimator(Attribution::kAdaptive);
   measured_ = state.measured;
+  opening_ = state.opening;
   counted_before_ = state.counted_before;
   unattributed_ = state.unattributed;
   xids_ = state.xids;

@@ -28,7 +28,7 @@ Ledger Engine::advance(const SampleBatch& batch, const IdentityMap& identities) 
   for (const DeviceSample& sample : batch.devices) {
     const GpuUuid& uuid = sample.description->uuid;
     if (!present.insert(uuid).second) continue;
-    const auto [book, opened] = books_.try_emplace(uuid, sample.description, constants_);
+    const auto [book, opened] = books_.try_emplace(uuid, sample.description, constants_, batch.at.wall);
     if (const auto memory = remembered_.find(uuid); opened && memory != remembered_.end()) {
       book->second.restore(memory->second, boot_id_, batch.at);
       remembered_.erase(memory);
@@ -84,7 +84,10 @@ EngineState Engine::state() const {
 void Engine::restore(EngineState state, std::string boot_id) {
   boot_id_ = std::move(boot_id);
   states_before_ = state.number;
-  for (DeviceState& device : state.devices) remembered_.insert_or_assign(device.uuid, std::move(device));
+  for (DeviceState& device : state.devices) {
+    if (device.opening) ++device.opening->run;
+    remembered_.insert_or_assign(device.uuid, std::move(device));
+  }
 }
 
 }  // namespace gpuledger::attribute

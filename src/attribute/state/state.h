@@ -70,6 +70,7 @@ struct DeviceState {
   std::optional<Power> power;     // of a GPU without a counter; empty also in older states
   std::optional<EnergyMeter::Course> doubted;  // without its time
   Energy measured;
+  std::optional<BooksOpening> opening;   // empty in older states
   std::optional<Energy> counted_before;  // as in the ledger; empty also in older states
   std::array<Energy, kReasonCount> unattributed{};
   std::map<uint64_t, uint64_t> xids;

@@ -18,6 +18,9 @@ constexpr int64_t kMostMicrojoules = int64_t{1} << 60;
 
 constexpr int64_t kMostMilliwatts = 1'000'000'000;
 
+// A restart every second for 30 years.
+constexpr int64_t kMostRuns = 1'000'000'000;
+
 // Like nlohmann's exceptions thrown only in this file and caught in parse_state.
 struct Refused {
   std::string why;
@@ -214,6 +217,10 @@ DeviceState device_of(const Json& json) {
     if (device.doubted->last < device.doubted->first) throw Refused{"its counter fell while it rose"};
   }
   device.measured = energy(json.at("measured_uj"));
+  if (json.contains("opening")) {
+    const Json& opening = json["opening"];
+    device.opening = {time(opening.at(0)), static_cast<uint64_t>(whole(opening.at(1), 1, kMostRuns))};
+  }
   if (json.contains("counted_before_uj")) device.counted_before = energy(json["counted_before_uj"]);
   const Json& reasons = json.at("unattributed_uj");
   if (reasons.size() != kReasonCount) throw Refused{"its list of reasons is different"};

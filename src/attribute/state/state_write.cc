@@ -163,6 +163,14 @@ void write_doubted(JsonText& json, const EnergyMeter::Course& course) {
   json.close(']');
 }
 
+void write_opening(JsonText& json, const BooksOpening& opening) {
+  json.name("opening");
+  json.open('[');
+  json.value(opening.at);
+  json.value(opening.run);
+  json.close(']');
+}
+
 void write_self_check(JsonText& json, const SelfCheck::Memory& memory) {
   if (memory.comparisons == 0) return;
   json.name("self_check");
@@ -216,6 +224,7 @@ void write_device(JsonText& json, const DeviceState& device) {
   if (device.power) json.field("power_mw", device.power->milliwatts());
   if (device.doubted) write_doubted(json, *device.doubted);
   json.field("measured_uj", device.measured);
+  if (device.opening) write_opening(json, *device.opening);
   if (device.counted_before) json.field("counted_before_uj", *device.counted_before);
   json.name("unattributed_uj");
   json.open('[');

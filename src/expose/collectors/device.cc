@@ -48,6 +48,12 @@ void add_info(const DeviceSeries& device, Samples& samples) {
   samples.add_as(labels.take(), uint64_t{1});
 }
 
+template <typename T>
+std::optional<T> of_opening(const DeviceSeries& device, T BooksOpening::*member) {
+  const auto& opening = device.account->opening;
+  return opening ? std::optional((*opening).*member) : std::nullopt;
+}
+
 constexpr Row<DeviceSeries> kDeviceRows[] = {
     {"gpu_ledger_device_info", kGauge,
      "model pci_bus_id driver mig_mode energy_source serial vbios_version accounting_mode",
@@ -61,6 +67,14 @@ constexpr Row<DeviceSeries> kDeviceRows[] = {
      "Energy of the GPU in joules since the ledger began. Equals the sum of the owners' counters of this GPU, the "
      "closed accounts and the unattributed energy.",
      [](const DeviceSeries& device) { return device.account->measured; }, "energy_joules"},
+    {"gpu_ledger_books_opened_timestamp_seconds", kGauge, "",
+     "Time at which all counters of this GPU began at 0, in seconds since 1970. With --state-file it stays the same "
+     "over restarts. Absent if the counters go on from the state file of an older version, which does not say it.",
+     [](const DeviceSeries& device) { return of_opening(device, &BooksOpening::at); }, "books_opened_seconds"},
+    {"gpu_ledger_books_run", kGauge, "",
+     "Number of the run of the program with these counters of the GPU: 1 when they began, one more each time they are "
+     "read from the state file. Absent while gpu_ledger_books_opened_timestamp_seconds is.",
+     [](const DeviceSeries& device) { return of_opening(device, &BooksOpening::run); }, "books_run"},
     {"gpu_ledger_device_unattributed_joules_total", kCounter, "reason",
      "Energy in joules that belongs to no process: idle (no process held the GPU), static (idle watts under "
      "--static-power=separate), unseen (the driver named no process to charge), exporter_down (used while there were "
@@ -184,6 +198,9 @@ constexpr Row<View> kCountRows[] = {
        const auto& missing = view.cycle.batch.missing_gpus;
        return missing ? std::optional<uint64_t>(missing->size()) : std::nullopt;
      }},
+    {"gpu_ledger_node_boot_timestamp_seconds", kGauge, "",
+     "Time at which the node booted, in seconds since 1970, from /proc/stat. Absent if that cannot be read.",
+     [](const View& view) { return view.cycle.booted_at; }},
     {"gpu_ledger_gpus_visible", kGauge, "", "GPUs that answer.",
      [](const View& view) {
        uint64_t answering = 0;

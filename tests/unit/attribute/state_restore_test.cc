@@ -215,6 +215,50 @@ TEST_F(Restore, AGpuThatIsSeenLaterIsRememberedOverAnotherRestart) {
   EXPECT_EQ(find(1)->booked.total(), joules(3'300));
 }
 
+TEST_F(Restore, BooksSayWhenTheyWereOpenedAndCountTheirRuns) {
+  const auto opened = [](double seconds) { return BatchBuilder(seconds).batch().at.wall; };
+  const auto expect = [&](size_t gpu, Nanoseconds at, uint64_t run) {
+    const auto& opening = ledger_.devices.at(gpu).opening;
+    ASSERT_TRUE(opening);
+    EXPECT_EQ(opening->at, at);
+    EXPECT_EQ(opening->run, run);
+  };
+  start();
+  advance(BatchBuilder(0.0015).gpu(0, 700'000));
+  EXPECT_EQ(device().measured, Energy());
+  expect(0, opened(0) + std::chrono::milliseconds(1), 1);
+  advance(BatchBuilder(1));  // lost
+  advance(BatchBuilder(2).gpu(0, 900'000));
+  expect(0, opened(0) + std::chrono::milliseconds(1), 1);
+  restart();
+  advance(BatchBuilder(5).gpu(1, 400'000));  // another GPU in its place
+  expect(0, opened(5), 1);
+  restart("boot-2");
+  advance(BatchBuilder(9).gpu(0, 0).gpu(1, 0));
+  expect(0, opened(0) + std::chrono::milliseconds(1), 3);
+  expect(1, opened(5), 2);
+  counters_ = {};
+  start();  // without the state
+  advance(BatchBuilder(12).gpu(0, 0).gpu(1, 0));
+  expect(0, opened(12), 1);
+  expect(1, opened(12), 1);
+}
+
+TEST_F(Restore, BooksOfAnOlderStateDoNotSayWhenTheyWereOpened) {
+  start();
+  advance(BatchBuilder(0).gpu(0, 0));
+  EngineState older = engine_->state();
+  older.devices.at(0).opening.reset();
+  engine_.emplace(BookingRules());
+  engine_->restore(std::move(older), "boot-1");
+  advance(BatchBuilder(1).gpu(0, 300'000).gpu(1, 0));
+  EXPECT_FALSE(ledger_.devices.at(0).opening);
+  EXPECT_TRUE(ledger_.devices.at(1).opening);
+  restart();
+  advance(BatchBuilder(2).gpu(0, 600'000));
+  EXPECT_FALSE(device().opening);
+}
+
 // What the hardware's counter had shown before the driver was reloaded is not in it any more.
 TEST_F(Restore, TheShownCounterGoesOnAfterAReloadAndARestart) {
   start();

@@ -69,6 +69,7 @@ TEST(StateText, WhatCameLaterComesBackAndMayBeMissing) {
   EngineState state;
   DeviceState& device = state.devices.emplace_back();
   device.counted_before = Energy::millijoules(5'000'000);
+  device.opening = {std::chrono::milliseconds(1'700'000'000'123), 7};
   device.self_check = {12, 34.5, 678.25};
   Owner unknown;
   unknown.kind = OwnerKind::kUnknown;
@@ -80,12 +81,16 @@ TEST(StateText, WhatCameLaterComesBackAndMayBeMissing) {
   const auto parsed = parse_state(text);
   ASSERT_TRUE(parsed.ok()) << parsed.error().message;
   EXPECT_EQ(parsed->devices[0].counted_before, Energy::millijoules(5'000'000));
+  ASSERT_TRUE(parsed->devices[0].opening);
+  EXPECT_EQ(parsed->devices[0].opening->at, std::chrono::milliseconds(1'700'000'000'123));
+  EXPECT_EQ(parsed->devices[0].opening->run, 7u);
   EXPECT_EQ(parsed->devices[0].self_check.comparisons, 12u);
   EXPECT_EQ(parsed->devices[0].self_check.wrong_joules, 34.5);
   EXPECT_EQ(parsed->devices[0].self_check.compared_joules, 678.25);
   EXPECT_EQ(parsed->devices[0].owners.at(0).owner, unknown);
   EXPECT_TRUE(parsed->devices[0].accounts.at(0).identity.owner_inferred);
   device.counted_before.reset();
+  device.opening.reset();
   device.self_check = {};
   account.identity.owner_inferred = false;
   const std::string older = write_state(state);
@@ -93,6 +98,8 @@ TEST(StateText, WhatCameLaterComesBackAndMayBeMissing) {
   const auto from_older = parse_state(older);
   ASSERT_TRUE(from_older.ok());
   EXPECT_FALSE(from_older->devices[0].counted_before);
+  EXPECT_EQ(older.find("opening"), older.npos);
+  EXPECT_FALSE(from_older->devices[0].opening);
   EXPECT_EQ(older.find("self_check"), older.npos);
   EXPECT_EQ(from_older->devices[0].self_check.comparisons, 0u);
 }
@@ -177,6 +184,7 @@ TEST(StateText, FilesOfTheSecondVersionAreRead) {
   EXPECT_EQ(parsed->devices.at(0).owners.at(0).booked.total(), Energy::microjoules(5));
   EXPECT_FALSE(parsed->devices[0].owners[0].gone_for) << "nobody wrote it down: its time begins now";
   EXPECT_TRUE(parsed->devices[0].closed.empty());
+  EXPECT_FALSE(parsed->devices[0].opening);
 }
 
 TEST(StateText, ClosedAccountsArePartOfTheBalance) {
@@ -221,6 +229,10 @@ TEST(StateText, BodiesThatAreNoBooksAreRefused) {
   const std::string end = R"("owners":[],"processes":[],"signatures":[]}]})";
   const auto device = [&](const std::string& sums) { return with_header(device_begin + sums + end); };
   EXPECT_TRUE(parse_state(device(R"("measured_uj":3,"unattributed_uj":[1,0,2,0,0],)")).ok());
+  const auto opening = [&](const std::string& value) {
+    return device(R"("measured_uj":0,"unattributed_uj":[0,0,0,0,0],"opening":)" + value + ",");
+  };
+  EXPECT_TRUE(parse_state(opening("[1700000000123000000,1]")).ok());
 
   const std::string bad[] = {
       "",
@@ -245,6 +257,25 @@ TEST(StateText, BodiesThatAreNoBooksAreRefused) {
       R"("measured_uj":18446744073709551615,"unattributed_uj":[0,0,0,0,0],)",
   };
   for (const std::string& sums : bad_sums) EXPECT_FALSE(parse_state(device(sums)).ok()) << sums;
+  const std::string bad_openings[] = {
+      "null",
+      "7",
+      "{}",
+      "[]",
+      "[5]",
+      "[5,0]",
+      "[5,-1]",
+      "[5,1.5]",
+      R"([5,"2"])",
+      "[1.5,1]",
+      R"(["1",1])",
+      "[null,1]",
+      "[5,1000000001]",
+      "[5,18446744073709551615]",
+      "[9223372036854775807,1]",
+      "[-9223372036854775808,1]",
+  };
+  for (const std::string& value : bad_openings) EXPECT_FALSE(parse_state(opening(value)).ok()) << value;
 }
 
 TEST(StateText, UnknownFieldsArePassedOver) {

@@ -51,6 +51,7 @@ TEST(DeviceCollector, HealthOfTheGpus) {
   EXPECT_TRUE(out.find("gpu_ledger_temperature_celsius", {{"gpu", "2"}}).empty()) << "lost";
   EXPECT_EQ(out.value("gpu_ledger_gpus_expected"), Shown("5"));
   EXPECT_EQ(out.value("gpu_ledger_gpus_visible"), Shown("3"));
+  EXPECT_EQ(out.value("gpu_ledger_node_boot_timestamp_seconds"), Shown("1699990000"));
 }
 
 TEST(DeviceCollector, EnergyPowerAndXids) {
@@ -65,6 +66,16 @@ TEST(DeviceCollector, EnergyPowerAndXids) {
   EXPECT_EQ(out.find("gpu_ledger_attribution_error_ratio").size(), 1u) << "nothing was compared on the others";
   EXPECT_EQ(out.value("gpu_ledger_xid_errors_total", {{"gpu", "0"}, {"xid", "31"}}), Shown("2"));
   EXPECT_EQ(out.find("gpu_ledger_xid_errors_total").size(), 2u);
+}
+
+TEST(DeviceCollector, WhenTheBooksWereOpened) {
+  const Exposition out = expose(node_example());
+  const Labels h200{{"gpu", "0"}, {"uuid", "GPU-0000"}};
+  EXPECT_EQ(out.value("gpu_ledger_books_opened_timestamp_seconds", h200), Shown("1699999000.25"));
+  EXPECT_EQ(out.value("gpu_ledger_books_run", h200), Shown("3"));
+  for (const char* name : {"gpu_ledger_books_opened_timestamp_seconds", "gpu_ledger_books_run"}) {
+    EXPECT_EQ(out.find(name).size(), 1u) << "the others' are from an older state";
+  }
 }
 
 TEST(DeviceCollector, EveryReasonIsAlwaysThere) {

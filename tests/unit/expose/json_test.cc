@@ -44,6 +44,10 @@ TEST(Json, Gpus) {
   ASSERT_EQ(gpus.size(), 4u);
   EXPECT_EQ(gpus[0]["model"], "NVIDIA H200");
   EXPECT_EQ(gpus[0]["energy_joules"], 6000.000123);
+  EXPECT_EQ(gpus[0]["books_opened_seconds"], 1699999000.25);
+  EXPECT_EQ(gpus[0]["books_run"], 3);
+  EXPECT_FALSE(gpus[1].contains("books_opened_seconds")) << "not known";
+  EXPECT_FALSE(gpus[1].contains("books_run"));
   EXPECT_EQ(gpus[0]["unattributed_joules"]["idle"], 1000.000001);
   EXPECT_EQ(gpus[0]["unattributed_joules"].size(), 5u);
   EXPECT_EQ(gpus[0]["power_watts"], 312.5);

@@ -112,6 +112,7 @@ void add_h200(Cycle& cycle) {
   device.idle_power = Power::watts(75.5);
   device.xids = {{31, 2}, {79, 1}};
   device.xid_seen = {{31, seconds(1'700'000'000) + milliseconds(250)}, {79, seconds(1'700'000'090)}};
+  device.opening = {seconds(1'699'999'000) + milliseconds(250), 3};
   device.counted_before = Energy::millijoules(1'000'000);
   device.refused_readings = 3;
   device.last_step = Energy::millijoules(312'500);
@@ -245,6 +246,7 @@ Cycle node_example() {
   cycle.sources.push_back(cycle.batch.health);
   cycle.sources.push_back({"pod-resources", false, "no socket", {}});
   cycle.gpus_expected = 5;
+  cycle.booted_at = 1'699'990'000;
   cycle.batch.missing_gpus = {"7"};
   auto identities = std::make_shared<IdentityMap>();
   identities->without_owner = 1;

@@ -94,6 +94,26 @@ TEST_F(PipelineTest, ScansNoMoreOftenThanAsked) {
   EXPECT_THAT(scans_, ElementsAre(true, false, false, true, false, false, true));
 }
 
+TEST_F(PipelineTest, TheBootTimeIsReadWithEachScan) {
+  PipelineOptions options;
+  options.process_scan_interval = 2s;
+  const auto node = pipeline(options);
+  const auto booted_at = [&] {
+    clock_.advance(1s);
+    return node->run_cycle()->cycle->booted_at;
+  };
+  EXPECT_FALSE(booted_at()) << "nobody said where";
+  node->read_boot_time_in(tree_.root());
+  (void)booted_at();
+  EXPECT_EQ(booted_at(), 1'700'000'000);
+  tree_.write("stat", "btime 1700000007\n");  // the clock was set
+  (void)booted_at();
+  EXPECT_EQ(booted_at(), 1'700'000'007);
+  tree_.write("stat", "cpu 1\n");
+  (void)booted_at();
+  EXPECT_FALSE(booted_at());
+}
+
 TEST_F(PipelineTest, AChangedIntervalReachesTheSource) {
   PipelineOptions options;
   const auto changed = pipeline(options);
