@@ -112,9 +112,9 @@ Status BillAllocations::read_unused(const BillSpan& step, const Looks& looks) {
   const std::string idle = fmt::format("({} >= bool {})", select_names(kIdle, query_.match), kIdleAfterSeconds);
   GL_TRY(unused, count(fmt::format("sum_over_time({}{})", idle, looks.range), step, looks));
   for (const auto& [held, counts] : unused) {
-    const auto time = times_.find(held);
-    if (time == times_.end()) continue;
-    time->second.unused = time->second.unused.value_or(0) + most(counts) * static_cast<double>(looks.seconds);
+    if (!times_.contains(held)) continue;
+    Time& time = times_[held][books_.period];
+    time.unused = time.unused.value_or(0) + most(counts) * static_cast<double>(looks.seconds);
   }
   return ok_status();
 }
@@ -199,19 +199,24 @@ void BillAllocations::finish() {
       name_unknown(name, node.seen_ms, end);
     }
   }
-  for (const auto& [held, time] : times_) book(held.first, time);
+  for (const auto& [held, periods] : times_) {
+    double all = 0;
+    for (const auto& [period, time] : periods) all += time.held;
+    for (const auto& [period, time] : periods) book(held.first, period, time, all);
+  }
 }
 
 // Never more than the GPU was there: a look stands for a minute, and a node may come or go within one.
-void BillAllocations::book(const BillBooks::AllocationKey& key, const Time& time) {
+void BillAllocations::book(BillBooks::AllocationKey key, size_t period, const Time& time, double held) {
   double scale = 1 / kSecondsPerHour;
   if (const auto node = books_.nodes.find(key.node); node != books_.nodes.end()) {
     const auto gpu = node->second.gpus.find(key.gpu);
-    if (gpu != node->second.gpus.end() && time.held > 0) {
+    if (gpu != node->second.gpus.end() && held > 0) {
       const auto there_ms = static_cast<double>(gpu->second.last_at_ms() - gpu->second.first_at_ms());
-      scale *= std::min(1.0, there_ms / 1000 / time.held);
+      scale *= std::min(1.0, there_ms / 1000 / held);
     }
   }
+  key.period = period;
   BillBooks::Allocation& allocation = books_.allocations[key];
   allocation.hours += time.paid * scale;
   if (!time.unused) return;
@@ -237,7 +242,7 @@ void BillAllocations::name_unknown(const BillNode& name, int64_t from, int64_t t
 }
 
 void BillAllocations::add_time(const Held& held, double seconds, const std::set<Held>& all) {
-  Time& time = times_[held];
+  Time& time = times_[held][books_.period];
   time.held += seconds;
   time.paid += seconds * part_of(held, all);
 }

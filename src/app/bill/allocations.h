@@ -60,12 +60,13 @@ class BillAllocations {
   double part_of(const Held& held, const std::set<Held>& all) const;
   // all: who held GPUs at that time
   void add_time(const Held& held, double seconds, const std::set<Held>& all);
-  void book(const BillBooks::AllocationKey& key, const Time& time);
+  // held: by the same in all periods
+  void book(BillBooks::AllocationKey key, size_t period, const Time& time, double held);
 
   const BillAsk& ask_;
   const BillQuery& query_;
   BillBooks& books_;
-  std::map<Held, Time> times_;
+  std::map<Held, std::map<size_t, Time>> times_;                 // by period of prices
   std::map<BillNode, Node> nodes_;                               // those with allocations
   std::map<BillNode, std::string> matchers_;                     // that select their series
   std::map<std::pair<int64_t, int64_t>, double> looks_by_form_;  // of a step: its length, and where in a minute it ends

@@ -8,6 +8,7 @@
 namespace gpuledger::app {
 
 inline constexpr int64_t kMillijoulesPerKwh = 3'600'000'000;
+inline constexpr double kMicrojoulesPerKwh = 3.6e12;
 
 double to_kwh(int64_t millijoules);
 double hours_of(std::chrono::seconds time);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <map>
 #include <optional>
 #include <string>
@@ -30,6 +32,7 @@ struct BillBooks {
     BillNode node;
     std::string owner;
     std::string gpu;
+    size_t period = 0;
     friend auto operator<=>(const AllocationKey&, const AllocationKey&) = default;
   };
   BillSpan span;
@@ -39,6 +42,17 @@ struct BillBooks {
   std::vector<BillGap> gaps;
   std::vector<std::string> remarks;
   bool has_co2e = false;
+  std::vector<std::chrono::sys_seconds> price_changes;
+  size_t period = 0;  // of the step that is read
 };
+
+// Periods of prices are numbered. What a node used while nobody scraped it is in the period in which it is back.
+inline size_t period_at(const BillBooks& books, std::chrono::sys_seconds time) {
+  const auto& changes = books.price_changes;
+  return static_cast<size_t>(std::upper_bound(changes.begin(), changes.end(), time) - changes.begin());
+}
+inline std::chrono::sys_seconds begin_of_period(const BillBooks& books, size_t period) {
+  return period == 0 ? books.span.begin : books.price_changes[period - 1];
+}
 
 }  // namespace gpuledger::app

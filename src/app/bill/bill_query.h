@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "app/bill/server.h"
 #include "app/bill/statement.h"
@@ -14,7 +15,8 @@ namespace gpuledger::app {
 struct BillQuery {
   BillSpan span;
   std::chrono::seconds step{3600};
-  std::string match;                         // matchers for all series; empty: all
+  std::string match;                                         // matchers for all series; empty: all
+  std::vector<std::chrono::sys_seconds> price_changes = {};  // within the span, in order
   bool share_allocated = false;              // an hour of a GPU is shared by those who hold slices of it
   std::optional<double> co2e_grams_per_kwh;  // at most one of the two
   std::string co2e_series;

@@ -8,7 +8,6 @@
 namespace gpuledger::app {
 namespace {
 
-constexpr double kMicrojoulesPerKwh = 3.6e12;
 constexpr double kMostGrams = 1e6;  // per kWh; the dirtiest grids have some 1000
 
 Error wrong(std::chrono::sys_seconds at, const std::string& what) {

@@ -38,10 +38,15 @@ class Collector {
   Result<BillBooks> run(const BillProgress& progress) {
     std::vector<sys_seconds> times;
     for (sys_seconds at = query_.span.begin; at < query_.span.end; at += query_.step) times.push_back(at);
+    times.insert(times.end(), query_.price_changes.begin(), query_.price_changes.end());
     times.push_back(query_.span.end);
+    std::sort(times.begin(), times.end());
+    times.erase(std::unique(times.begin(), times.end()), times.end());
+    books_.price_changes = query_.price_changes;
     GL_TRY_STATUS(before_.read(ask_, query_));
     for (size_t i = 0; i < times.size(); ++i) {
       const BillSpan step{times[i == 0 ? 0 : i - 1], times[i]};
+      books_.period = period_at(books_, step.begin);
       if (i > 0) GL_TRY_STATUS(co2e_.read(step));
       if (i > 0) GL_TRY_STATUS(scrapes_.read_infos(step));
       GL_TRY_STATUS(read_time(step.begin, step.end, i == 0));
@@ -150,7 +155,7 @@ class Collector {
   void take(const NodeReading& reading) {
     const auto [place, new_node] = books_.nodes.try_emplace(reading.node);
     BillBooks::Node& node = place->second;
-    const double grams = co2e_.grams_per_microjoule(reading.node);
+    const GpuBooks::Rates rates{co2e_.grams_per_microjoule(reading.node), books_.period};
     // Then the hardware's counter began at 0, whatever the books remember.
     const bool booted =
         node.booted_ms && reading.booted_ms && std::abs(*reading.booted_ms - *node.booted_ms) > kClockSetMs;
@@ -162,7 +167,7 @@ class Collector {
         if (auto arrived = arrive(reading, uuid, new_node, books)) missing[*std::move(arrived)].push_back(uuid);
       }
       const int64_t last = books.last_at_ms();
-      const auto step = books.advance(gpu, reading.at_ms, reading.started_ms, grams, books_.facts);
+      const auto step = books.advance(gpu, reading.at_ms, reading.started_ms, rates, books_.facts);
       if (step != GpuBooks::Step::kWentOn) {
         missing[loss(reading, gpu, step, last)].push_back(uuid);
       } else if (booted) {

@@ -85,11 +85,17 @@ std::string consumed_cell(const Charge& charge) {
 // What is priced: with the data centre's own use, and with the part of what belongs to nobody.
 std::string priced_cell(const Charge& charge) {
   if (!charge.is_energy()) return plain_decimal(charge.hours->hours);
-  return plain_decimal(to_kwh(charge.line.charged_millijoules()) * charge.statement.prices.pue);
+  const BillPrices& prices = charge.statement.prices;
+  return plain_decimal(prices.rows.empty() ? to_kwh(charge.line.charged_millijoules()) * prices.pue
+                                           : charge.line.building_kwh);
 }
 
 std::string unit_price_cell(const Charge& charge) {
-  return plain_decimal(charge.is_energy() ? charge.statement.prices.per_kwh : charge.hours->unit_price);
+  if (!charge.is_energy()) return plain_decimal(charge.hours->unit_price);
+  const BillPrices& prices = charge.statement.prices;
+  if (prices.rows.empty()) return plain_decimal(prices.per_kwh);
+  return charge.line.building_kwh > 0 ? plain_decimal(charge.line.energy_cost / charge.line.building_kwh)
+                                      : "";  // the mean
 }
 
 std::string tags_cell(const Charge& charge) {
@@ -190,6 +196,15 @@ void append_row(std::string& out, FocusVersion version, Cell cell) {
   out += "\r\n";
 }
 
+// With a price list the mean.
+std::optional<double> hour_price(const Statement& statement, const BillLine& line, const std::string& model,
+                                 double hours) {
+  const auto& all = statement.prices.rows.empty() ? statement.prices.per_gpu_hour : line.gpu_hour_costs;
+  const auto found = all.find(model);
+  if (found == all.end()) return std::nullopt;
+  return statement.prices.rows.empty() ? found->second : hours > 0 ? found->second / hours : 0;
+}
+
 }  // namespace
 
 std::string bill_focus(const Statement& statement, FocusVersion version) {
@@ -201,10 +216,8 @@ std::string bill_focus(const Statement& statement, FocusVersion version) {
   for (const BillLine& line : statement.lines) {
     append({statement, line});
     for (const auto& [model, hours] : line.held_gpu_hours) {
-      const auto price = statement.prices.per_gpu_hour.find(model);
-      if (price != statement.prices.per_gpu_hour.end()) {
-        append({statement, line, PricedHours{model, hours, price->second}});
-      }
+      if (const auto price = hour_price(statement, line, model, hours))
+        append({statement, line, PricedHours{model, hours, *price}});
     }
   }
   return out;

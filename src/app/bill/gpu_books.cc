@@ -79,19 +79,19 @@ void GpuBooks::keep_errors() {
   }
 }
 
-void GpuBooks::spend(const BillAccount& account, Wide amount, double grams_per_microjoule) {
-  Spent& spent = spent_[account.owner];
+void GpuBooks::spend(const BillAccount& account, Wide amount, const Rates& rates) {
+  Spent& spent = spent_[{account.owner, rates.period}];
   switch (account.group.quantity) {
     case BillQuantity::kGpuTime: spent.gpu_time = spent.gpu_time.value_or(0) + amount; return;
     case BillQuantity::kAlone: spent.alone += amount; break;
     case BillQuantity::kShared: spent.shared += amount; break;
   }
-  spent.co2e_grams += static_cast<double>(amount) * grams_per_microjoule;
+  spent.co2e_grams += static_cast<double>(amount) * rates.grams_per_microjoule;
 }
 
 // The closed accounts, without what was booked to accounts that are in them now.
 void GpuBooks::book_ended(const GpuReading& reading, std::map<BillGroup, std::map<BillAccount, int64_t>>& fresh,
-                          double grams, BillFacts& facts) {
+                          const Rates& rates, BillFacts& facts) {
   std::map<BillGroup, Wide> now(reading.closed.begin(), reading.closed.end());
   for (const auto& [account, value] : booked_) {
     if (!reading.accounts.contains(account)) now[account.group] -= value;
@@ -108,16 +108,16 @@ void GpuBooks::book_ended(const GpuReading& reading, std::map<BillGroup, std::ma
     for (const auto& [amount, account] : newest) {
       if (rise >= 0) break;
       const Wide past = std::min<Wide>(amount, -rise);
-      spend(account, -past, grams);
+      spend(account, -past, rates);
       rise += past;
     }
     remainder_[group] = value;
-    if (rise != 0) spend({group, ended_owner(group.kind, group.name_space, facts)}, rise, grams);
+    if (rise != 0) spend({group, ended_owner(group.kind, group.name_space, facts)}, rise, rates);
   }
 }
 
 GpuBooks::Step GpuBooks::advance(const GpuReading& reading, int64_t at_ms, std::optional<int64_t> started_ms,
-                                 double grams_per_microjoule, BillFacts& facts) {
+                                 const Rates& rates, BillFacts& facts) {
   const Step step = judge(reading, started_ms);
   if (step == Step::kWentBack || step == Step::kUnclear) {
     keep_errors();
@@ -137,19 +137,17 @@ GpuBooks::Step GpuBooks::advance(const GpuReading& reading, int64_t at_ms, std::
     const int64_t rise = value - booked->second;
     booked->second = value;
     if (is_new) fresh[account.group].emplace(account, value);
-    if (rise != 0 || is_new) spend(account, rise, grams_per_microjoule);
+    if (rise != 0 || is_new) spend(account, rise, rates);
   }
-  book_ended(reading, fresh, grams_per_microjoule, facts);
+  book_ended(reading, fresh, rates, facts);
   for (const auto& [owner, error] : reading.standard_errors) errors_[owner].last = error;
   return step;
 }
 
 std::map<std::string, Wide> GpuBooks::owing() const {
-  constexpr Wide kRounding = 10 * kMillijoule;
   std::map<std::string, Wide> owners;
-  for (const auto& [owner, spent] : spent_) {
-    if (const Wide joules = spent.alone + spent.shared; joules < -kRounding) owners.emplace(owner, -joules);
-  }
+  for (const auto& [charge, spent] : spent_) owners[charge.first] -= spent.alone + spent.shared;
+  std::erase_if(owners, [](const auto& owner) { return owner.second <= 10 * kMillijoule; });
   return owners;
 }
 

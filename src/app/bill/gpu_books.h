@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "app/bill/reading.h"
 #include "app/bill/sharing.h"
@@ -24,6 +25,12 @@ class GpuBooks {
     std::optional<Wide> gpu_time;  // microseconds
     double co2e_grams = 0;
   };
+  using Charge = std::pair<std::string, size_t>;  // an owner, and the period of prices
+  // What a joule of a step comes with.
+  struct Rates {
+    double grams_per_microjoule = 0;
+    size_t period = 0;
+  };
   enum class Step {
     kWentOn,
     kBeganAgain,  // other books, opened since the last reading: their counters began at 0
@@ -36,7 +43,7 @@ class GpuBooks {
   // The counters began at 0 at that time.
   void open_at_zero(const GpuReading& reading, int64_t at_ms);
   // The exporter's start counts only where its release does not say when its books were opened.
-  Step advance(const GpuReading& reading, int64_t at_ms, std::optional<int64_t> started_ms, double grams_per_microjoule,
+  Step advance(const GpuReading& reading, int64_t at_ms, std::optional<int64_t> started_ms, const Rates& rates,
                BillFacts& facts);
 
   // Owners whose energy in the span is negative, and by how many microjoules.
@@ -49,7 +56,7 @@ class GpuBooks {
   int64_t first_at_ms() const { return first_ms_; }
   int64_t metered_ms() const { return metered_ms_; }
   Wide meter() const { return meter_; }  // microjoules
-  const std::map<std::string, Spent>& spent() const { return spent_; }
+  const std::map<Charge, Spent>& spent() const { return spent_; }
   // One standard error of an owner's shared energy in the span, in joules: by how much its error changed, also where it
   // fell, because what was charged wrongly before is then corrected in the span. Empty: it has none.
   std::optional<double> standard_error(const std::string& owner) const;
@@ -64,9 +71,9 @@ class GpuBooks {
   void begin_again(int64_t at_ms);
   void keep_run(const GpuReading& reading, std::optional<int64_t> started_ms);
   void keep_errors();  // before they start at 0 or at another value
-  void spend(const BillAccount& account, Wide amount, double grams_per_microjoule);
-  void book_ended(const GpuReading& reading, std::map<BillGroup, std::map<BillAccount, int64_t>>& fresh, double grams,
-                  BillFacts& facts);
+  void spend(const BillAccount& account, Wide amount, const Rates& rates);
+  void book_ended(const GpuReading& reading, std::map<BillGroup, std::map<BillAccount, int64_t>>& fresh,
+                  const Rates& rates, BillFacts& facts);
 
   int64_t first_ms_ = 0;
   int64_t at_ms_ = 0;
@@ -78,7 +85,7 @@ class GpuBooks {
   Wide meter_ = 0;
   std::map<BillAccount, int64_t> booked_;  // of each account ever seen: its counter when it was last seen
   std::map<BillGroup, Wide> remainder_;    // of the closed accounts: what no account above had
-  std::map<std::string, Spent> spent_;
+  std::map<Charge, Spent> spent_;
   std::map<std::string, Errors> errors_;
 };
 

@@ -76,7 +76,7 @@ void add_money(const Statement& statement, std::vector<HtmlColumn>& columns) {
   const auto cost_of = [](const BillLine& line) { return line.cost(); };
   const int digits = money_digits(total_of(statement, cost_of));
   const RoundedColumn cost = round_amounts(statement, digits, cost_of);
-  if (!statement.prices.per_gpu_hour.empty() && statement.prices.per_kwh != 0) {
+  if (!statement.prices.models().empty() && statement.prices.has_kwh_price()) {
     const RoundedColumn energy =
         round_amounts(statement, digits, [](const BillLine& line) { return line.energy_cost; });
     RoundedColumn hours = cost;
@@ -197,16 +197,20 @@ std::string key_figures(const Statement& statement) {
 std::string price_remark(const Statement& statement) {
   const BillPrices& prices = statement.prices;
   std::string out = "<p class=\"remark\">";
-  if (prices.per_kwh != 0)
+  if (!prices.rows.empty()) {
+    for (const std::string& words : prices.words()) out += html_name(words) + ". ";
+  } else if (prices.per_kwh != 0)
     out += fmt::format("Energy costs {} {} per kWh. ", plain_decimal(prices.per_kwh), html_name(prices.currency));
-  for (const auto& [model, price] : prices.per_gpu_hour)
+  for (const auto& [model, price] : prices.rows.empty() ? prices.per_gpu_hour : std::map<std::string, double>())
     out += fmt::format("An hour of a GPU {} costs {} {}. ", html_name(model), plain_decimal(price),
                        html_name(prices.currency));
-  if (!prices.per_gpu_hour.empty())
+  if (!prices.models().empty())
     out += "GPU hours are paid as allocated where the allocation is known, else as worked. ";
   if (!has_cost(statement)) out += "No price was given, so there is no cost. ";
-  out += fmt::format("Energy is measured at the GPUs; cost and CO\u2082e count {} times as much (PUE). ",
-                     plain_decimal(prices.pue));
+  out += prices.rows.empty()
+             ? fmt::format("Energy is measured at the GPUs; cost and CO\u2082e count {} times as much (PUE). ",
+                           plain_decimal(prices.pue))
+             : "Energy is measured at the GPUs; cost and CO\u2082e count as many times as much as the PUE says. ";
   if (statement.has_co2e && prices.co2e_grams_per_kwh)
     out += fmt::format("A kWh is counted as {} g of CO\u2082e. ", plain_decimal(*prices.co2e_grams_per_kwh));
   if (statement.spread != Spread::kKeep)

@@ -34,7 +34,7 @@ std::string not_over_text(const Statement& statement) {
 }
 
 bool has_cost(const Statement& statement) {
-  return statement.prices.per_kwh != 0 || !statement.prices.per_gpu_hour.empty();
+  return statement.prices.has_kwh_price() || !statement.prices.models().empty();
 }
 
 std::optional<double> held_gpu_hours(const BillLine& line) {

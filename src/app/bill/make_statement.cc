@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "app/bill/allocated.h"
 #include "app/bill/amounts.h"
@@ -30,7 +31,9 @@ struct Sum {
   Wide shared = 0;
   double squared_errors = 0;
   bool has_error = false;
-  double co2e_grams = 0;
+  double co2e_grams = 0;    // with the PUE
+  double building_kwh = 0;  // the same
+  double energy_cost = 0;
   std::set<std::string> without_hours;  // models on which some of it worked for a time that is not known
 };
 using Sums = std::map<std::pair<LineKind, std::string>, Sum>;
@@ -67,25 +70,41 @@ bool hours_unknown(const BillFacts::Owner& owner, const GpuBooks::Spent& spent) 
          owner.kind != owner_kind(OwnerKind::kUnknown).word;
 }
 
+void hold(BillLine& line, const std::string& model, double hours, const BillPrices& prices) {
+  line.held_gpu_hours[model] += hours;
+  const auto price = prices.per_gpu_hour.find(model);
+  if (price == prices.per_gpu_hour.end()) return;
+  line.gpu_hour_costs[model] += hours * price->second;
+  line.gpu_hour_cost += hours * price->second;
+}
+
 void add_gpu(const BillBooks& books, const BillNode& node, const std::string& uuid, const GpuBooks& gpu,
              const BillView& view, const Allocated& allocated, Sums& sums) {
   const std::string model = model_of(books.facts, uuid);
-  for (const auto& [owner, spent] : gpu.spent()) {
+  std::string last_owner;
+  for (const auto& [charge, spent] : gpu.spent()) {
+    const auto& [owner, period] = charge;
     const bool nothing = spent.alone == 0 && spent.shared == 0 && spent.gpu_time.value_or(0) == 0;
     if (nothing) continue;
     Sum& sum = sum_of(sums, place_of(books.facts, node, uuid, books.facts.owners.at(owner), view.by));
     sum.alone += spent.alone;
     sum.shared += spent.shared;
-    sum.co2e_grams += spent.co2e_grams;
+    const BillPrices prices = view.prices.at(node.cluster, begin_of_period(books, period));
+    const double kwh = static_cast<double>(spent.alone + spent.shared) / kMicrojoulesPerKwh * prices.pue;
+    sum.building_kwh += kwh;
+    sum.energy_cost += kwh * prices.per_kwh;
+    sum.co2e_grams += spent.co2e_grams * prices.pue;
     if (spent.gpu_time) {
       const double hours = static_cast<double>(*spent.gpu_time) / kMicrosecondsPerHour;
       sum.line.gpu_hours = sum.line.gpu_hours.value_or(0) + hours;
-      if (!allocated.pays(node, uuid, owner)) sum.line.held_gpu_hours[model] += hours;
+      if (!allocated.pays(node, uuid, owner)) hold(sum.line, model, hours, prices);
     }
     if (hours_unknown(books.facts.owners.at(owner), spent) && !allocated.pays(node, uuid, owner)) {
       sum.without_hours.insert(model);
     }
-    if (const auto error = gpu.standard_error(owner); error && spent.shared != 0) {
+    // Of all periods.
+    const bool known = std::exchange(last_owner, owner) == owner;
+    if (const auto error = gpu.standard_error(owner); !known && error && spent.shared != 0) {
       sum.squared_errors += *error * *error;
       sum.has_error = true;
     }
@@ -99,31 +118,24 @@ void add_allocations(const BillBooks& books, const BillView& view, Sums& sums) {
     if (allocation.idleness_known) {
       sum.line.unused_gpu_hours = sum.line.unused_gpu_hours.value_or(0) + allocation.unused_hours;
     }
-    sum.line.held_gpu_hours[model_of(books.facts, key.gpu)] += allocation.hours;
+    hold(sum.line, model_of(books.facts, key.gpu), allocation.hours,
+         view.prices.at(key.node.cluster, begin_of_period(books, key.period)));
   }
-}
-
-double price_hours(const BillLine& line, const BillPrices& prices) {
-  double cost = 0;
-  for (const auto& [model, hours] : line.held_gpu_hours) {
-    const auto price = prices.per_gpu_hour.find(model);
-    if (price != prices.per_gpu_hour.end()) cost += hours * price->second;
-  }
-  return cost;
 }
 
 // Names the hours that cost nothing although hours have a price.
 void note_unpaid(const std::vector<Sum*>& sums, const BillPrices& prices, std::vector<std::string>& remarks) {
   constexpr size_t kMostNames = 3;
-  if (prices.per_gpu_hour.empty()) return;
+  const auto priced = prices.models();
+  if (priced.empty()) return;
   std::set<std::string> without_price;
   std::map<std::string, std::vector<std::string>> without_hours;  // lines by model
   for (const Sum* sum : sums) {
     for (const auto& [model, hours] : sum->line.held_gpu_hours) {
-      if (!prices.per_gpu_hour.contains(model)) without_price.insert(model);
+      if (!sum->line.gpu_hour_costs.contains(model)) without_price.insert(model);
     }
     for (const std::string& model : sum->without_hours) {
-      if (prices.per_gpu_hour.contains(model)) without_hours[model].push_back(line_name(sum->line));
+      if (priced.contains(model)) without_hours[model].push_back(line_name(sum->line));
     }
   }
   const std::string start = "--price-per-gpu-hour: hours of ";
@@ -161,7 +173,7 @@ Status spread_rest(std::vector<Sum*>& sums, Spread spread) {
   if (spread == Spread::kKeep) return ok_status();
   std::vector<double> weights;
   int64_t rest = 0;
-  double grams = 0, all = 0;
+  double grams = 0, kwh = 0, cost = 0, all = 0;
   for (const Sum* sum : sums) {
     const BillLine& line = sum->line;
     double weight = spread == Spread::kByUse ? static_cast<double>(std::max<int64_t>(line.own_millijoules(), 0))
@@ -169,6 +181,8 @@ Status spread_rest(std::vector<Sum*>& sums, Spread spread) {
     if (is_spread(line)) {
       rest += line.own_millijoules();
       grams += sum->co2e_grams;
+      kwh += sum->building_kwh;
+      cost += sum->energy_cost;
       weight = 0;
     }
     weights.push_back(weight);
@@ -188,10 +202,12 @@ Status spread_rest(std::vector<Sum*>& sums, Spread spread) {
     BillLine& line = sums[i]->line;
     if (is_spread(line)) {
       line.spread_millijoules = -line.own_millijoules();
-      sums[i]->co2e_grams = 0;
+      sums[i]->co2e_grams = sums[i]->building_kwh = sums[i]->energy_cost = 0;
     } else {
       line.spread_millijoules = parts[i];
       sums[i]->co2e_grams += grams * weights[i] / all;
+      sums[i]->building_kwh += kwh * weights[i] / all;
+      sums[i]->energy_cost += cost * weights[i] / all;
     }
   }
   return ok_status();
@@ -257,10 +273,11 @@ Result<Statement> view_books(const BillBooks& books, const BillView& view) {
   for (Sum* sum : in_order) {
     BillLine& line = sum->line;
     if (sum->has_error) line.standard_error_joules = std::sqrt(sum->squared_errors);
-    const double kwh = to_kwh(line.charged_millijoules());
-    line.energy_cost = kwh * view.prices.pue * view.prices.per_kwh;
-    line.gpu_hour_cost = price_hours(line, view.prices);
-    line.co2e_grams = sum->co2e_grams * view.prices.pue;
+    // By one price from the rounded energy, as a reader checks it.
+    const bool one_price = view.prices.rows.empty();
+    line.building_kwh = one_price ? to_kwh(line.charged_millijoules()) * view.prices.pue : sum->building_kwh;
+    line.energy_cost = one_price ? line.building_kwh * view.prices.per_kwh : sum->energy_cost;
+    line.co2e_grams = sum->co2e_grams;
   }
   note_unpaid(in_order, view.prices, statement.remarks);
   for (Sum* sum : in_order) statement.lines.push_back(std::move(sum->line));

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "app/bill/prices.h"
+
 namespace gpuledger::app {
 
 // Half open: from `begin` up to, not including, `end`. UTC.
@@ -46,7 +48,9 @@ struct BillLine {
   // By model: each pod's and job's allocated hours, and the hours of work of owners without one. No hour is in two
   // lines.
   std::map<std::string, double> held_gpu_hours;
-  double gpu_hour_cost = 0;  // of those of models with a price
+  std::map<std::string, double> gpu_hour_costs;  // of those of models with a price
+  double gpu_hour_cost = 0;                      // their sum
+  double building_kwh = 0;                       // the charged energy x PUE
   double co2e_grams = 0;
 
   int64_t own_millijoules() const { return alone_millijoules + shared_millijoules; }
@@ -62,14 +66,6 @@ struct BillGap {
 };
 
 enum class Spread { kKeep, kByUse, kByAllocation };
-
-struct BillPrices {
-  std::string currency = "EUR";
-  double per_kwh = 0;
-  std::map<std::string, double> per_gpu_hour;  // by model
-  double pue = 1;
-  std::optional<double> co2e_grams_per_kwh;  // a constant; empty if it comes from a series or is not asked for
-};
 
 // A bill: a format needs nothing else. Its lines add up to the meter to the millijoule, or `complete()` is
 // false.

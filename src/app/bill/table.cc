@@ -114,7 +114,7 @@ std::vector<TableColumn> columns_of(const Statement& statement, const BillDigits
         [&](const BillLine& line) { return hours_text(line.unused_gpu_hours, digits); });
   }
   const BillPrices& prices = statement.prices;
-  if (prices.per_kwh > 0 || !prices.per_gpu_hour.empty()) {
+  if (has_cost(statement)) {
     add_amounts(columns, "cost " + prices.currency, statement, 2, [](const BillLine& line) { return line.cost(); });
   }
   if (statement.has_co2e) {
@@ -153,16 +153,7 @@ std::string grid(const std::vector<TableColumn>& columns) {
 
 std::string notes(const Statement& statement, const BillDigits& digits) {
   std::string out = "The GPUs were metered for " + hours_text(statement.meter_gpu_hours, digits) + " GPU hours.\n";
-  const BillPrices& prices = statement.prices;
-  if (prices.per_kwh > 0 || !prices.per_gpu_hour.empty()) {
-    out += "Cost: ";
-    if (prices.per_kwh > 0) out += fmt::format("{} {} per kWh x PUE {}", prices.per_kwh, prices.currency, prices.pue);
-    for (const auto& [model, price] : prices.per_gpu_hour) {
-      if (!out.ends_with(": ")) out += "; ";
-      out += fmt::format("{} {} per GPU hour of {}", price, prices.currency, clean_text(model, kLongestText));
-    }
-    out += ".\n";
-  }
+  for (const std::string& words : statement.prices.words()) out += "Cost: " + words + ".\n";
   if (std::any_of(statement.lines.begin(), statement.lines.end(),
                   [](const BillLine& line) { return line.standard_error_joules.has_value(); })) {
     out += "Alone is measured. Shared is estimated, ± is one standard error of it. The sum is measured.\n";

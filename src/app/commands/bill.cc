@@ -40,11 +40,13 @@ BillServer server_of(const Config& config) {
   return server;
 }
 
-BillQuery query_of(const Config& config, const BillSpan& span, std::chrono::seconds step, const BillServer& server) {
+BillQuery query_of(const Config& config, const BillPrices& prices, const BillSpan& span, std::chrono::seconds step,
+                   const BillServer& server) {
   BillQuery query;
   query.span = span;
   query.step = step;
   query.match = config.bill_match;
+  query.price_changes = prices.changes(span.begin, span.end);
   query.share_allocated = config.bill_allocated == "shared";
   query.co2e_grams_per_kwh = config.co2e_grams_per_kwh;
   query.co2e_series = config.co2e_series;
@@ -54,12 +56,23 @@ BillQuery query_of(const Config& config, const BillSpan& span, std::chrono::seco
   return query;
 }
 
-BillView view_of(const Config& config) {
+Result<BillPrices> prices_of(const Config& config) {
+  BillPrices prices{config.currency, config.price_per_kwh, config.price_per_gpu_hour, config.pue,
+                    config.co2e_grams_per_kwh};
+  if (config.price_list.empty()) return prices;
+  constexpr size_t kLargest = 1 << 20;
+  GL_TRY(text, read_file(config.price_list, kLargest));
+  auto rows = parse_price_list(text);
+  if (!rows.ok()) return Error{rows.error().code, "--price-list: " + config.price_list + ": " + rows.error().message};
+  prices.rows = *std::move(rows);
+  return prices;
+}
+
+BillView view_of(const Config& config, const BillPrices& prices) {
   BillView view;
   view.by = config.bill_by;
   view.spread = spread_of(config.bill_spread);
-  view.prices = {config.currency, config.price_per_kwh, config.price_per_gpu_hour, config.pue,
-                 config.co2e_grams_per_kwh};
+  view.prices = prices;
   view.server = config.prometheus_url->text;
   return view;
 }
@@ -91,15 +104,15 @@ Status write_bill(const Config& config, const Statement& statement) {
 }
 
 // The bill of any span. One of which the server has nothing is empty and incomplete, rather than no answer.
-Result<Statement> answer_for(const Config& config, const BillServer& server, const BillSpan& span,
-                             const std::string& by, Spread spread) {
-  BillView view = view_of(config);
+Result<Statement> answer_for(const Config& config, const BillPrices& prices, const BillServer& server,
+                             const BillSpan& span, const std::string& by, Spread spread) {
+  BillView view = view_of(config, prices);
   view.by.clear();
   for (std::string_view rest = by; !rest.empty();) view.by.emplace_back(take_until(rest, ','));
   view.spread = spread;
   view.must_exist = false;
   GL_TRY(step, bill_step(config, span));
-  auto books = collect_books(ask_server(server), query_of(config, span, step, server));
+  auto books = collect_books(ask_server(server), query_of(config, prices, span, step, server));
   if (!books.ok() && books.error().code == Code::kNotFound) {
     BillBooks none;
     none.span = span;
@@ -144,14 +157,15 @@ Status check_serve(const Config& config) {
 Status serve_bills(const Config& config) {
   const sigset_t signals = block_signals({SIGTERM, SIGINT, SIGHUP});
   const SystemClock clock;
+  GL_TRY(prices, prices_of(config));
   // By value: an answer that hangs outlives this function.
   auto server = AllocationServer::start(
       bill_server_options(config),
-      [config](const BillSpan& span, const std::string& by, Spread spread,
-               const std::shared_ptr<const net::Interrupt>& given_up) {
+      [config, prices](const BillSpan& span, const std::string& by, Spread spread,
+                       const std::shared_ptr<const net::Interrupt>& given_up) {
         BillServer asked = server_of(config);
         asked.given_up = given_up;
-        return answer_for(config, asked, span, by, spread);
+        return answer_for(config, prices, asked, span, by, spread);
       },
       clock);
   if (!server.ok()) return server.error();
@@ -184,9 +198,10 @@ Status bill_command(const Config& config, const ConfigSources& /*sources*/) {
   const auto at = now();
   GL_TRY(span, bill_span(config, at));
   GL_TRY(step, bill_step(config, span));
+  GL_TRY(prices, prices_of(config));
   const BillServer server = server_of(config);
-  GL_TRY(statement,
-         make_statement(ask_server(server), query_of(config, span, step, server), view_of(config), show_progress));
+  GL_TRY(statement, make_statement(ask_server(server), query_of(config, prices, span, step, server),
+                                   view_of(config, prices), show_progress));
   statement.site = config.bill_site;
   statement.over_at = end_to_come(config, at);
   GL_TRY_STATUS(write_bill(config, statement));

@@ -403,6 +403,10 @@ const Setting kSettings[] = {
      "price of an hour of a GPU, by its model, for hours that Kubernetes or Slurm allocated or else hours of work; may "
      "be given several times",
      kept_in<&Config::price_per_gpu_hour>(set_gpu_hour_prices), SettingEffect::kRestart, "bill"},
+    {"price-list", G::kBill, F::kValue, "FILE", "",
+     "prices that change, or differ by cluster: a YAML list of rows with from, to, cluster, per_kwh, pue and "
+     "per_gpu_hour; the constant prices are for what it does not say",
+     kText<&Config::price_list>, SettingEffect::kRestart, "bill"},
     {"currency", G::kBill, F::kValue, "CODE", "EUR", "of the prices, by ISO 4217",
      kParsed<&Config::currency, parse_currency>, SettingEffect::kRestart, "bill"},
     {"pue", G::kBill, F::kValue, "NUMBER", "1", "kWh of the building per kWh of a machine, for cost and CO2e",
