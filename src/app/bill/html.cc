@@ -10,6 +10,7 @@
 #include "app/bill/html_parts.h"
 #include "app/bill/line_words.h"
 #include "app/bill/rounded.h"
+#include "app/bill/tokens.h"
 #include "base/quote.h"
 #include "base/units.h"
 
@@ -113,6 +114,34 @@ void add_energies(const Statement& statement, std::vector<HtmlColumn>& columns) 
   add("Charged", energy.charged);
 }
 
+void add_tokens_of(const Statement& statement, const BillTokens& all, std::vector<HtmlColumn>& columns) {
+  const auto add = [&](const char* title, const std::string& unit, const std::string& total, const auto& value) {
+    HtmlColumn column{title, unit, {}, total};
+    for (const BillLine& line : statement.lines) column.cells.push_back(line.tokens ? value(line) : kAbsent);
+    columns.push_back(std::move(column));
+  };
+  const auto millions = [](double tokens) { return grouped_decimal(tokens / kTokensPerMillion, 3); };
+  add("Tokens", "million", millions(all.all()), [&](const BillLine& line) { return millions(line.tokens->all()); });
+  add("of them generated", "million", millions(all.generated),
+      [&](const BillLine& line) { return millions(line.tokens->generated); });
+  add("Energy of a token", "J, \u00b1 standard error", kAbsent, [](const BillLine& line) {
+    std::string text = grouped_decimal(joules_per_token(line), 4);
+    if (const auto error = line.standard_error_joules) {
+      text +=
+          fmt::format(" <span class=\"error\">\u00b1\u00a0{}</span>", grouped_decimal(*error / line.tokens->all(), 4));
+    }
+    return text;
+  });
+  if (has_cost(statement)) {
+    add("Cost of a million tokens", statement.prices.currency, kAbsent,
+        [](const BillLine& line) { return grouped_decimal(per_million_tokens(line, line.cost()), 4); });
+  }
+  if (statement.has_co2e) {
+    add("CO\u2082e of a million tokens", "g", kAbsent,
+        [](const BillLine& line) { return grouped_decimal(per_million_tokens(line, line.co2e_grams), 1); });
+  }
+}
+
 std::vector<HtmlColumn> columns_of(const Statement& statement) {
   std::vector<HtmlColumn> columns;
   add_energies(statement, columns);
@@ -125,6 +154,7 @@ std::vector<HtmlColumn> columns_of(const Statement& statement) {
     const int digits = weight_digits(total_of(statement, kilograms));
     columns.push_back(rounded_column("CO\u2082e", "kg", round_amounts(statement, digits, kilograms), digits));
   }
+  if (const auto tokens = statement.tokens()) add_tokens_of(statement, *tokens, columns);
   return columns;
 }
 

@@ -37,6 +37,7 @@ constexpr std::array<std::string_view, 4> kBackends = {"auto", "nvml", "dcgm", "
 constexpr std::array<std::string_view, 3> kExactTimeModes = {"off", "auto", "on"};
 constexpr std::array<std::string_view, 3> kRecordNames = {"hashed", "plain", "none"};
 constexpr std::array<std::string_view, 2> kPresets = {"compatible", "lean"};
+constexpr std::array<std::string_view, 1> kPers = {"token"};
 constexpr std::array<std::string_view, 3> kSpreads = {"keep", "use", "allocation"};
 constexpr auto kFormats = [] {
   std::array<std::string_view, std::size(kBillFormats) + std::size(kJobFormats)> all;
@@ -392,6 +393,10 @@ const Setting kSettings[] = {
      "unattributed energy (idle ...) and energy of unknown owners: keep (on separate lines), use or allocation (spread "
      "over the others by their energy or their allocated GPU hours)",
      kChoice<&Config::bill_spread, kSpreads>, SettingEffect::kRestart, "bill"},
+    {"per", G::kBill, F::kValue, "UNIT", "",
+     "token: show tokens of inference servers, and the energy, cost and CO2e of one; with --by=namespace, pod or "
+     "cluster",
+     kChoice<&Config::bill_per, kPers>, SettingEffect::kRestart, "bill"},
     {"price-per-kwh", G::kBill, F::kValue, "PRICE", "0", "price of a kWh; 0: no cost",
      kParsed<&Config::price_per_kwh, parse_amount>, SettingEffect::kRestart, "bill job"},
     {"price-per-gpu-hour", G::kBill, F::kList, "MODEL=PRICE", "",
