@@ -71,7 +71,8 @@ class BillTokensTest(harness.Case):
                         self.folder / "tsdb"], check=True, capture_output=True, timeout=harness.NET)
         with Prometheus(self.folder, {}, flags=["--storage.tsdb.retention.time=20y"]) as prometheus:
             url = f"http://127.0.0.1:{prometheus.port}"
-            ask = lambda *more: run_bill(url, "--from=2025-10-01", "--to=2025-10-02", "--per=token", "--price-per-kwh=0.30", *more)
+            span = ("--from=2025-10-01", "--to=2025-10-02")
+            ask = lambda *more: run_bill(url, *span, "--per=token", "--price-per-kwh=0.30", *more)
             for step in ("1h", "6h"):
                 self.check_pods(lines_of(ask("--by=pod", "--format=csv", f"--step={step}")))
             spread = lines_of(ask("--by=pod", "--format=csv", "--spread=use"))["owner", "chat/tgi-0"]
@@ -81,7 +82,8 @@ class BillTokensTest(harness.Case):
             self.assertAlmostEqual(float(space["owner", "chat"]["joules_per_token"]), 450 / 3250, delta=0.0003)
             self.assertEqual(space["owner", "batch"]["joules_per_token"], "", "it makes no tokens")
             self.check_refusals(url, ask)
-            table = re.sub(r"(?m)^from .*$", "from http://prometheus:9090, made 2025-10-02 00:05:00Z by gpu-ledger", ask("--by=pod").stdout)
+            made = "from http://prometheus:9090, made 2025-10-02 00:05:00Z by gpu-ledger"
+            table = re.sub(r"(?m)^from .*$", made, ask("--by=pod").stdout)
             page = (harness.SOURCE / "docs" / "tokens.md").read_text(encoding="utf-8")
             self.assertIn(table, page, "the example in docs/tokens.md is not what the program prints")
 

@@ -56,6 +56,28 @@ class TokensTest(harness.Case):
                              {(pod, name) for pod, names in NAMES.items() for name in names[:2]})
             self.assertEqual({one["metric"]["namespace"] for one in series}, {"chat"})
 
+    def test_tokens_find_their_joules_by_each_way_to_scrape_the_exporter(self):
+        """docs/tokens.md: whose labels the exporter's series have."""
+        own = {"pod": "gpu-ledger-x7k2p", "namespace": "monitoring"}
+        server = {"pod": "chat-5d8f7b6c4-kq9zp", "namespace": "inference"}
+        copied = [{"source_labels": [f"exported_{name}"], "regex": "(.+)", "target_label": name} for name in own]
+        servers = TokenServers(lambda name: (2, 1))
+        self.addCleanup(servers.server_close)
+        self.addCleanup(servers.shutdown)
+        with harness.Ledger(environment=harness.of_age(20)) as ledger:
+            target = lambda labels: {"static_configs": [{"targets": [f"127.0.0.1:{ledger.port}"], "labels": labels}]}
+            ways = {"honored": {"honor_labels": True, **target({})}, "overridden": target(own),
+                    "copied": {"metric_relabel_configs": copied, **target(own)}}
+            jobs = [{"job_name": name, **way} for name, way in ways.items()] + [servers.job("vllm", server)]
+            joined = ('count(sum by (namespace, pod) (gpu_ledger_pod_energy_joules_total{job="%s"})'
+                      " and on (namespace, pod) vllm:prompt_tokens_total) or vector(0)")
+            with Prometheus(self.folder, jobs=jobs) as prometheus:
+                prometheus.wait_for_answers(["vllm:prompt_tokens_total"]
+                                            + ['gpu_ledger_pod_energy_joules_total{job="%s"}' % name for name in ways])
+                for name, found in {"honored": 1, "overridden": 0, "copied": 1}.items():
+                    harness.wait_to_pass(lambda name=name, found=found: self.assertEqual(
+                        prometheus.query(joined % name)[0]["value"][1], str(found), name))
+
 
 if __name__ == "__main__":
     unittest.main()

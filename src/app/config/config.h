@@ -149,7 +149,7 @@ struct Config {
   std::vector<std::string> bill_by = {"namespace"};
   std::string bill_match;
   std::string bill_spread = "keep";
-  std::string bill_per;  // empty or token
+  std::string bill_per;
   double price_per_kwh = 0;                          // 0: none
   std::map<std::string, double> price_per_gpu_hour;  // by model
   std::string currency = "EUR";
