@@ -169,10 +169,18 @@ TEST_F(Tokens, AreShownWhereTheyAre) {
       << csv;
   EXPECT_TRUE(row(csv, ",owner,train").ends_with(",,,,,,,")) << csv;
   EXPECT_TRUE(row(csv, ",meter,").ends_with(",3000000,1000000,,,,")) << csv;
+  // A table of its own, of the lines that have some.
   const std::string html = bill_html(statement_);
-  EXPECT_NE(html.find("1.8000 <span class=\"error\">\u00b1\u00a00.1800</span></td><td>0.1800</td><td>200.0</td></tr>"),
-            html.npos)
-      << html;
+  const size_t tokens = html.find("<h2>Tokens</h2>");
+  ASSERT_NE(tokens, html.npos) << html;
+  const std::string own = html.substr(tokens, html.find("</table>", tokens) - tokens);
+  EXPECT_NE(
+      own.find(
+          "<bdi>chat</bdi></th><td>4.000</td><td>1.000</td><td>1.8000 <span class=\"error\">\u00b1\u00a00.1800</span>"
+          "</td><td>0.1800</td><td>200.0</td></tr>"),
+      own.npos)
+      << own;
+  EXPECT_EQ(own.find("train"), own.npos);
 }
 
 // A row of each kind has as many cells as the header.
