@@ -131,6 +131,7 @@ complete -c gpu-ledger -n '__fish_seen_subcommand_from bill' -l step -x -d 'inte
 complete -c gpu-ledger -n '__fish_seen_subcommand_from bill' -l by -x -d 'a line for each'
 complete -c gpu-ledger -n '__fish_seen_subcommand_from bill' -l match -x -d 'only series with these labels'
 complete -c gpu-ledger -n '__fish_seen_subcommand_from bill' -l spread -x -a 'keep use allocation' -d 'unattributed energy'
+complete -c gpu-ledger -n '__fish_seen_subcommand_from bill' -l per -x -a 'token' -d 'token'
 complete -c gpu-ledger -n '__fish_seen_subcommand_from bill job' -l price-per-kwh -x -d 'price of a kWh'
 complete -c gpu-ledger -n '__fish_seen_subcommand_from bill' -l price-per-gpu-hour -x -d 'price of an hour of a GPU, by its model, for hours that Kubernetes or Slurm allocated or else hours of work'
 complete -c gpu-ledger -n '__fish_seen_subcommand_from bill' -l currency -x -d 'of the prices, by ISO 4217'

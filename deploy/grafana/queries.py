@@ -11,11 +11,12 @@ BOARDS = {
     "node": ("cluster", "job", "node", "instance", "gpu"),
     "slurm": ("cluster", "job", "slurm_job_id", "currency"),
     "waste": ("cluster", "job", "namespace", "currency"),
+    "tokens": ("cluster", "job", "namespace", "model", "idle", "currency"),
     "health": ("cluster", "job", "node", "instance"),
 }
-ONE = {("pod", "namespace"), ("pod", "pod"), ("node", "node")}
+ONE = {("pod", "namespace"), ("pod", "pod"), ("node", "node"), ("tokens", "idle")}
 TITLES = {"slurm": "Slurm jobs"}
-NEED_RULES = ("fleet", "team", "slurm", "waste")  # the others show raw series
+NEED_RULES = ("fleet", "team", "slurm", "waste", "tokens")  # the others show raw series
 
 PRICE = '* on (cluster) group_left () cluster:gpu_ledger_price_per_kwh:with_pue{cluster=~"$cluster"}'
 CO2E = '* on (cluster) group_left () cluster:gpu_ledger_co2e_grams_per_kwh:with_pue{cluster=~"$cluster"}'
@@ -89,6 +90,7 @@ def all_nodes(board):
 NAMESPACES = {
     "pod": raw("gpu_ledger_pod_energy_joules_total"),
     "team": recorded("team:gpu_ledger_power_watts:rate5m", "team"),
+    "tokens": recorded("pod_model:gpu_ledger_tokens:rate5m"),
 }
 VARIABLES = {
     "cluster": lambda board: ("Cluster", all_nodes(board), "cluster"),
@@ -101,6 +103,8 @@ VARIABLES = {
     "instance": lambda board: ("Instance", raw("gpu_ledger_build_info", "node"), "instance"),
     "gpu": lambda board: ("GPU", raw("gpu_ledger_device_info", "node", "instance"), "gpu"),
     "slurm_job_id": lambda board: ("Slurm job", recorded("node_slurm_job:gpu_ledger_power_watts:rate5m"), "slurm_job_id"),
+    "model": lambda board: ("Model", recorded("pod_model:gpu_ledger_tokens:rate5m", "namespace"), "model"),
+    "idle": lambda board: ("Idle", recorded("pod:gpu_ledger_power_watts:rate5m"), "idle"),
     "currency": lambda board: ("Currency", "gpu_ledger:currency:info", "currency"),
 }
 

@@ -219,9 +219,9 @@ class Chart(unittest.TestCase):
 
     def test_rules_and_dashboards_are_those_of_the_repository(self):
         objects = render(HELM, None, "--set", "prometheusRule.enabled=true", "--set",
-                         "prometheusRule.rules={alerts,node,fleet,parameters,compat}", "--set", "dashboards.enabled=true")
+                         "prometheusRule.rules={alerts,node,fleet,parameters,tokens,compat}", "--set", "dashboards.enabled=true")
         rules = {one["metadata"]["name"]: one["spec"] for one in find(objects, "PrometheusRule")}
-        for name in ("alerts", "node", "fleet", "parameters", "compat"):
+        for name in ("alerts", "node", "fleet", "parameters", "tokens", "compat"):
             files = list((SOURCE / "deploy/prometheus").glob(f"{name}*.yml"))
             self.assertEqual(rules[f"gl-gpu-ledger-{name}"], yaml.safe_load(files[0].read_text()))
         boards = {key: text for one in find(objects, "ConfigMap") for key, text in one["data"].items()}

@@ -34,7 +34,9 @@ class Storage:
         self.put("gpu_ledger_device_energy_joules_total", gpu, at, joules)
         self.put("gpu_ledger_device_info", {**gpu, "model": "NVIDIA H200"}, at, 1)
         self.put("gpu_ledger_snapshot_timestamp_seconds", target, at, at)
-        self.put("process_start_time_seconds", target, at, started)
+        self.put("gpu_ledger_books_opened_timestamp_seconds", gpu, at, started)
+        self.put("gpu_ledger_books_run", gpu, at, 1)
+        self.put("gpu_ledger_node_boot_timestamp_seconds", target, at, started - 60)
         self.put("gpu_ledger_pod_energy_joules_total", {**owner, "energy_estimated": "false"}, at, joules)
         for one in allocated:
             self.put("gpu_ledger_allocation_info", {**gpu, "namespace": namespace, "container": "c",

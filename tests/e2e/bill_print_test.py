@@ -72,7 +72,7 @@ class BillPrintTest(harness.Case):
 
     def check(self, server, begin, end, metered):
         form = "%Y-%m-%dT%H:%M:%SZ"
-        span = [f"--prometheus-url={server}", "--from=" + time.strftime(form, time.gmtime(begin)),
+        span = [f"--prometheus-url={server}", "--allow-gaps", "--from=" + time.strftime(form, time.gmtime(begin)),
                 "--to=" + time.strftime(form, time.gmtime(end)), "--price-per-kwh=0.25", "--pue=1.5",
                 "--co2e-grams-per-kwh=300", "--site=Loop & Sons"]
         focus = list(csv.DictReader(io.StringIO(self.bill(*span, "--format=focus"))))

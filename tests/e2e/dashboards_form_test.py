@@ -11,7 +11,7 @@ import unittest
 import harness
 
 GRAFANA = harness.SOURCE / "deploy" / "grafana"
-NAMES = ["fleet", "health", "node", "pod", "slurm", "team", "waste"]
+NAMES = ["fleet", "health", "node", "pod", "slurm", "team", "tokens", "waste"]
 # Series whose label job is not that of the scrape, or that have none: rules, prices, and what Slurm calls a job.
 WITHOUT_JOB = re.compile(r"\w+:.*|gpu_ledger_slurm_job_.*|ALERTS|")
 GRAFANAS_OWN = {"__range", "__rate_interval"}
@@ -44,7 +44,7 @@ def queries_of_dashboard(dashboard):
 def selectors_of(query):
     """(Name, labels chosen) of each series that a query reads."""
     plain = re.sub(r'\b(by|on|group_left) \([^)]*\)|__name__=~"[^"]*",', "", query)
-    names = re.findall(r"(?<![\w:$\"])((?:gpu|my_gpu|node|namespace|cluster|team|process|up|ALERTS)\b[\w:]*|"
+    names = re.findall(r"(?<![\w:$\"])((?:gpu|my_gpu|node|namespace|cluster|team|pod_model|process|up|ALERTS)\b[\w:]*|"
                        r"(?:gpu|my_gpu|node|process)_[\w:]+)(?![\w:=\"])(?:\{([^}]*)\})?", plain)
     return names + [("", chosen) for chosen in re.findall(r"(?<![\w:])\{([^}]*)\}", plain)]
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every query of the dashboards and of docs/cookbook.md is asked of a real Prometheus, which scrapes the simulated
+"""Every query of the dashboards, of docs/cookbook.md and docs/tokens.md is asked of a real Prometheus, which scrapes the simulated
 node twice, as one without a cluster and as one of the cluster east, and runs the rules and alerts."""
 
 import contextlib
+import itertools
 import json
 import re
 import unittest
@@ -11,6 +12,7 @@ import harness
 from dashboards_form_test import NAMES, load, panels_of
 from prometheus_test import PROMETHEUS, Prometheus, queries_of
 from quick_rules import quick_rules
+from token_servers import TokenServers
 
 # What has no data here, and why that is right: dashboard, panel and a word of the query.
 EMPTY = {("health", "Errors of sources", "gpu_ledger_source_errors"): "every source of the simulated node answers"}
@@ -27,7 +29,7 @@ ANYWHERE = {"fleet", "health", "node", "waste"}
 
 def rules_of_seconds(folder):
     """The rules as they are, but for how long they wait: a test has seconds."""
-    names = ("parameters.rules.yml", "node.rules.yml", "fleet.rules.yml", "compat.rules.yml", "alerts.yml")
+    names = [f"{name}.rules.yml" for name in ("parameters", "node", "fleet", "compat", "tokens")] + ["alerts.yml"]
     return quick_rules(folder, names, 1, change=lambda text: text.replace("idle_seconds > 3600", "idle_seconds > 1"))
 
 
@@ -64,7 +66,7 @@ class DashboardsTest(harness.Case):
         control = harness.Control(self.folder)
         with harness.Ledger(*flags, environment=control.environment) as ledger:
             control.say("do: xid, gpu: 4, xid: 31")
-            with Prometheus(self.folder, jobs=self.jobs(ledger.port), rules=rules_of_seconds(self.folder)) as prometheus:
+            with Prometheus(self.folder, jobs=self.jobs(ledger.port) + self.token_jobs(), rules=rules_of_seconds(self.folder)) as prometheus:
                 prometheus.wait_for_answers(['gpu_ledger_pod_energy_joules_total{pod=~"chat-.*"}'])  # the first by its name
                 yield prometheus
 
@@ -73,8 +75,18 @@ class DashboardsTest(harness.Case):
         return [{"job_name": name, "honor_labels": True,
                  "static_configs": [{"targets": [f"127.0.0.1:{port}"], "labels": labels}]} for name, labels in places.items()]
 
+    def token_jobs(self):
+        """A server in the pod chat, in both clusters, that has more tokens whenever somebody asks."""
+        asked = itertools.count(1)
+        servers = TokenServers(lambda name: [times * next(asked) for times in (300, 100)])
+        self.addCleanup(servers.server_close)
+        self.addCleanup(servers.shutdown)
+        pod = {"namespace": "inference", "pod": "chat-5d8f7b6c4-kq9zp"}
+        return [servers.job("vllm", {**pod, **cluster}) for cluster in ({}, {"cluster": "east"})]
+
     def check_cookbook(self, prometheus):
-        queries = queries_of((harness.SOURCE / "docs" / "cookbook.md").read_text(encoding="utf-8"))
+        pages = [(harness.SOURCE / "docs" / name).read_text(encoding="utf-8") for name in ("cookbook.md", "tokens.md")]
+        queries = [query for page in pages for query in queries_of(page)]
         self.assertGreater(len(queries), 50)
         # A rate of what has been seen so far.
         prometheus.wait_for_answers(re.sub(r"\[[15]m\]", "[10s]", fill_in(query, {})) for query in queries)

@@ -16,8 +16,8 @@ PAGES = sorted(
 )
 # What other programs are told on these pages.
 FOREIGN_FLAGS = set(
-    "add-architecture address alert.label-drop all build build-arg cap-add cap-drop check collector.textfile.directory create-namespace data-dir "
-    "endpoint gpu-reset gpus grpc-address id ignore-missing ignorefile key label logs name namespace network now pid platform preset privileged "
+    "add-architecture address alert.label-drop all build build-arg cap-add cap-drop check collector.textfile.directory create-namespace data-dir enable-metrics "
+    "endpoint gpu-reset gpus grpc-address id ignore-missing ignorefile key label logs metrics name namespace network now pid platform preset privileged "
     "prometheus.url query query.replica-label read-only release replicas rule-file rm run runtime security-opt set signal "
     "storage.tsdb.max-block-duration storage.tsdb.min-block-duration storage.tsdb.retention.time strict target test test-dir tsdb.path user volumes-from workflow write".split()
 ) | {"no-collector.NAME"}

@@ -46,6 +46,20 @@ ACCOUNT_MISTAKES = [
      "on (cluster, node, slurm_job_id) group_left (user_name)"),
     ("fleet.rules.yml", 'energy_error:ratio{owner="pod"}\n', 'energy_error:ratio{owner="pod"} offset 2m\n'),
 ]
+# Likewise in tokens.rules.yml, for tests/tokens_test.yml to notice.
+TOKEN_MISTAKES = [
+    ("sglang:prompt_tokens_total|", ""),
+    ('_sum|llamacpp:tokens_predicted_total",pod!=""', '_sum"'),
+    ("sum by (cluster, job, namespace,", "sum by (cluster, instance, job, namespace,"),
+    ("sum by (cluster, job, namespace,", "sum by (cluster, namespace,"),
+    ('"model", "$1", "model_name", "(.+)"', '"model", "$1", "model_name", "(.*)"'),
+    ("          or 0 * sum by", "          unless 0 * sum by"),
+    ("- sum by (cluster, node, instance, gpu) (rate(gpu_ledger_device_un", "+ sum by (cluster, node, instance, gpu) (rate(gpu_ledger_device_un"),
+    ("clamp_min(delta(gpu_ledger_pod_energy_standard_error_joules[5m]), 0)", "gpu_ledger_pod_energy_standard_error_joules"),
+    ("model) (pod_model:gpu_ledger_tokens:rate5m) > 0)", "model) (pod_model:gpu_ledger_tokens:rate5m))"),
+    ('{kind="generation"} > 0', '{kind="generation"}'),
+    ("rate5m / 3600000\n", "rate5m / 3600\n"),
+]
 # In the others, each for the test of its file.
 MISTAKES = [
     ("compat.rules.yml", "sum without (energy_estimated)", "max without (energy_estimated)"),
@@ -96,6 +110,7 @@ class MistakesTest(harness.Case):
         all_of_them += [(*one, "bill_test.yml") for one in BILL_MISTAKES]
         all_of_them += [(*one, "accounts_test.yml") for one in ACCOUNT_MISTAKES]
         all_of_them += [("alerts.yml", right, wrong, "hardware_test.yml") for right, wrong in HARDWARE_MISTAKES]
+        all_of_them += [("tokens.rules.yml", right, wrong, "tokens_test.yml") for right, wrong in TOKEN_MISTAKES]
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             outcomes = list(pool.map(self.notice, range(len(all_of_them)), all_of_them))
         for (_, _, wrong, _), outcome in zip(all_of_them, outcomes):

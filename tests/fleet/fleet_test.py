@@ -20,19 +20,23 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 import harness
 import node
 from prometheus_test import PROMETHEUS, Prometheus
+from bill_test import lines_of, run_bill, stamp
 from quick_rules import quick_rules
+from token_servers import NAMES, TokenServers
 
 NODES = int(os.environ.get("FLEET_NODES", "50"))
 SECONDS = int(os.environ.get("FLEET_SECONDS", "60"))
 PRESET = os.environ.get("FLEET_PRESET", "compatible")
 MOST_SERIES = {"compatible": 475, "lean": 320}  # 450 today; one node in lean 275
-RULES = ("parameters.rules.yml", "node.rules.yml", "fleet.rules.yml")
+RULES = ("parameters.rules.yml", "node.rules.yml", "fleet.rules.yml", "tokens.rules.yml")
 POWER, TIME = "cluster:gpu_ledger_power_watts:rate5m", "gpu_ledger_snapshot_timestamp_seconds"
 OWNERS = [f"gpu_ledger_{kind}_energy_joules_total" for kind in ("pod", "slurm_job", "container", "host", "unknown_owner")]
 OWNERS.append("gpu_ledger_closed_energy_joules")
 
 # The rules with a "minute" of four seconds and windows of twenty, so that a minute's test sees many of them.
 MINUTE, WINDOW = 4, 20
+# Of the pod serve of the first nodes, for each joule that its exporter has booked: 1.6 J per token, prompt and generated.
+TOKENS_PER_JOULE = (0.5, 0.125)
 
 
 def joules(metrics):
@@ -76,6 +80,7 @@ class FleetTest(harness.Case):
                 "static_configs": [{"targets": [f"127.0.0.1:{ledger.port}" for ledger in nodes]}],
             }
         ]
+        jobs += self.token_jobs(nodes)
         with Watched(self.folder, jobs=jobs, rules=quick_rules(self.folder, RULES, MINUTE, WINDOW)) as prometheus:
             count = lambda: prometheus.query("count(node:gpu_ledger_power_watts:rate5m)")
             harness.wait_until(lambda: count() and count()[0]["value"][1] == str(NODES), "rules for every node")
@@ -89,6 +94,7 @@ class FleetTest(harness.Case):
             self.check_against_nodes(prometheus, before, after, begin, end)
             self.check_books(prometheus, after)
             self.check_cost(prometheus)
+            self.check_tokens(prometheus, before, after, int(begin), int(end))
             self.report(prometheus, nodes, before, after, end - begin, rules)
             self.check_lost_node(prometheus, nodes)
 
@@ -107,6 +113,20 @@ class FleetTest(harness.Case):
             except AssertionError as error:
                 raise AssertionError(f"{error}; it said:\n{ledger.log()}") from None
         return nodes
+
+    def token_jobs(self, nodes):
+        """On each of the first nodes, but not the one that will end, another server, in a pod that shares its GPU."""
+        number = {name: which for which, name in enumerate(NAMES)}
+
+        def counted(name):
+            joules = nodes[number[name]].metrics().total("gpu_ledger_pod_energy_joules_total", pod=f"serve-{number[name]}")
+            return [joules * times for times in TOKENS_PER_JOULE]
+
+        servers = TokenServers(counted)
+        self.addCleanup(servers.server_close)
+        self.addCleanup(servers.shutdown)
+        return [servers.job(name, {"namespace": node.TEAMS[which % 5], "pod": f"serve-{which}"}, scrape_interval="2s",
+                            scrape_timeout="2s") for name, which in number.items() if which < NODES - 1]
 
     def read(self, nodes):
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
@@ -175,6 +195,27 @@ class FleetTest(harness.Case):
         kwh = prometheus.number("cluster:gpu_ledger_energy_kwh:minute", when)
         self.assertAlmostEqual(prometheus.number("cluster:gpu_ledger_cost:minute", when) / kwh, 0.30, places=6)
         self.assertAlmostEqual(prometheus.number("cluster:gpu_ledger_co2e_grams:minute", when) / kwh, 400, places=3)
+
+    def check_tokens(self, prometheus, before, after, begin, end):
+        """What a token took, by the rules and by the bill, against what was given for a joule."""
+        def summed(series, **labels):
+            chosen = ",".join(f'{label}="{value}"' for label, value in labels.items())
+            return prometheus.number(f"sum(sum_over_time(pod_model:gpu_ledger_{series}:rate5m{{{chosen}}}[{end - begin}s]))", end)
+
+        truth = 1 / sum(TOKENS_PER_JOULE)
+        done = run_bill(f"http://127.0.0.1:{prometheus.port}", f"--from={stamp(begin)}", f"--to={stamp(end)}", "--step=20s",
+                        "--by=pod", "--per=token", "--format=csv")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        billed = lines_of(done)
+        for which, name in list(enumerate(NAMES))[:NODES - 1]:
+            tokens = summed("tokens", pod=f"serve-{which}")
+            own, with_idle = (summed("power_watts", pod=f"serve-{which}", idle=idle) for idle in ("excluded", "included"))
+            self.assertAlmostEqual(own / tokens / truth, 1, delta=0.03, msg=name)
+            of_gpu = lambda metrics, series: metrics.total(f"gpu_ledger_device_{series}_joules_total", gpu="1")
+            drawn, nobodys = (of_gpu(after[which], series) - of_gpu(before[which], series) for series in ("energy", "unattributed"))
+            self.assertAlmostEqual(with_idle / own / (drawn / (drawn - nobodys)), 1, delta=0.03, msg=name)
+            row = billed["owner", f"{node.TEAMS[which % 5]}/serve-{which}"]
+            self.assertAlmostEqual(float(row["joules_per_token"]) / truth, 1, delta=0.05, msg=name)
 
     def check_lost_node(self, prometheus, nodes):
         nodes[-1].stop()

@@ -20,7 +20,7 @@ struct BillQuery {
   bool share_allocated = false;              // an hour of a GPU is shared by those who hold slices of it
   std::optional<double> co2e_grams_per_kwh;  // at most one of the two
   std::string co2e_series;
-  BillAsk ask_co2e = {};  // for the series, whose replicas the server must deduplicate; empty: as all else
+  BillAsk ask_deduplicated = {};  // CO2e and tokens: one series of those of two replicas; empty: as all else
 };
 
 // The query's matchers and more.

@@ -24,7 +24,7 @@ Status BillCo2e::read(const BillSpan& step) {
   const std::chrono::sys_seconds at = step.end;
   const std::string mean =
       "avg_over_time((" + query_.co2e_series + ")" + looks_range(length, std::max<int64_t>(1, length / kLooks)) + ")";
-  GL_TRY(answer, (query_.ask_co2e ? query_.ask_co2e : ask_)(mean, at));
+  GL_TRY(answer, (query_.ask_deduplicated ? query_.ask_deduplicated : ask_)(mean, at));
   by_cluster_.clear();
   for (const BillSeries& series : answer) {
     const double value = series.samples.back().value;

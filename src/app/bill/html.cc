@@ -10,6 +10,7 @@
 #include "app/bill/html_parts.h"
 #include "app/bill/line_words.h"
 #include "app/bill/rounded.h"
+#include "app/bill/tokens.h"
 #include "base/quote.h"
 #include "base/units.h"
 
@@ -113,6 +114,36 @@ void add_energies(const Statement& statement, std::vector<HtmlColumn>& columns) 
   add("Charged", energy.charged);
 }
 
+std::vector<HtmlColumn> token_columns(const Statement& statement, const BillTokens& all) {
+  std::vector<HtmlColumn> columns;
+  const auto add = [&](const char* title, const std::string& unit, const std::string& total, const auto& value) {
+    HtmlColumn column{title, unit, {}, total};
+    for (const BillLine& line : statement.lines) column.cells.push_back(line.tokens ? value(line) : kAbsent);
+    columns.push_back(std::move(column));
+  };
+  const auto millions = [](double tokens) { return grouped_decimal(tokens / kTokensPerMillion, 3); };
+  add("Tokens", "million", millions(all.all()), [&](const BillLine& line) { return millions(line.tokens->all()); });
+  add("of them generated", "million", millions(all.generated),
+      [&](const BillLine& line) { return millions(line.tokens->generated); });
+  add("Energy of a token", "J, \u00b1 standard error", kAbsent, [](const BillLine& line) {
+    std::string text = grouped_decimal(joules_per_token(line), 4);
+    if (const auto error = line.standard_error_joules) {
+      text +=
+          fmt::format(" <span class=\"error\">\u00b1\u00a0{}</span>", grouped_decimal(*error / line.tokens->all(), 4));
+    }
+    return text;
+  });
+  if (has_cost(statement)) {
+    add("Cost of a million tokens", statement.prices.currency, kAbsent,
+        [](const BillLine& line) { return grouped_decimal(per_million_tokens(line, line.cost()), 4); });
+  }
+  if (statement.has_co2e) {
+    add("CO\u2082e of a million tokens", "g", kAbsent,
+        [](const BillLine& line) { return grouped_decimal(per_million_tokens(line, line.co2e_grams), 1); });
+  }
+  return columns;
+}
+
 std::vector<HtmlColumn> columns_of(const Statement& statement) {
   std::vector<HtmlColumn> columns;
   add_energies(statement, columns);
@@ -128,8 +159,9 @@ std::vector<HtmlColumn> columns_of(const Statement& statement) {
   return columns;
 }
 
-std::string table(const Statement& statement) {
-  const std::vector<HtmlColumn> columns = columns_of(statement);
+// Of all lines, or of those that `shown` says.
+std::string table(const Statement& statement, const std::vector<HtmlColumn>& columns, const std::string& last,
+                  bool (*shown)(const BillLine&) = nullptr) {
   std::string out =
       fmt::format("<div class=\"wide\"><table>\n<thead><tr><th scope=\"col\">{}</th>", html_name(statement.by));
   for (const HtmlColumn& column : columns)
@@ -137,12 +169,13 @@ std::string table(const Statement& statement) {
   out += "</tr></thead>\n<tbody>\n";
   for (size_t i = 0; i < statement.lines.size(); ++i) {
     const BillLine& line = statement.lines[i];
+    if (shown != nullptr && !shown(line)) continue;
     out += fmt::format("<tr class=\"{}\"><th scope=\"row\"><bdi>{}</bdi></th>", kind_name(line.kind),
                        html_name(line_name(line)));
     for (const HtmlColumn& column : columns) out += "<td>" + column.cells[i] + "</td>";
     out += "</tr>\n";
   }
-  out += "</tbody>\n<tfoot><tr><th scope=\"row\">The meter: the GPUs\u2019 energy counters</th>";
+  out += "</tbody>\n<tfoot><tr><th scope=\"row\">" + last + "</th>";
   for (const HtmlColumn& column : columns) out += "<td>" + column.total + "</td>";
   return out + "</tr></tfoot>\n</table></div>\n";
 }
@@ -240,7 +273,12 @@ std::string bill_html(const Statement& statement) {
                      html_name(site_title(statement)), span_text(statement.span), html_name(statement.by));
   out += not_over_box(statement) + incomplete_box(statement);
   out += key_figures(statement);
-  out += table(statement);
+  out += table(statement, columns_of(statement), "The meter: the GPUs\u2019 energy counters");
+  if (const auto tokens = statement.tokens()) {
+    // Apart: one table of both would be wider than paper.
+    out += "<h2>Tokens</h2>\n" + table(statement, token_columns(statement, *tokens), "Together",
+                                       [](const BillLine& line) { return line.tokens.has_value(); });
+  }
   out += "<h2>Energy by line, in kWh</h2>\n<figure style=\"margin:0\">\n" + bill_chart(statement) + "</figure>\n";
   out += "<h2>How to read this</h2>\n";
   out += kEstimateRemark;

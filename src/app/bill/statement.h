@@ -30,6 +30,13 @@ enum class LineKind {
   kNobody,   // the GPU's own: idle, unseen, exporter_down ...; `name` is the reason
 };
 
+// Of inference servers, from their counters: not whole numbers.
+struct BillTokens {
+  double prompt = 0;
+  double generated = 0;
+  double all() const { return prompt + generated; }
+};
+
 // Energy is in millijoules, so that sums are exact. What is not known is empty.
 struct BillLine {
   LineKind kind = LineKind::kOwner;
@@ -52,6 +59,7 @@ struct BillLine {
   double gpu_hour_cost = 0;                      // their sum
   double building_kwh = 0;                       // the charged energy x PUE
   double co2e_grams = 0;
+  std::optional<BillTokens> tokens;  // if they were asked for and there are some
 
   int64_t own_millijoules() const { return alone_millijoules + shared_millijoules; }
   int64_t charged_millijoules() const { return own_millijoules() + spread_millijoules; }
@@ -98,6 +106,17 @@ struct Statement {
     std::optional<double> sum;
     for (const BillLine& line : lines) {
       if (line.gpu_hours) sum = sum.value_or(0) + *line.gpu_hours;
+    }
+    return sum;
+  }
+  // Empty: no line has any.
+  std::optional<BillTokens> tokens() const {
+    std::optional<BillTokens> sum;
+    for (const BillLine& line : lines) {
+      if (!line.tokens) continue;
+      if (!sum) sum.emplace();
+      sum->prompt += line.tokens->prompt;
+      sum->generated += line.tokens->generated;
     }
     return sum;
   }

@@ -8,6 +8,7 @@
 #include "app/bill/formats.h"
 #include "app/bill/line_words.h"
 #include "app/bill/rounded.h"
+#include "app/bill/tokens.h"
 #include "base/quote.h"
 #include "base/utf8.h"
 
@@ -99,6 +100,31 @@ void add_energies(std::vector<TableColumn>& columns, const Statement& statement,
   columns.back().cells.back() = decimals(energy.charged.total);
 }
 
+void add_tokens_of(std::vector<TableColumn>& columns, const Statement& statement, const BillTokens& all) {
+  const auto add_each = [&](const std::string& title, const std::string& last, int digits, const auto& value) {
+    add(columns, title, statement, last, [&](const BillLine& line) {
+      return line.tokens ? fmt::format("{:.{}f}", value(line), digits) : std::string();
+    });
+  };
+  const auto millions = [](double tokens) { return fmt::format("{:.3f}", tokens / kTokensPerMillion); };
+  add_each("M tokens", millions(all.all()), 3,
+           [](const BillLine& line) { return line.tokens->all() / kTokensPerMillion; });
+  add_each("generated M", millions(all.generated), 3,
+           [](const BillLine& line) { return line.tokens->generated / kTokensPerMillion; });
+  add_each("J/token", "", 4, joules_per_token);
+  add(columns, "± J/token", statement, "", [](const BillLine& line) {
+    const bool known = line.tokens && line.standard_error_joules;
+    return known ? fmt::format("{:.4f}", *line.standard_error_joules / line.tokens->all()) : std::string();
+  });
+  if (statement.prices.per_kwh > 0 || !statement.prices.per_gpu_hour.empty()) {
+    add_each(statement.prices.currency + "/M tokens", "", 4,
+             [](const BillLine& line) { return per_million_tokens(line, line.cost()); });
+  }
+  if (statement.has_co2e) {
+    add_each("CO2e g/M tokens", "", 1, [](const BillLine& line) { return per_million_tokens(line, line.co2e_grams); });
+  }
+}
+
 std::vector<TableColumn> columns_of(const Statement& statement, const BillDigits& digits) {
   const auto any = [&](const auto& has) { return std::any_of(statement.lines.begin(), statement.lines.end(), has); };
   std::vector<TableColumn> columns;
@@ -120,6 +146,7 @@ std::vector<TableColumn> columns_of(const Statement& statement, const BillDigits
   if (statement.has_co2e) {
     add_amounts(columns, "CO2e kg", statement, 3, [](const BillLine& line) { return line.co2e_grams / 1000; });
   }
+  if (const auto tokens = statement.tokens()) add_tokens_of(columns, statement, *tokens);
   return columns;
 }
 

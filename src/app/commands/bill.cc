@@ -11,6 +11,7 @@
 #include "app/bill/line_words.h"
 #include "app/bill/make_statement.h"
 #include "app/bill/span.h"
+#include "app/bill/tokens.h"
 #include "app/commands/signals.h"
 #include "app/config/config.h"
 #include "base/file.h"
@@ -50,9 +51,9 @@ BillQuery query_of(const Config& config, const BillPrices& prices, const BillSpa
   query.share_allocated = config.bill_allocated == "shared";
   query.co2e_grams_per_kwh = config.co2e_grams_per_kwh;
   query.co2e_series = config.co2e_series;
-  BillServer for_co2e = server;
-  for_co2e.deduplicate = true;
-  query.ask_co2e = ask_server(std::move(for_co2e));
+  BillServer deduplicating = server;
+  deduplicating.deduplicate = true;
+  query.ask_deduplicated = ask_server(std::move(deduplicating));
   return query;
 }
 
@@ -145,10 +146,10 @@ Status check_serve(const Config& config) {
   }
   const Config defaults;
   if (config.bill_by != defaults.bill_by || config.bill_spread != defaults.bill_spread || !config.format.empty() ||
-      !config.bill_output.empty() || !config.bill_site.empty() || config.allow_gaps) {
+      !config.bill_output.empty() || !config.bill_site.empty() || !config.bill_per.empty() || config.allow_gaps) {
     return Error{
         Code::kMalformed,
-        "--serve: not together with --by, --spread, --format, --output, --site or --allow-gaps; a question asks "
+        "--serve: not together with --by, --spread, --per, --format, --output, --site or --allow-gaps; a question asks "
         "for its own groups, and answers are JSON"};
   }
   return ok_status();
@@ -188,6 +189,7 @@ Status check_bill(const Config& config) {
     return Error{Code::kMalformed, "--co2e-series: not together with --co2e-grams-per-kwh"};
   }
   if (config.bill_serve) return check_serve(config);
+  if (!config.bill_per.empty()) GL_TRY_STATUS(check_token_groups(config.bill_by));
   GL_TRY(span, bill_span(config, now()));
   GL_TRY_STATUS(bill_step(config, span));
   return ok_status();
@@ -200,8 +202,9 @@ Status bill_command(const Config& config, const ConfigSources& /*sources*/) {
   GL_TRY(step, bill_step(config, span));
   GL_TRY(prices, prices_of(config));
   const BillServer server = server_of(config);
-  GL_TRY(statement, make_statement(ask_server(server), query_of(config, prices, span, step, server),
-                                   view_of(config, prices), show_progress));
+  const BillQuery query = query_of(config, prices, span, step, server);
+  GL_TRY(statement, make_statement(ask_server(server), query, view_of(config, prices), show_progress));
+  if (!config.bill_per.empty()) GL_TRY_STATUS(add_tokens(query.ask_deduplicated, query, config.bill_by, statement));
   statement.site = config.bill_site;
   statement.over_at = end_to_come(config, at);
   GL_TRY_STATUS(write_bill(config, statement));

@@ -150,6 +150,7 @@ struct Config {
   std::string bill_match;
   std::string bill_spread = "keep";
   std::string bill_allocated = "whole";
+  std::string bill_per;
   double price_per_kwh = 0;                          // 0: none
   std::map<std::string, double> price_per_gpu_hour;  // by model
   std::string currency = "EUR";

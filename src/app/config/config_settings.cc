@@ -37,6 +37,7 @@ constexpr std::array<std::string_view, 4> kBackends = {"auto", "nvml", "dcgm", "
 constexpr std::array<std::string_view, 3> kExactTimeModes = {"off", "auto", "on"};
 constexpr std::array<std::string_view, 3> kRecordNames = {"hashed", "plain", "none"};
 constexpr std::array<std::string_view, 2> kPresets = {"compatible", "lean"};
+constexpr std::array<std::string_view, 1> kPers = {"token"};
 constexpr std::array<std::string_view, 3> kSpreads = {"keep", "use", "allocation"};
 constexpr std::array<std::string_view, 2> kAllocatedRules = {"whole", "shared"};
 constexpr auto kFormats = [] {
@@ -397,6 +398,10 @@ const Setting kSettings[] = {
      "allocated hours of time slices of a GPU: whole (each counts as a GPU) or shared (those who hold slices of a GPU "
      "at a time share its hour)",
      kChoice<&Config::bill_allocated, kAllocatedRules>, SettingEffect::kRestart, "bill"},
+    {"per", G::kBill, F::kValue, "UNIT", "",
+     "token: show tokens of inference servers, and the energy, cost and CO2e of one; with --by=namespace, pod or "
+     "cluster",
+     kChoice<&Config::bill_per, kPers>, SettingEffect::kRestart, "bill"},
     {"price-per-kwh", G::kBill, F::kValue, "PRICE", "0", "price of a kWh; 0: no cost",
      kParsed<&Config::price_per_kwh, parse_amount>, SettingEffect::kRestart, "bill job"},
     {"price-per-gpu-hour", G::kBill, F::kList, "MODEL=PRICE", "",
