@@ -57,7 +57,6 @@ class BillPrintTest(harness.Case):
         return done.stdout if code == 0 else done.stderr
 
     def test_all_three_ways_agree(self):
-        begin = int(time.time()) - 1
         with harness.Ledger(*harness.FAST, "--pod-labels=team", "--node-name=one") as one, \
                 harness.Ledger(*harness.FAST, "--pod-labels=team", "--node-name=two") as two:
             jobs = [{"job_name": "gpu-ledger", "honor_labels": True,
@@ -65,14 +64,17 @@ class BillPrintTest(harness.Case):
             with prometheus_test.Prometheus(self.folder, jobs=jobs) as prometheus:
                 harness.wait_until(lambda: len(prometheus.query("group by (node) (gpu_ledger_device_info)")) == 2,
                                    "two nodes")
+                # Before that they ran without being scraped.
+                begin = next_second()
                 harness.wait_until(lambda: len(prometheus.query("sum by (node) (gpu_ledger_pod_energy_joules_total) > 1000")) == 2,
                                    "joules of both")
                 joules = sum(freeze(node, prometheus).total("gpu_ledger_device_energy_joules_total") for node in (one, two))
+                joules -= float(prometheus.query("sum(gpu_ledger_device_energy_joules_total)", begin)[0]["value"][1])
                 self.check(f"http://127.0.0.1:{prometheus.port}", begin, next_second(), joules)
 
     def check(self, server, begin, end, metered):
         form = "%Y-%m-%dT%H:%M:%SZ"
-        span = [f"--prometheus-url={server}", "--allow-gaps", "--from=" + time.strftime(form, time.gmtime(begin)),
+        span = [f"--prometheus-url={server}", "--from=" + time.strftime(form, time.gmtime(begin)),
                 "--to=" + time.strftime(form, time.gmtime(end)), "--price-per-kwh=0.25", "--pue=1.5",
                 "--co2e-grams-per-kwh=300", "--site=Loop & Sons"]
         focus = list(csv.DictReader(io.StringIO(self.bill(*span, "--format=focus"))))
