@@ -2,10 +2,12 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "app/bill/allocation_filter.h"
 #include "app/bill/statement.h"
 #include "base/result.h"
 
@@ -17,7 +19,10 @@ struct AllocationQuestion {
   std::string by;               // what the bill is grouped by, several by a comma
   bool in_one = false;          // aggregate=all: one allocation for all owners
   bool include_idle = false;
-  Spread spread = Spread::kKeep;  // shareIdle=true: by use
+  Spread spread = Spread::kKeep;                   // shareIdle=true: by use
+  std::shared_ptr<const AllocationFilter> filter;  // null: everybody's
+  std::string filter_text;
+  bool summary = false;  // few fields
 
   // The same for all requests that get the same answer.
   std::string key() const;
