@@ -46,5 +46,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     if (i > 0) require(span.begin == question->spans[i - 1].end, "sets follow each other");
   }
   require(question->key() == parse_allocation_question(text, kNow)->key(), "the same question has the same key");
+  if (question->filter) {
+    std::set<std::string> properties;
+    question->filter->add_properties_to(properties);
+    require(!properties.empty(), "a filter compares something");
+    (void)question->filter->matches([&](const std::string& property) {
+      require(properties.contains(property), "a filter asks for what it names");
+      return property;
+    });
+  }
   return 0;
 }
