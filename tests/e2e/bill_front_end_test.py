@@ -153,6 +153,15 @@ class FrontEnd(harness.Case):
         self.assertIn("nothing in this span has it", self.ask(f"window={TWO_DAYS}&filter=label[taem]:%22a%22")["warning"])
         self.assertEqual(self.ask("window=7d&aggregate=assetType", path="/assets", status=404)["code"], 404)
 
+    def check_suggestions(self):
+        def suggested(query):
+            return self.ask(f"window={TWO_DAYS}&limit=25&{query}", path="/allocation/autocomplete")["data"]["data"]
+        self.assertEqual(suggested("field=namespace"), ["research", "search"])
+        self.assertEqual(suggested("field=pod&search=Tra"), ["train-0"])
+        self.assertEqual(suggested("field=node&filter=namespace:%22search%22"), ["gpu-2"])
+        self.assertEqual(suggested("field=label:team"), ["speech", "vision"])
+        self.assertEqual(suggested("field=controllerName"), [])
+
     def check_the_summary(self):
         full = self.sets(6)[0]
         for path in ("/allocation/summary", "/allocation/compute/summary"):

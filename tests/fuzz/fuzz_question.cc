@@ -33,6 +33,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   } else {
     check_message(window.error());
   }
+  if (const auto names = parse_allocation_question(text, kNow, AllocationForm::kNames)) {
+    require(names->most_names >= 1 && names->most_names <= 1000, "some names and not all");
+  } else {
+    check_message(names.error());
+  }
   const auto question = parse_allocation_question(text, kNow);
   if (!question) {
     check_message(question.error());

@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -245,6 +247,24 @@ std::string allocation_json(const std::vector<Statement>& statements, const Allo
   if (!warning.empty()) answer["warning"] = warning;
   if (Json notes = notes_of(statements); !notes.empty()) answer["notes"] = std::move(notes);
   return text_of(answer);
+}
+
+std::string names_json(const std::vector<Statement>& statements, std::string_view search, size_t most) {
+  const auto same = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
+  std::set<std::string> names;
+  for (const Statement& statement : statements) {
+    for (const BillLine& line : statement.lines) {
+      if (line.kind != LineKind::kOwner) continue;
+      const auto pod = line.properties.find("pod");  // a filter has its name alone
+      const std::string& name = statement.by == "pod" && pod != line.properties.end() ? pod->second : line.name;
+      if (std::search(name.begin(), name.end(), search.begin(), search.end(), same) != name.end()) names.insert(name);
+    }
+  }
+  Json list = Json::array();
+  for (const std::string& name : names) {
+    if (list.size() < most) list.push_back(name);
+  }
+  return text_of(Json{{"code", 200}, {"data", {{"data", std::move(list)}}}});
 }
 
 std::string allocation_error(unsigned code, std::string_view message) {

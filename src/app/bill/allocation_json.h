@@ -21,6 +21,9 @@ struct AllocationShape {
 // are "notes".
 std::string allocation_json(const std::vector<Statement>& statements, const AllocationShape& shape);
 
+// The names of groups in which `search` is, without regard to case: {"code":200,"data":{"data":["a","b"]}}.
+std::string names_json(const std::vector<Statement>& statements, std::string_view search, size_t most);
+
 // {"code":400,"message":"..."}
 std::string allocation_error(unsigned code, std::string_view message);
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <map>
 #include <optional>
 
@@ -20,8 +21,9 @@ constexpr size_t kMostSets = 366;  // each is a bill of its own
 constexpr size_t kMostAggregates = 5;
 // OpenCost groups by these too. Nobody has one here, except for a container outside Kubernetes: all is without a group,
 // and the answer warns of it.
-constexpr std::array<std::string_view, 8> kNobodyHas = {
-    "controller", "controllerKind", "deployment", "statefulset", "daemonset", "job", "service", "container"};
+constexpr std::array<std::string_view, 9> kNobodyHas = {"controller", "controllerKind", "controllerName",
+                                                        "deployment", "statefulset",    "daemonset",
+                                                        "job",        "service",        "container"};
 // OpenCost has these too. They change nothing here: there is one way to compute, one idle cost and no load balancer,
 // and every answer has all metrics.
 constexpr std::array<std::string_view, 6> kWithoutEffect = {
@@ -115,7 +117,7 @@ bool is_label(std::string_view text) {
   return text.starts_with(kStart) && is_label_name(text.substr(kStart.size()));
 }
 
-Status read_aggregate(std::string_view text, AllocationQuestion& question) {
+Status read_groups(const char* parameter, std::string_view text, AllocationQuestion& question) {
   if (text.empty()) text = "pod";
   if (text == "all") {
     question.in_one = true;
@@ -126,9 +128,9 @@ Status read_aggregate(std::string_view text, AllocationQuestion& question) {
   while (!text.empty()) {
     const std::string_view one = take_until(text, ',');
     if (!contains(kAllocationProperties, one) && !contains(kNobodyHas, one) && !is_label(one))
-      return wrong("aggregate: " + in_quotes(one) +
+      return wrong(std::string(parameter) + ": " + in_quotes(one) +
                    " is not known here (cluster, node, namespace, pod, label:NAME, user, slurm_account, all)");
-    if (++count > kMostAggregates) return wrong(fmt::format("aggregate: more than {} at once", kMostAggregates));
+    if (++count > kMostAggregates) return wrong(fmt::format("{}: more than {} at once", parameter, kMostAggregates));
     question.by.append(question.by.empty() ? "" : ",").append(one);
   }
   return ok_status();
@@ -191,7 +193,6 @@ Status cut(const BillSpan& window, Parameters& parameters, std::chrono::sys_seco
   const std::string accumulate = take(parameters, "accumulate");
   const auto unit = std::find_if(kCalendarUnits.begin(), kCalendarUnits.end(),
                                  [&](const CalendarUnit& one) { return one.word == accumulate; });
-  if (window.begin > now) return wrong("window: it begins in the future");
   if (unit != kCalendarUnits.end()) return cut_into_units(window, *unit, now, question);
   if (accumulate == "all") return cut_into_steps(window, {}, now, question);
   const auto in_one_set = to_bool(accumulate);
@@ -201,37 +202,62 @@ Status cut(const BillSpan& window, Parameters& parameters, std::chrono::sys_seco
   return cut_into_steps(window, *in_one_set ? std::string() : step, now, question);
 }
 
-}  // namespace
-
-std::string AllocationQuestion::key() const {
-  std::string key = fmt::format("{} {} {} {} {}", by, in_one, include_idle, static_cast<int>(spread), summary);
-  for (const BillSpan& span : spans)
-    key += fmt::format(" {}-{}", span.begin.time_since_epoch().count(), span.end.time_since_epoch().count());
-  return key + " " + filter_text;  // last: it may be anything
-}
-
-Result<AllocationQuestion> parse_allocation_question(std::string_view query, std::chrono::sys_seconds now) {
-  GL_TRY(parameters, parse_query(query));
-  AllocationQuestion question;
-  const std::string window_text = take(parameters, "window");
-  if (window_text.empty()) return wrong("window: is missing (write window=7d)");
-  GL_TRY(window, parse_window(window_text, now));
-  GL_TRY_STATUS(read_aggregate(take(parameters, "aggregate"), question));
+Status read_sets(const BillSpan& window, Parameters& parameters, std::chrono::sys_seconds now,
+                 AllocationQuestion& question) {
+  GL_TRY_STATUS(read_groups("aggregate", take(parameters, "aggregate"), question));
   GL_TRY(include_idle, take_bool(parameters, "includeIdle"));
   GL_TRY(share_idle, take_bool(parameters, "shareIdle"));
   question.include_idle = include_idle;
   question.spread = share_idle ? Spread::kByUse : Spread::kKeep;
-  GL_TRY_STATUS(cut(window, parameters, now, question));
+  for (const std::string_view name : kWithoutEffect) take(parameters, std::string(name));
+  return cut(window, parameters, now, question);
+}
+
+Status read_names(const BillSpan& window, Parameters& parameters, std::chrono::sys_seconds now,
+                  AllocationQuestion& question) {
+  constexpr size_t kMostNames = 1000;
+  GL_TRY_STATUS(read_groups("field", take(parameters, "field"), question));
+  question.search = take(parameters, "search");
+  if (const std::string limit = take(parameters, "limit"); !limit.empty()) {
+    const auto [end, error] = std::from_chars(limit.data(), limit.data() + limit.size(), question.most_names);
+    if (error != std::errc() || end != limit.data() + limit.size() || question.most_names == 0 ||
+        question.most_names > kMostNames)
+      return wrong(fmt::format("limit: {} is not a number from 1 to {}", in_quotes(limit), kMostNames));
+  }
+  return cut_into_steps(window, {}, now, question);
+}
+
+}  // namespace
+
+std::string AllocationQuestion::key() const {
+  std::string key = fmt::format("{} {} {} {} {} {}", by, in_one, include_idle, static_cast<int>(spread),
+                                static_cast<int>(form), most_names);
+  for (const BillSpan& span : spans)
+    key += fmt::format(" {}-{}", span.begin.time_since_epoch().count(), span.end.time_since_epoch().count());
+  return key + " " + in_quotes(search) + " " + filter_text;  // last: it may be anything
+}
+
+Result<AllocationQuestion> parse_allocation_question(std::string_view query, std::chrono::sys_seconds now,
+                                                     AllocationForm form) {
+  GL_TRY(parameters, parse_query(query));
+  AllocationQuestion question;
+  question.form = form;
+  const std::string window_text = take(parameters, "window");
+  if (window_text.empty()) return wrong("window: is missing (write window=7d)");
+  GL_TRY(window, parse_window(window_text, now));
+  if (window.begin > now) return wrong("window: it begins in the future");
+  GL_TRY_STATUS(form == AllocationForm::kNames ? read_names(window, parameters, now, question)
+                                               : read_sets(window, parameters, now, question));
   question.filter_text = take(parameters, "filter");
   if (!question.filter_text.empty()) {
     GL_TRY(filter, parse_allocation_filter(question.filter_text));
     question.filter = std::make_shared<const AllocationFilter>(std::move(filter));
   }
-  for (const std::string_view name : kWithoutEffect) take(parameters, std::string(name));
   // One that is not applied would give wrong numbers without a word.
   if (!parameters.empty())
-    return wrong(in_quotes(parameters.begin()->first) +
-                 " is not known here (window, aggregate, filter, step, accumulate, includeIdle, shareIdle)");
+    return wrong(in_quotes(parameters.begin()->first) + " is not known here (window, filter, " +
+                 (form == AllocationForm::kNames ? "field, search, limit)"
+                                                 : "aggregate, step, accumulate, includeIdle, shareIdle)"));
   return question;
 }
 

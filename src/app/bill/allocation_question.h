@@ -13,6 +13,12 @@
 
 namespace gpuledger::app {
 
+enum class AllocationForm {
+  kFull,
+  kSummary,  // few fields
+  kNames,    // only the names of groups, for who types one
+};
+
 // What a request to the allocation API asks for.
 struct AllocationQuestion {
   std::vector<BillSpan> spans;  // one set of allocations for each; all are over
@@ -22,7 +28,9 @@ struct AllocationQuestion {
   Spread spread = Spread::kKeep;                   // shareIdle=true: by use
   std::shared_ptr<const AllocationFilter> filter;  // null: everybody's
   std::string filter_text;
-  bool summary = false;  // few fields
+  AllocationForm form = AllocationForm::kFull;
+  std::string search;       // of kNames: what a name must contain, in upper or lower case
+  size_t most_names = 100;  // as OpenCost
 
   // The same for all requests that get the same answer.
   std::string key() const;
@@ -31,6 +39,7 @@ struct AllocationQuestion {
 // `query`: the part of the target after "?". A span that is not over ends at the last full minute, or the one before
 // while scrapes of that may be on their way, so that those who ask within a minute ask the same. The message of an
 // error names the parameter and what it may be.
-Result<AllocationQuestion> parse_allocation_question(std::string_view query, std::chrono::sys_seconds now);
+Result<AllocationQuestion> parse_allocation_question(std::string_view query, std::chrono::sys_seconds now,
+                                                     AllocationForm form = AllocationForm::kFull);
 
 }  // namespace gpuledger::app

@@ -137,6 +137,8 @@ TEST_F(AllocationApi, AnswersSummaries) {
     EXPECT_TRUE(data.at("sets").at(0).at("allocations").contains("__idle__")) << path;
   }
   EXPECT_EQ(state_->computed, 2) << "one answer for both names";
+  EXPECT_EQ(json::parse(fetch(address_, "/allocation/autocomplete?window=lastmonth&field=namespace&search=spe").body),
+            json({{"code", 200}, {"data", {{"data", {"speech"}}}}}));
 }
 
 TEST_F(AllocationApi, ErrorsHaveACodeAndAMessage) {

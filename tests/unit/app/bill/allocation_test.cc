@@ -114,8 +114,28 @@ TEST(AllocationQuestion, AFilterIsAnotherQuestion) {
   EXPECT_NE(question->key(), ask("window=7d&filter=namespace:%22a%22")->key());
   EXPECT_FALSE(ask("window=7d&filter=")->filter) << "the front end sends an empty one";
   AllocationQuestion summary = *question;
-  summary.summary = true;
+  summary.form = AllocationForm::kSummary;
   EXPECT_NE(summary.key(), question->key());
+}
+
+TEST(AllocationQuestion, AsksForNames) {
+  const auto names = [](const std::string& query) {
+    return parse_allocation_question("window=7d" + query, kNow, AllocationForm::kNames);
+  };
+  const auto question = names("&field=label:team&search=Vi&limit=25&filter=node:%22n%22");
+  ASSERT_TRUE(question) << question.error().message;
+  EXPECT_EQ(question->by, "label:team");
+  EXPECT_EQ(question->search, "Vi");
+  EXPECT_EQ(question->most_names, 25u);
+  EXPECT_TRUE(question->filter);
+  EXPECT_EQ(question->spans.size(), 1u);
+  EXPECT_EQ(names("&field=controllerName")->most_names, 100u);
+  EXPECT_NE(question->key(), names("&field=label:team&search=Sp&limit=25&filter=node:%22n%22")->key());
+  EXPECT_THAT(names("&field=provider").error().message, HasSubstr("field: \"provider\" is not known here"));
+  for (const std::string limit : {"0", "1001", "-1", "many", "5x"})
+    EXPECT_EQ(names("&limit=" + limit).error().message, "limit: \"" + limit + "\" is not a number from 1 to 1000");
+  EXPECT_EQ(names("&aggregate=pod").error().message,
+            "\"aggregate\" is not known here (window, filter, field, search, limit)");
 }
 
 TEST(AllocationQuestion, SaysWhatIsWrong) {
@@ -203,6 +223,21 @@ TEST(AllocationJson, ASummaryHasOpenCostsShapeAndFields) {
   const json none = json::parse(allocation_json({}, {.summary = true})).at("data");
   EXPECT_EQ(none.at("sets"), json::array());
   EXPECT_TRUE(none.at("window").at("start").is_null());
+}
+
+TEST(AllocationJson, NamesAreThoseOfOwners) {
+  const auto names = [](const Statement& statement, std::string_view search, size_t most) {
+    return json::parse(names_json({statement, statement}, search, most)).at("data").at("data");
+  };
+  Statement statement = sample_statement();
+  EXPECT_EQ(names(statement, "", 100), json({"speech", "vision"}));
+  EXPECT_EQ(names(statement, "VIS", 100), json({"vision"}));
+  EXPECT_EQ(names(statement, "", 1), json({"speech"}));
+  EXPECT_EQ(names(statement, "triton", 100), json::array()) << "it has no team";
+  statement.by = "pod";
+  statement.lines[0].name = "research/train-0";
+  statement.lines[0].properties["pod"] = "train-0";
+  EXPECT_EQ(names(statement, "train", 100), json({"train-0"})) << "as a filter has it";
 }
 
 TEST(AllocationJson, LeavesOutWhatTheFilterLeavesOut) {
