@@ -33,6 +33,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   } else {
     check_message(window.error());
   }
+  if (const auto names = parse_allocation_question(text, kNow, AllocationForm::kNames)) {
+    require(names->most_names >= 1 && names->most_names <= 1000, "some names and not all");
+  } else {
+    check_message(names.error());
+  }
   const auto question = parse_allocation_question(text, kNow);
   if (!question) {
     check_message(question.error());
@@ -46,5 +51,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     if (i > 0) require(span.begin == question->spans[i - 1].end, "sets follow each other");
   }
   require(question->key() == parse_allocation_question(text, kNow)->key(), "the same question has the same key");
+  if (question->filter) {
+    std::set<std::string> properties;
+    question->filter->add_properties_to(properties);
+    require(!properties.empty(), "a filter compares something");
+    (void)question->filter->matches([&](const std::string& property) {
+      require(properties.contains(property), "a filter asks for what it names");
+      return property;
+    });
+  }
   return 0;
 }

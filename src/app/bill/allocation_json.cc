@@ -2,13 +2,16 @@
 #include "app/bill/allocation_json.h"
 
 #include <fmt/core.h>
-#include <cmath>
 
+#include <algorithm>
+#include <cctype>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
+#include "app/bill/allocation_filter.h"
 #include "app/bill/amounts.h"
 #include "app/bill/line_words.h"
 #include "base/units.h"
@@ -93,21 +96,29 @@ Json optional_json(const std::optional<double>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
+Json window_json(const BillSpan& span) {
+  return {{"start", utc_text(span.begin)}, {"end", utc_text(span.end)}};
+}
+
 Json allocation_object(const std::string& name, const Allocation& allocation, const Statement& statement) {
-  const auto length = statement.span.end - statement.span.begin;
   const std::string start = utc_text(statement.span.begin), end = utc_text(statement.span.end);
-  const double hours = hours_of(length);
+  const double hours = hours_of(statement.span.end - statement.span.begin);
+  const auto average = [&](const std::optional<double>& gpu_hours) {
+    return gpu_hours && hours > 0 ? Json(*gpu_hours / hours) : Json(nullptr);
+  };
   const auto kwh = [](int64_t millijoules) { return to_kwh(millijoules); };
   Json one;
   one["name"] = name;
   one["properties"] = properties_json(allocation);
-  one["window"] = {{"start", start}, {"end", end}};
+  one["window"] = window_json(statement.span);
   one["start"] = start;
   one["end"] = end;
   one["minutes"] = hours * 60;
   // This bill has no other cost. Amounts of CPU, memory, disks and network are not known, so they are left out.
   one["cpuCost"] = 0;
-  one["gpuCount"] = allocation.held_hours && hours > 0 ? Json(*allocation.held_hours / hours) : Json(nullptr);
+  one["gpuCount"] = average(allocation.held_hours);
+  one["gpuRequestAverage"] = average(allocation.allocated_hours);
+  one["gpuUsageAverage"] = average(allocation.work_hours);
   one["gpuHours"] = optional_json(allocation.held_hours);
   const auto cost = [&](double value) { return has_cost(statement) ? Json(value) : Json(nullptr); };
   one["gpuCost"] = cost(allocation.energy_cost + allocation.hour_cost);
@@ -116,7 +127,8 @@ Json allocation_object(const std::string& name, const Allocation& allocation, co
   if (allocation.allocated_hours && allocation.unused_hours && *allocation.allocated_hours > 0)
     efficiency = 1 - *allocation.unused_hours / *allocation.allocated_hours;
   one["gpuEfficiency"] = optional_json(efficiency);
-  for (const char* other : {"networkCost", "loadBalancerCost", "pvCost", "ramCost", "sharedCost", "externalCost"})
+  for (const char* other : {"cpuCostIdle", "networkCost", "loadBalancerCost", "pvCost", "ramCost", "ramCostIdle",
+                            "sharedCost", "externalCost"})
     one[other] = 0;
   one["totalCost"] = cost(allocation.energy_cost + allocation.hour_cost);
   one["totalEfficiency"] = optional_json(efficiency);
@@ -132,17 +144,44 @@ Json allocation_object(const std::string& name, const Allocation& allocation, co
   return one;
 }
 
+// The fields of OpenCost's summary that are known, and the energy.
+Json summary_of(const Json& allocation) {
+  Json summary;
+  for (const char* field :
+       {"name", "start", "end", "cpuCost", "cpuCostIdle", "gpuRequestAverage", "gpuUsageAverage", "gpuCost",
+        "gpuCostIdle", "networkCost", "loadBalancerCost", "pvCost", "ramCost", "ramCostIdle", "sharedCost",
+        "externalCost", "totalEfficiency", "totalCost", "gpuEnergyKwh"})
+    summary[field] = allocation.at(field);
+  return summary;
+}
+
 Json set_json(const Statement& statement, const AllocationShape& shape) {
   std::map<std::string, Allocation> allocations;
-  for (const BillLine& line : statement.lines) allocations[name_of(statement, line, shape)].add(line);
+  for (const BillLine& line : statement.lines) {
+    if (line.kind == LineKind::kOwner || line.name != kLeftOut) allocations[name_of(statement, line, shape)].add(line);
+  }
   Json set = Json::object();
   for (const auto& [name, allocation] : allocations) {
     // Shared idle cost is in the others; what could not be shared stays.
     const bool shared_out = allocation.alone + allocation.shared + allocation.spread == 0;
     if (name == kIdle && (!shape.include_idle || (statement.spread != Spread::kKeep && shared_out))) continue;
     set[name] = allocation_object(name, allocation, statement);
+    if (shape.summary) set[name] = summary_of(set[name]);
   }
+  if (shape.summary) return {{"allocations", std::move(set)}, {"window", window_json(statement.span)}};
   return set;
+}
+
+Json sets_json(const std::vector<Statement>& statements, const AllocationShape& shape) {
+  Json sets = Json::array();
+  for (const Statement& statement : statements) sets.push_back(set_json(statement, shape));
+  if (!shape.summary) return sets;
+  if (statements.empty()) return {{"step", 0}, {"sets", sets}, {"window", {{"start", nullptr}, {"end", nullptr}}}};
+  const BillSpan first = statements.front().span;
+  const std::chrono::nanoseconds step = first.end - first.begin;  // as Go writes durations
+  return {{"step", step.count()},
+          {"sets", std::move(sets)},
+          {"window", window_json({first.begin, statements.back().span.end})}};
 }
 
 // Of the first statement that is not complete.
@@ -201,14 +240,31 @@ std::string text_of(const Json& json) {
 std::string allocation_json(const std::vector<Statement>& statements, const AllocationShape& shape) {
   Json answer;
   answer["code"] = 200;
-  answer["data"] = Json::array();
-  for (const Statement& statement : statements) answer["data"].push_back(set_json(statement, shape));
+  answer["data"] = sets_json(statements, shape);
   std::string warning = missing_in(statements);
   if (const std::string text = unmet_in_all(statements, shape); !text.empty())
     warning += (warning.empty() ? "" : "; ") + text;
   if (!warning.empty()) answer["warning"] = warning;
   if (Json notes = notes_of(statements); !notes.empty()) answer["notes"] = std::move(notes);
   return text_of(answer);
+}
+
+std::string names_json(const std::vector<Statement>& statements, std::string_view search, size_t most) {
+  const auto same = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
+  std::set<std::string> names;
+  for (const Statement& statement : statements) {
+    for (const BillLine& line : statement.lines) {
+      if (line.kind != LineKind::kOwner) continue;
+      const auto pod = line.properties.find("pod");  // a filter has its name alone
+      const std::string& name = statement.by == "pod" && pod != line.properties.end() ? pod->second : line.name;
+      if (std::search(name.begin(), name.end(), search.begin(), search.end(), same) != name.end()) names.insert(name);
+    }
+  }
+  Json list = Json::array();
+  for (const std::string& name : names) {
+    if (list.size() < most) list.push_back(name);
+  }
+  return text_of(Json{{"code", 200}, {"data", {{"data", std::move(list)}}}});
 }
 
 std::string allocation_error(unsigned code, std::string_view message) {

@@ -5,10 +5,10 @@
 
 #include <condition_variable>
 #include <list>
+#include <optional>
 #include <utility>
 
 #include "app/bill/allocation_json.h"
-#include "app/bill/allocation_question.h"
 #include "app/bill/open_questions.h"
 #include "base/mutex.h"
 #include "http/routes.h"
@@ -51,6 +51,13 @@ unsigned status_of(Code code) {
     case Code::kInternal: return 500;
   }
   return 500;
+}
+
+std::optional<AllocationForm> form_of(std::string_view path) {
+  if (path == "/allocation" || path == "/allocation/compute") return AllocationForm::kFull;
+  if (path == "/allocation/summary" || path == "/allocation/compute/summary") return AllocationForm::kSummary;
+  if (path == "/allocation/autocomplete") return AllocationForm::kNames;
+  return std::nullopt;
 }
 
 // Two of the largest answers.
@@ -116,13 +123,13 @@ class AllocationServer::Desk {
     }
     const std::string_view path = http::path_of(question.target);
     if (path == "/healthz") return at_once(http::text_reply(200, "ok"));
-    if (path != "/allocation" && path != "/allocation/compute")
-      return at_once(error_reply(404, "not found; ask for /allocation?window=7d&aggregate=namespace"));
+    const auto form = form_of(path);
+    if (!form) return at_once(error_reply(404, "not found; ask for /allocation?window=7d&aggregate=namespace"));
     std::string_view query = question.target;
     query.remove_prefix(std::min(query.find('?'), query.size() - 1) + 1);
     query = query.substr(0, query.find('#'));
     const std::chrono::sys_seconds now(std::chrono::floor<std::chrono::seconds>(shared_->clock.now().wall));
-    auto parsed = parse_allocation_question(query, now);
+    auto parsed = parse_allocation_question(query, now, *form);
     if (!parsed.ok()) return at_once(error_reply(400, parsed.error().message));
     return enqueue(std::move(*parsed), question.peer, done);
   }
@@ -204,7 +211,7 @@ class AllocationServer::Desk {
     size_t lines = 0;
     for (const BillSpan& span : question.spans) {
       if (open.given_up->raised()) return error_reply(504, "nobody waits for it");
-      auto statement = shared.make(span, question.by, question.spread, open.given_up);
+      auto statement = shared.make(span, question, open.given_up);
       if (!statement.ok()) return error_reply(status_of(statement.error().code), statement.error().message);
       lines += statement->lines.size();
       if (lines > shared.limits.most_lines)
@@ -213,7 +220,10 @@ class AllocationServer::Desk {
                                             shared.limits.most_lines));
       statements.push_back(std::move(*statement));
     }
-    return json_reply(200, allocation_json(statements, {question.include_idle, question.in_one}));
+    if (question.form == AllocationForm::kNames)
+      return json_reply(200, names_json(statements, question.search, question.most_names));
+    const bool summary = question.form == AllocationForm::kSummary;
+    return json_reply(200, allocation_json(statements, {question.include_idle, question.in_one, summary}));
   }
 
   const std::shared_ptr<Shared> shared_;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "app/bill/allocation_question.h"
 #include "app/bill/statement.h"
 #include "base/clock.h"
 #include "base/result.h"
@@ -25,14 +26,14 @@ struct AllocationLimits {
   size_t kept_bytes = 32 << 20;
 };
 
-// The allocation API over HTTP: GET /allocation and /allocation/compute. The same question asked several times at once
-// is computed once, addresses take turns, and a question whose askers all left is dropped.
+// The allocation API over HTTP: GET /allocation, /allocation/summary and their other names. The same question asked
+// several times at once is computed once, addresses take turns, and a question whose askers all left is dropped.
 class AllocationServer {
  public:
-  // Makes the bill of a span. Blocks, on a worker thread; it must own all it uses, since it may outlive the server in a
-  // call that does not return. A long span is thousands of queries: it ends with Code::kTimeout once the answer is
-  // given up, because nobody waits for it any more.
-  using MakeStatement = std::function<Result<Statement>(const BillSpan& span, const std::string& by, Spread spread,
+  // Makes the bill of one of the question's spans. Blocks, on a worker thread; it must own all it uses, since it may
+  // outlive the server in a call that does not return. A long span is thousands of queries: it ends with Code::kTimeout
+  // once the answer is given up, because nobody waits for it any more.
+  using MakeStatement = std::function<Result<Statement>(const BillSpan& span, const AllocationQuestion& question,
                                                         const std::shared_ptr<const net::Interrupt>& given_up)>;
 
   // Sets the answerer of `options`; their addresses, web config, allowed hosts and limits count. The clock must outlive

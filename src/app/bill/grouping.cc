@@ -107,19 +107,24 @@ std::string pod_label(const std::string& by) {
 }
 
 BillPlace place_of(const BillFacts& facts, const BillNode& node, const std::string& gpu, const BillFacts::Owner& owner,
-                   const std::vector<std::string>& by) {
+                   const BillGroups& by) {
   BillPlace place;
   place.properties = properties_of(facts, node, gpu, owner);
   if (owner.form == Form::kNobody) {
     place.kind = LineKind::kNobody;
     place.name = label_of(owner.labels, "reason");
-    return place;
-  }
-  if (owner.kind == owner_kind(OwnerKind::kUnknown).word) {
+  } else if (owner.kind == owner_kind(OwnerKind::kUnknown).word) {
     place.kind = LineKind::kUnknown;
     place.name = owner.kind;
-    return place;
   }
+  if (by.filter && !by.filter->matches([&](const std::string& property) {
+        // A pod's name alone, as OpenCost has it.
+        return property == kPodField.name ? label_of(place.properties, property)
+                                          : value_of(property, owner, place.properties);
+      })) {
+    return {place.kind == LineKind::kOwner ? LineKind::kNoGroup : place.kind, std::string(kLeftOut), {}};
+  }
+  if (place.kind != LineKind::kOwner) return place;
   for (const std::string& one : by) {
     const std::string value = value_of(one, owner, place.properties);
     if (value.empty()) {

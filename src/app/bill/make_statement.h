@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "app/bill/collect.h"
+#include "app/bill/grouping.h"
 
 namespace gpuledger::app {
 
 // How the books are shown.
 struct BillView {
-  std::vector<std::string> by = {"namespace"};  // words of --by
+  BillGroups by = {"namespace"};
   Spread spread = Spread::kKeep;
   BillPrices prices;
   std::string server;  // for the reader; without a password

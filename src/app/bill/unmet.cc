@@ -15,9 +15,16 @@ std::map<std::string, std::string> find_unmet(const BillBooks& books, const Bill
     return each.second.form == BillFacts::Owner::Form::kOwner &&
            each.second.kind != owner_kind(OwnerKind::kUnknown).word;
   });
-  for (const std::string& by : view.by) {
+  std::map<std::string, std::string> words;  // and what asks for them
+  if (view.by.filter) {
+    std::set<std::string> filtered;
+    view.by.filter->add_properties_to(filtered);
+    for (const std::string& by : filtered) words[by] = "filter=";
+  }
+  for (const std::string& by : view.by) words[by] = view.must_exist ? "--by=" : "aggregate=";
+  for (const auto& [by, asker] : words) {
     if (!owned || anybody_has(books, by)) continue;
-    const std::string asked = (view.must_exist ? "--by=" : "aggregate=") + by;
+    const std::string asked = asker + by;
     const std::string label = pod_label(by);
     const char* const hint = by == "cluster" ? "; the meters of no node have a label cluster" : "";
     out[asked] = asked + ": nothing in this span has it" +

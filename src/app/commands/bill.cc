@@ -106,11 +106,12 @@ Status write_bill(const Config& config, const Statement& statement) {
 
 // The bill of any span. One of which the server has nothing is empty and incomplete, rather than no answer.
 Result<Statement> answer_for(const Config& config, const BillPrices& prices, const BillServer& server,
-                             const BillSpan& span, const std::string& by, Spread spread) {
+                             const BillSpan& span, const AllocationQuestion& question) {
   BillView view = view_of(config, prices);
   view.by.clear();
-  for (std::string_view rest = by; !rest.empty();) view.by.emplace_back(take_until(rest, ','));
-  view.spread = spread;
+  for (std::string_view rest = question.by; !rest.empty();) view.by.emplace_back(take_until(rest, ','));
+  view.by.filter = question.filter;
+  view.spread = question.spread;
   view.must_exist = false;
   GL_TRY(step, bill_step(config, span));
   auto books = collect_books(ask_server(server), query_of(config, prices, span, step, server));
@@ -162,11 +163,11 @@ Status serve_bills(const Config& config) {
   // By value: an answer that hangs outlives this function.
   auto server = AllocationServer::start(
       bill_server_options(config),
-      [config, prices](const BillSpan& span, const std::string& by, Spread spread,
+      [config, prices](const BillSpan& span, const AllocationQuestion& question,
                        const std::shared_ptr<const net::Interrupt>& given_up) {
         BillServer asked = server_of(config);
         asked.given_up = given_up;
-        return answer_for(config, prices, asked, span, by, spread);
+        return answer_for(config, prices, asked, span, question);
       },
       clock);
   if (!server.ok()) return server.error();

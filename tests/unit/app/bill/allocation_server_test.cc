@@ -34,8 +34,9 @@ class AllocationApi : public testing::Test {
   void start() {
     auto server = AllocationServer::start(
         options_,
-        [state = state_](const BillSpan& span, const std::string& by, Spread spread,
+        [state = state_](const BillSpan& span, const AllocationQuestion& question,
                          const std::shared_ptr<const net::Interrupt>& given_up) -> Result<Statement> {
+          const std::string& by = question.by;
           ++(by == kAfterwards ? state->computed_afterwards : state->computed);
           state->note(by);
           if (state->slow) state->gate.wait();
@@ -44,7 +45,7 @@ class AllocationApi : public testing::Test {
           if (by == "cluster") return Error{Code::kMalformed, "http://prometheus: the answer has no time"};
           if (by == "node") return Error{Code::kUnavailable, "http://prometheus: no answer"};
           if (by == "node,pod") return Error{Code::kNotSupported, "http://prometheus: answers 422: too many series"};
-          Statement statement = spread == Spread::kKeep ? sample_statement() : spread_statement();
+          Statement statement = question.spread == Spread::kKeep ? sample_statement() : spread_statement();
           statement.span = span;
           statement.by = by;
           return statement;
@@ -125,6 +126,19 @@ TEST_F(AllocationApi, AnswersBothPaths) {
   ASSERT_EQ(days.size(), 7u);
   EXPECT_EQ(days.at(1).at("vision").at("start"), days.at(0).at("vision").at("end"));
   EXPECT_EQ(fetch(address_, "/healthz").body, "ok\n");
+}
+
+TEST_F(AllocationApi, AnswersSummaries) {
+  start();
+  const std::string query = "?window=lastmonth&aggregate=namespace&includeIdle=true";
+  EXPECT_TRUE(json::parse(fetch(address_, "/allocation" + query).body).at("data").is_array());
+  for (const char* path : {"/allocation/summary", "/allocation/compute/summary"}) {
+    const json data = json::parse(fetch(address_, path + query).body).at("data");
+    EXPECT_TRUE(data.at("sets").at(0).at("allocations").contains("__idle__")) << path;
+  }
+  EXPECT_EQ(state_->computed, 2) << "one answer for both names";
+  EXPECT_EQ(json::parse(fetch(address_, "/allocation/autocomplete?window=lastmonth&field=namespace&search=spe").body),
+            json({{"code", 200}, {"data", {{"data", {"speech"}}}}}));
 }
 
 TEST_F(AllocationApi, ErrorsHaveACodeAndAMessage) {

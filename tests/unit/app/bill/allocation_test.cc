@@ -62,20 +62,99 @@ TEST(AllocationQuestion, WhoAsksWithinAMinuteAsksTheSame) {
   EXPECT_TRUE(parse_allocation_question("window=month", at(2026, 11, 1))->spans.empty()) << "it begins now";
 }
 
+std::vector<std::string> sets(const std::string& query) {
+  std::vector<std::string> texts;
+  const auto question = ask(query);
+  EXPECT_TRUE(question) << query << ": " << question.error().message;
+  if (question)
+    for (const BillSpan& span : question->spans) texts.push_back(utc_text(span.begin) + " " + utc_text(span.end));
+  return texts;
+}
+
+// As OpenCost: whole ones, also those that the window has a part of. It is Monday, the 16th of November, 13:37.
+TEST(AllocationQuestion, AccumulatesByTheCalendar) {
+  using testing::ElementsAre;
+  const std::string now = "2026-11-16T13:37:00Z";
+  EXPECT_THAT(sets("window=2026-11-14T00:00:00Z,2026-11-15T23:59:59Z&accumulate=day"),
+              ElementsAre("2026-11-14T00:00:00Z 2026-11-15T00:00:00Z", "2026-11-15T00:00:00Z 2026-11-16T00:00:00Z"));
+  EXPECT_THAT(sets("window=today&accumulate=hour").size(), 14u);
+  EXPECT_EQ(sets("window=today&accumulate=hour").back(), "2026-11-16T13:00:00Z " + now);
+  for (const std::string week : {"week", "weeknow"})
+    EXPECT_THAT(sets("window=7d&accumulate=" + week),
+                ElementsAre("2026-11-08T00:00:00Z 2026-11-15T00:00:00Z", "2026-11-15T00:00:00Z " + now));
+  EXPECT_THAT(sets("window=2024-02-29,2024-03-02&accumulate=month"),
+              ElementsAre("2024-02-01T00:00:00Z 2024-03-01T00:00:00Z", "2024-03-01T00:00:00Z 2024-04-01T00:00:00Z"));
+  EXPECT_THAT(sets("window=2025-12-31,2026-07-02&accumulate=quarter"),
+              ElementsAre("2025-10-01T00:00:00Z 2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z 2026-04-01T00:00:00Z",
+                          "2026-04-01T00:00:00Z 2026-07-01T00:00:00Z", "2026-07-01T00:00:00Z 2026-10-01T00:00:00Z"));
+  EXPECT_THAT(sets("window=month&accumulate=month&step=1d"), ElementsAre("2026-11-01T00:00:00Z " + now));
+  for (const std::string all : {"all", "true", "1"})
+    EXPECT_THAT(sets("window=yesterday&step=1h&accumulate=" + all),
+                ElementsAre("2026-11-15T00:00:00Z 2026-11-16T00:00:00Z"));
+  EXPECT_EQ(sets("window=yesterday&step=1h&accumulate=false").size(), 24u);
+  const auto midnight =
+      parse_allocation_question("window=2d&accumulate=day", at(2026, 11, 16) + std::chrono::seconds(9));
+  ASSERT_EQ(midnight->spans.size(), 1u) << "the new day has no full minute yet";
+  EXPECT_EQ(midnight->spans[0].end, at(2026, 11, 16));
+  EXPECT_EQ(error_of("window=30d&accumulate=hour"), "step: more than 366 sets; write a longer step or accumulate");
+}
+
+TEST(AllocationQuestion, WhatIsKnownOfNobodyIsNoError) {
+  for (const std::string by : {"controllerKind", "controller", "deployment", "job", "service", "container"})
+    EXPECT_EQ(ask("window=7d&aggregate=" + by)->by, by);
+  EXPECT_TRUE(ask("window=7d&metrics=totalCost,gpuCost&sharelb=false&idleByNode=true"));
+}
+
+TEST(AllocationQuestion, AFilterIsAnotherQuestion) {
+  const auto question = ask("window=7d&filter=namespace:%22a%22%2Bnode:%22n1%22");
+  ASSERT_TRUE(question) << question.error().message;
+  EXPECT_EQ(question->filter_text, "namespace:\"a\"+node:\"n1\"");
+  EXPECT_TRUE(question->filter);
+  EXPECT_NE(question->key(), ask("window=7d")->key());
+  EXPECT_NE(question->key(), ask("window=7d&filter=namespace:%22a%22")->key());
+  EXPECT_FALSE(ask("window=7d&filter=")->filter) << "the front end sends an empty one";
+  AllocationQuestion summary = *question;
+  summary.form = AllocationForm::kSummary;
+  EXPECT_NE(summary.key(), question->key());
+}
+
+TEST(AllocationQuestion, AsksForNames) {
+  const auto names = [](const std::string& query) {
+    return parse_allocation_question("window=7d" + query, kNow, AllocationForm::kNames);
+  };
+  const auto question = names("&field=label:team&search=Vi&limit=25&filter=node:%22n%22");
+  ASSERT_TRUE(question) << question.error().message;
+  EXPECT_EQ(question->by, "label:team");
+  EXPECT_EQ(question->search, "Vi");
+  EXPECT_EQ(question->most_names, 25u);
+  EXPECT_TRUE(question->filter);
+  EXPECT_EQ(question->spans.size(), 1u);
+  EXPECT_EQ(names("&field=controllerName")->most_names, 100u);
+  EXPECT_NE(question->key(), names("&field=label:team&search=Sp&limit=25&filter=node:%22n%22")->key());
+  EXPECT_THAT(names("&field=provider").error().message, HasSubstr("field: \"provider\" is not known here"));
+  for (const std::string limit : {"0", "1001", "-1", "many", "5x"})
+    EXPECT_EQ(names("&limit=" + limit).error().message, "limit: \"" + limit + "\" is not a number from 1 to 1000");
+  EXPECT_EQ(names("&aggregate=pod").error().message,
+            "\"aggregate\" is not known here (window, filter, field, search, limit)");
+}
+
 TEST(AllocationQuestion, SaysWhatIsWrong) {
   EXPECT_EQ(error_of(""), "window: is missing (write window=7d)");
   EXPECT_THAT(error_of("window=soon"), HasSubstr("window: \"soon\" is not a window"));
   EXPECT_EQ(error_of("window=1893456000,1893456060"), "window: it begins in the future");
-  EXPECT_EQ(error_of("window=7d&aggregate=service"),
-            "aggregate: \"service\" is not known here (cluster, node, namespace, pod, label:NAME, user, slurm_account, "
+  EXPECT_EQ(error_of("window=7d&aggregate=servise"),
+            "aggregate: \"servise\" is not known here (cluster, node, namespace, pod, label:NAME, user, slurm_account, "
             "all)");
   EXPECT_THAT(error_of("window=7d&aggregate=label:a%22%7D"), HasSubstr("aggregate: "));
   EXPECT_THAT(error_of("window=7d&aggregate=node,node,node,node,node,node"), HasSubstr("more than 5"));
   EXPECT_EQ(error_of("window=7d&step=1s"), "step: \"1s\" is shorter than a minute");
   EXPECT_THAT(error_of("window=7d&step=x"), HasSubstr("step: \"x\" is not a duration"));
-  EXPECT_EQ(error_of("window=7d&step=1m"), "step: more than 366 sets; write a longer step");
-  EXPECT_EQ(error_of("window=7d&accumulate=yes"), "accumulate: \"yes\" is not true or false");
-  EXPECT_THAT(error_of("window=7d&filter=namespace:a"), HasSubstr("\"filter\" is not known here"));
+  EXPECT_EQ(error_of("window=7d&step=1m"), "step: more than 366 sets; write a longer step or accumulate");
+  EXPECT_EQ(error_of("window=7d&accumulate=yes"),
+            "accumulate: \"yes\" is not true, false, all, hour, day, week, month or quarter");
+  EXPECT_EQ(error_of("window=7d&includeIdle=yes"), "includeIdle: \"yes\" is not true or false");
+  EXPECT_THAT(error_of("window=7d&filter=namespace:a"), HasSubstr("filter: cannot be read at \"a\""));
+  EXPECT_THAT(error_of("window=7d&format=csv"), HasSubstr("\"format\" is not known here"));
   EXPECT_EQ(error_of("window=7d&window=7d"), "\"window\" is given twice");
   EXPECT_THAT(error_of("window=%7"), HasSubstr("hexadecimal"));
   EXPECT_THAT(error_of("window=%zz"), HasSubstr("hexadecimal"));
@@ -114,6 +193,60 @@ TEST(AllocationJson, HasTheShapeThatOpenCostsUsersKnow) {
   EXPECT_TRUE(set.contains("__idle__"));
   EXPECT_NEAR(set.at("__unallocated__").at("gpuEnergyKwh").get<double>(), (12'345'678'901 + 1'000'001) / 3.6e9, 1e-12);
   EXPECT_FALSE(set.at("__idle__").contains("gpuEnergyStandardErrorKwh")) << "measured";
+}
+
+TEST(AllocationJson, AveragesAreOfTheSetsHours) {
+  const json set = set_of(sample_statement(), {.include_idle = true});
+  EXPECT_EQ(set.at("vision").at("gpuRequestAverage"), 3720.0 / 744);
+  EXPECT_EQ(set.at("vision").at("gpuUsageAverage"), 2900.25 / 744);
+  EXPECT_TRUE(set.at("speech").at("gpuRequestAverage").is_null()) << "its allocation is not known";
+  EXPECT_EQ(set.at("speech").at("gpuUsageAverage"), 801.5 / 744);
+  EXPECT_TRUE(set.at("__idle__").at("gpuUsageAverage").is_null());
+}
+
+TEST(AllocationJson, ASummaryHasOpenCostsShapeAndFields) {
+  Statement later = sample_statement();
+  later.span = {at(2026, 11, 1), at(2026, 12, 1)};
+  const json data =
+      json::parse(allocation_json({sample_statement(), later}, {.include_idle = true, .summary = true})).at("data");
+  EXPECT_EQ(data.at("step"), 744LL * 3600 * 1'000'000'000);
+  EXPECT_EQ(data.at("window"), json({{"start", "2026-10-01T00:00:00Z"}, {"end", "2026-12-01T00:00:00Z"}}));
+  ASSERT_EQ(data.at("sets").size(), 2u);
+  EXPECT_EQ(data.at("sets").at(1).at("window").at("start"), "2026-11-01T00:00:00Z");
+  const json all = set_of(sample_statement(), {.include_idle = true});
+  const json& summary = data.at("sets").at(0).at("allocations");
+  EXPECT_EQ(summary.size(), all.size());
+  for (const char* field : {"name", "start", "end", "gpuCost", "gpuCostIdle", "gpuRequestAverage", "gpuUsageAverage",
+                            "cpuCost", "ramCost", "totalCost", "totalEfficiency", "gpuEnergyKwh"})
+    EXPECT_EQ(summary.at("vision").at(field), all.at("vision").at(field)) << field;
+  EXPECT_FALSE(summary.at("vision").contains("properties"));
+  const json none = json::parse(allocation_json({}, {.summary = true})).at("data");
+  EXPECT_EQ(none.at("sets"), json::array());
+  EXPECT_TRUE(none.at("window").at("start").is_null());
+}
+
+TEST(AllocationJson, NamesAreThoseOfOwners) {
+  const auto names = [](const Statement& statement, std::string_view search, size_t most) {
+    return json::parse(names_json({statement, statement}, search, most)).at("data").at("data");
+  };
+  Statement statement = sample_statement();
+  EXPECT_EQ(names(statement, "", 100), json({"speech", "vision"}));
+  EXPECT_EQ(names(statement, "VIS", 100), json({"vision"}));
+  EXPECT_EQ(names(statement, "", 1), json({"speech"}));
+  EXPECT_EQ(names(statement, "triton", 100), json::array()) << "it has no team";
+  statement.by = "pod";
+  statement.lines[0].name = "research/train-0";
+  statement.lines[0].properties["pod"] = "train-0";
+  EXPECT_EQ(names(statement, "train", 100), json({"train-0"})) << "as a filter has it";
+}
+
+TEST(AllocationJson, LeavesOutWhatTheFilterLeavesOut) {
+  Statement statement = sample_statement();
+  for (const size_t left_out : {2u, 3u, 4u}) statement.lines[left_out].name = kLeftOut;
+  const json set = set_of(statement, {.include_idle = true});
+  EXPECT_FALSE(set.contains("__unallocated__"));
+  EXPECT_EQ(std::llround(set.at("__idle__").at("gpuEnergyKwh").get<double>() * 3.6e9), 3'000'000'011) << "not idle";
+  EXPECT_EQ(set.size(), 3u);
 }
 
 TEST(AllocationJson, AddsUpToTheMeterAndTheCost) {

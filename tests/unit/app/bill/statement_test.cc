@@ -107,6 +107,50 @@ TEST_F(View, AServerSaysWhatNothingHas) {
   EXPECT_TRUE(view_books(books_, view_)->unmet.empty());
 }
 
+TEST_F(View, AFilterLeavesOutAndChangesNoOther) {
+  view_.must_exist = false;
+  const auto left = [&](const std::string& filter) {
+    const auto parsed = parse_allocation_filter(filter);
+    EXPECT_TRUE(parsed) << parsed.error().message;
+    view_.by = {"namespace"};
+    view_.by.filter = std::make_shared<const AllocationFilter>(*parsed);
+    const auto statement = view_books(books_, view_);
+    EXPECT_TRUE(statement->complete()) << "what is left out is on lines of its own";
+    std::string names;
+    for (const BillLine& line : statement->lines)
+      if (line.name != kLeftOut) names += line_name(line) + "; ";
+    return names;
+  };
+  const std::string all = "ml; web; host: sshd.service; slurm_job: of ana; unknown; nobody: idle; ";
+  EXPECT_EQ(left(R"(node:"n")"), all) << "unattributed energy is of a node";
+  EXPECT_EQ(left(R"(node:"other")"), "");
+  EXPECT_EQ(left(R"(namespace:"ml")"), "ml; ");
+  EXPECT_EQ(left(R"(namespace!:"ml")"), "web; host: sshd.service; slurm_job: of ana; unknown; nobody: idle; ");
+  EXPECT_EQ(left(R"(namespace:"__unallocated__")"), "host: sshd.service; slurm_job: of ana; unknown; nobody: idle; ");
+  EXPECT_EQ(left(R"(pod:"a"|label[team]:"vision")"), "ml; ");
+  EXPECT_EQ(left(R"(pod:"ml/a")"), "") << "a pod's name alone";
+  EXPECT_EQ(left(R"(label[team]~:"is"+node:"n")"), "ml; ");
+  EXPECT_EQ(left(R"(slurm_account:"physics"|user:"0")"), "host: sshd.service; slurm_job: of ana; ");
+  EXPECT_EQ(left(R"(cluster:"")"), all) << "the node has none";
+}
+
+TEST_F(View, AFilterDoesNotChangeWhatIsSpread) {
+  view_.spread = Spread::kByUse;
+  const int64_t whole = view_books(books_, view_)->lines[0].charged_millijoules();
+  view_.by.filter = std::make_shared<const AllocationFilter>(*parse_allocation_filter(R"(namespace:"ml")"));
+  const auto statement = view_books(books_, view_);
+  ASSERT_EQ(statement->lines[0].name, "ml");
+  EXPECT_EQ(statement->lines[0].charged_millijoules(), whole);
+  EXPECT_EQ(statement->sum_millijoules(), statement->meter_millijoules);
+}
+
+TEST_F(View, AServerSaysThatNothingHasWhatAFilterNames) {
+  view_.must_exist = false;
+  view_.by.filter = std::make_shared<const AllocationFilter>(*parse_allocation_filter(R"(label[taem]:"x"+pod!:"b")"));
+  EXPECT_THAT(view_books(books_, view_)->unmet,
+              ElementsAre(testing::Pair("filter=label:taem", HasSubstr("filter=label:taem: nothing in this span"))));
+}
+
 TEST_F(View, SpreadsWhatBelongsToNobody) {
   view_.spread = Spread::kByUse;
   const auto statement = view_books(books_, view_);
