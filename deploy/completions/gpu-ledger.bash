@@ -21,7 +21,7 @@ _gpu_ledger() {
     --collector.preset) words='compatible lean' ;;
     --spread) words='keep use allocation' ;;
     --per) words='token' ;;
-    --format) words='table csv html focus focus-1.2 text json line' ;;
+    --format) words='table csv html focus focus-1.2 focus-1.4 text json line' ;;
     --log-level) words='debug info warn error' ;;
     --log-format) words='text json' ;;
     --textfile|--web-config-file|--push-password-file|--push-bearer-token-file|--push-ca-file|--state-file|--nvml-library|--sim-scenario|--passwd-file|--url-ca-file|--dcgm-library|--dcgm-exporter-file|--pod-resources-socket|--pods-api-socket|--kubelet-ca-file|--cri-socket|--docker-socket|--podman-socket|--prometheus-ca-file|--prometheus-token-file|--prometheus-password-file|--output|--config)

@@ -84,7 +84,13 @@ class BillPrintTest(harness.Case):
         self.assertEqual({row["x_Complete"] for row in focus}, {"true"})
         self.assertEqual({row["BillingAccountId"] for row in focus}, {"Loop & Sons"})
         older = list(csv.DictReader(io.StringIO(self.bill(*span, "--format=focus-1.2"))))
-        self.assertEqual(set(focus[0]) - set(older[0]), {"HostProviderName", "ServiceProviderName"})
+        self.assertEqual({name for name in set(focus[0]) - set(older[0]) if not name.startswith("Allocated")},
+                         {"HostProviderName", "ServiceProviderName"})
+        newer = list(csv.DictReader(io.StringIO(self.bill(*span, "--format=focus-1.4"))))
+        self.assertEqual(set(focus[0]) - set(newer[0]), {"ProviderName", "PublisherName"})
+        for rows in (focus, newer):
+            split = [json.loads(row["AllocatedMethodDetails"])["Elements"] for row in rows]
+            self.assertAlmostEqual(sum(part["AllocatedRatio"] for parts in split for part in parts), 1, 9)
 
         target = self.folder / "bill.html"
         self.bill(*span, "--format=html", f"--output={target}")

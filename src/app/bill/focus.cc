@@ -25,19 +25,25 @@ struct PricedHours {
 struct Charge {
   const Statement& statement;
   const BillLine& line;
+  int64_t all_millijoules;                          // of all lines, whose parts these are
   std::optional<PricedHours> hours = std::nullopt;  // empty: for its energy
 
   bool is_energy() const { return !hours; }
+  // FOCUS has the measured energy of all GPUs as the charge that is split. The hours of a GPU are not.
+  bool is_split() const { return is_energy() && all_millijoules > 0; }
 };
-
-enum class In { kBoth, kOnly1_3 };
 
 // Null is an empty cell.
 struct FocusColumn {
   const char* name;
   std::string (*cell)(const Charge& charge);
-  In in = In::kBoth;
+  FocusVersion first = FocusVersion::k1_2;
+  FocusVersion last = FocusVersion::k1_4;
 };
+
+std::string null_cell(const Charge&) {
+  return "";
+}
 
 std::string site_cell(const Charge& charge) {
   const std::string site = site_title(charge.statement);
@@ -98,6 +104,53 @@ std::string unit_price_cell(const Charge& charge) {
                                       : "";  // the mean
 }
 
+// Not formed from the amount: the specification wants it to stay when the price changes.
+std::string sku_cell(const Charge& charge) {
+  return charge.is_energy() ? "gpu-energy" : csv_text("gpu-hours/" + charge.hours->model);
+}
+
+std::string sku_details_cell(const Charge& charge) {
+  if (charge.is_energy()) return "";
+  return csv_text(fmt::format(R"({{"GpuCount":1,"x_GpuModel":{}}})", in_quotes(charge.hours->model)));
+}
+
+// docs/bill-formats.md says what they mean. Another way to spread is another method.
+std::string method_cell(const Charge& charge) {
+  if (!charge.is_split()) return "";
+  if (charge.statement.spread == Spread::kKeep) return "gpu-ledger-energy";
+  return charge.statement.spread == Spread::kByUse ? "gpu-ledger-energy-spread-by-use"
+                                                   : "gpu-ledger-energy-spread-by-allocation";
+}
+
+std::string method_element(const Charge& charge, int64_t millijoules, std::string_view basis) {
+  const double ratio = static_cast<double>(millijoules) / static_cast<double>(charge.all_millijoules);
+  return fmt::format(R"({{"AllocatedRatio":{},"UsageUnit":"kWh","UsageQuantity":{},"x_Basis":"{}")",
+                     plain_decimal(ratio), exact_kwh(millijoules), basis);
+}
+
+std::string method_details_cell(const Charge& charge) {
+  if (!charge.is_split()) return "";
+  const BillLine& line = charge.line;
+  std::string json = R"({"Elements":[)" + method_element(charge, line.alone_millijoules, "measured") + '}';
+  if (line.shared_millijoules != 0) {
+    json += ',' + method_element(charge, line.shared_millijoules, "estimated");
+    if (line.standard_error_joules) {
+      json += R"(,"x_StandardErrorKwh":)" + plain_decimal(*line.standard_error_joules / kJoulesPerKwh);
+    }
+    json += '}';
+  }
+  if (line.spread_millijoules != 0)
+    json += ',' + method_element(charge, line.spread_millijoules, "unattributed_spread") + '}';
+  return csv_text(json + "]}");
+}
+
+// Null is the part that is allocated to nobody.
+std::string allocated_cell(const Charge& charge) {
+  const LineKind kind = charge.line.kind;
+  const bool is_known = kind == LineKind::kOwner || kind == LineKind::kNoGroup;
+  return charge.is_split() && is_known ? csv_text(line_name(charge.line)) : "";
+}
+
 std::string tags_cell(const Charge& charge) {
   std::string json = "{";
   for (const auto& [name, value] : charge.line.properties) {
@@ -115,7 +168,14 @@ std::string once(const Charge& charge, Value value) {
   return charge.is_energy() ? value(charge.line) : std::string();
 }
 
+constexpr FocusVersion k1_3 = FocusVersion::k1_3;
+
 const FocusColumn kColumns[] = {
+    {"AllocatedMethodDetails", method_details_cell, k1_3},
+    {"AllocatedMethodId", method_cell, k1_3},
+    {"AllocatedResourceId", allocated_cell, k1_3},
+    {"AllocatedResourceName", allocated_cell, k1_3},
+    {"AllocatedTags", null_cell, k1_3},  // without those that are in Tags: none
     {"BilledCost", cost_cell},
     {"BillingAccountId", site_cell},
     {"BillingAccountName", site_cell},
@@ -123,7 +183,7 @@ const FocusColumn kColumns[] = {
     {"BillingPeriodEnd", end_cell},
     {"BillingPeriodStart", begin_cell},
     {"ChargeCategory", [](const Charge&) { return std::string("Usage"); }},
-    {"ChargeClass", [](const Charge&) { return std::string(); }},
+    {"ChargeClass", null_cell},
     {"ChargeDescription", description_cell},
     {"ChargeFrequency", [](const Charge&) { return std::string("Usage-Based"); }},
     {"ChargePeriodEnd", end_cell},
@@ -131,19 +191,26 @@ const FocusColumn kColumns[] = {
     {"ConsumedQuantity", consumed_cell},
     {"ConsumedUnit", unit_cell},
     {"ContractedCost", cost_cell},
+    {"ContractedUnitPrice", unit_price_cell},
     {"EffectiveCost", cost_cell},
-    {"HostProviderName", site_cell, In::kOnly1_3},
+    {"HostProviderName", site_cell, k1_3},
+    {"InvoiceId", null_cell},  // a bill is no invoice
     {"InvoiceIssuerName", site_cell},
     {"ListCost", cost_cell},
     {"ListUnitPrice", unit_price_cell},
     {"PricingCategory", [](const Charge&) { return std::string("Standard"); }},
     {"PricingQuantity", priced_cell},
     {"PricingUnit", unit_cell},
-    {"ProviderName", site_cell},
-    {"PublisherName", site_cell},
+    {"ProviderName", site_cell, FocusVersion::k1_2, k1_3},
+    {"PublisherName", site_cell, FocusVersion::k1_2, k1_3},
     {"ServiceCategory", [](const Charge&) { return std::string("Compute"); }},
     {"ServiceName", service_cell},
-    {"ServiceProviderName", site_cell, In::kOnly1_3},
+    {"ServiceProviderName", site_cell, k1_3},
+    {"ServiceSubcategory", [](const Charge&) { return std::string("Other (Compute)"); }},
+    {"SkuId", sku_cell},
+    {"SkuMeter", service_cell},
+    {"SkuPriceDetails", sku_details_cell},
+    {"SkuPriceId", sku_cell},
     {"SubAccountId", account_cell},
     {"SubAccountName", account_cell},
     {"Tags", tags_cell},
@@ -188,7 +255,7 @@ template <typename Cell>
 void append_row(std::string& out, FocusVersion version, Cell cell) {
   bool first = true;
   for (const FocusColumn& column : kColumns) {
-    if (column.in == In::kOnly1_3 && version == FocusVersion::k1_2) continue;
+    if (version < column.first || version > column.last) continue;
     if (!first) out += ',';
     first = false;
     out += cell(column);
@@ -213,11 +280,12 @@ std::string bill_focus(const Statement& statement, FocusVersion version) {
   const auto append = [&](const Charge& charge) {
     append_row(out, version, [&](const FocusColumn& column) { return column.cell(charge); });
   };
+  const int64_t all = statement.sum_millijoules();
   for (const BillLine& line : statement.lines) {
-    append({statement, line});
+    append({statement, line, all});
     for (const auto& [model, hours] : line.held_gpu_hours) {
       if (const auto price = hour_price(statement, line, model, hours))
-        append({statement, line, PricedHours{model, hours, *price}});
+        append({statement, line, all, PricedHours{model, hours, *price}});
     }
   }
   return out;

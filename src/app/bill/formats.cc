@@ -13,6 +13,7 @@ constexpr BillFormat kFormats[] = {
     {"html", bill_html},
     {"focus", [](const Statement& statement) { return bill_focus(statement); }, false},
     {"focus-1.2", [](const Statement& statement) { return bill_focus(statement, FocusVersion::k1_2); }, false},
+    {"focus-1.4", [](const Statement& statement) { return bill_focus(statement, FocusVersion::k1_4); }, false},
 };
 
 }  // namespace

@@ -422,9 +422,9 @@ const Setting kSettings[] = {
      "the same from a query, of which the mean over every step counts; one series, or one per cluster",
      kText<&Config::co2e_series>, SettingEffect::kRestart, "bill"},
     {"format", G::kBill, F::kValue, "NAME", "",
-     "bill: table (if not given), csv, html (a page for a browser and for paper), focus (CSV by FOCUS 1.3) or "
-     "focus-1.2; job: text (if not given), json (one object on one line) or line (words NAME=NUMBER on one line, for a "
-     "job's comment)",
+     "bill: table (if not given), csv, html (a page for a browser and for paper), focus (CSV by FOCUS 1.3), focus-1.2 "
+     "or focus-1.4; job: text (if not given), json (one object on one line) or line (words NAME=NUMBER on one line, "
+     "for a job's comment)",
      kChoice<&Config::format, kFormats>, SettingEffect::kRestart, "bill job"},
     {"output", G::kBill, F::kValue, "FILE", "", "write the bill to this file, not to stdout",
      kText<&Config::bill_output>, SettingEffect::kRestart, "bill"},

@@ -60,7 +60,7 @@ std::vector<std::string> split_list(std::string_view text, char separator = ',')
 
 // "a, b or c", for messages.
 // The words of --format, by command; the first is what is written without it.
-inline constexpr std::string_view kBillFormats[] = {"table", "csv", "html", "focus", "focus-1.2"};
+inline constexpr std::string_view kBillFormats[] = {"table", "csv", "html", "focus", "focus-1.2", "focus-1.4"};
 inline constexpr std::string_view kJobFormats[] = {"text", "json", "line"};
 
 std::string join_choices(std::span<const std::string_view> words);

@@ -75,8 +75,18 @@ const std::map<std::string, bool> kMandatory = {
     {"PricingQuantity", true},  {"PricingUnit", true},        {"ServiceCategory", false},
     {"ServiceName", false},
 };
-const std::set<std::string> kOf1_2 = {"ProviderName", "PublisherName"};
-const std::set<std::string> kOf1_3 = {"HostProviderName", "ServiceProviderName"};
+// The columns that not every version has; those of providers must not be null.
+const std::set<std::string> kOldProviders = {"ProviderName", "PublisherName"};
+const std::set<std::string> kNewProviders = {"HostProviderName", "ServiceProviderName"};
+const std::set<std::string> kAllocated = {"AllocatedMethodDetails", "AllocatedMethodId", "AllocatedResourceId",
+                                          "AllocatedResourceName", "AllocatedTags"};
+struct Version {
+  FocusVersion version;
+  std::vector<std::set<std::string>> with, without;
+};
+const Version kVersions[] = {{FocusVersion::k1_2, {kOldProviders}, {kNewProviders, kAllocated}},
+                             {FocusVersion::k1_3, {kOldProviders, kNewProviders, kAllocated}, {}},
+                             {FocusVersion::k1_4, {kNewProviders, kAllocated}, {kOldProviders}}};
 // The values that the specification allows; the empty one is null.
 const std::map<std::string, std::set<std::string>> kAllowed = {
     {"ChargeCategory", {"Usage", "Purchase", "Tax", "Credit", "Adjustment"}},
@@ -87,9 +97,13 @@ const std::map<std::string, std::set<std::string>> kAllowed = {
      {"AI and Machine Learning", "Analytics", "Business Applications", "Compute", "Databases", "Developer Tools",
       "Multicloud", "Identity", "Integration", "Internet of Things", "Management and Governance", "Media", "Migration",
       "Mobile", "Networking", "Security", "Storage", "Web", "Other"}},
+    // Of the service category Compute.
+    {"ServiceSubcategory",
+     {"Containers", "End User Computing", "Quantum Compute", "Serverless Compute", "Virtual Machines",
+      "Other (Compute)"}},
 };
 
-void expect_valid(const Table& table, const std::set<std::string>& providers) {
+void expect_valid(const Table& table) {
   const std::set<std::string> columns(table.columns.begin(), table.columns.end());
   EXPECT_EQ(columns.size(), table.columns.size()) << "a column twice";
   EXPECT_FALSE(table.rows.empty());
@@ -97,8 +111,9 @@ void expect_valid(const Table& table, const std::set<std::string>& providers) {
     EXPECT_TRUE(columns.contains(name)) << name;
     for (const Row& row : table.rows) EXPECT_TRUE(nullable || !row.at(name).empty()) << name;
   }
-  for (const std::string& name : providers)
-    for (const Row& row : table.rows) EXPECT_FALSE(row.at(name).empty()) << name;
+  for (const auto* providers : {&kOldProviders, &kNewProviders})
+    for (const std::string& name : *providers)
+      for (const Row& row : table.rows) EXPECT_TRUE(!columns.contains(name) || !row.at(name).empty()) << name;
   for (const auto& [name, allowed] : kAllowed)
     for (const Row& row : table.rows) EXPECT_TRUE(allowed.contains(row.at(name))) << name << " " << row.at(name);
   bool own = false;
@@ -140,15 +155,25 @@ void expect_sums(const Statement& statement, const Table& table) {
     }
 }
 
-TEST(BillFocus, HasTheMandatoryColumnsAndValues) {
-  const Table newer = parse(bill_focus(sample_statement()));
-  std::set<std::string> all = kOf1_2;
-  all.insert(kOf1_3.begin(), kOf1_3.end());
-  expect_valid(newer, all);
-  const Table older = parse(bill_focus(sample_statement(), FocusVersion::k1_2));
-  expect_valid(older, kOf1_2);
-  EXPECT_EQ(older.columns.size() + 2, newer.columns.size());
-  for (const std::string& name : older.columns) EXPECT_FALSE(kOf1_3.contains(name)) << name;
+TEST(BillFocus, EachVersionHasItsColumnsAndTheSameRows) {
+  const Table newest = parse(bill_focus(sample_statement(), FocusVersion::k1_4));
+  for (const Version& one : kVersions) {
+    const Table table = parse(bill_focus(sample_statement(), one.version));
+    expect_valid(table);
+    const std::set<std::string> columns(table.columns.begin(), table.columns.end());
+    for (const auto& group : one.with)
+      for (const std::string& name : group) EXPECT_TRUE(columns.contains(name)) << name;
+    for (const auto& group : one.without)
+      for (const std::string& name : group) EXPECT_FALSE(columns.contains(name)) << name;
+    ASSERT_EQ(table.rows.size(), newest.rows.size());
+    for (size_t i = 0; i < table.rows.size(); ++i)
+      for (const auto& [name, cell] : table.rows[i])
+        EXPECT_EQ(cell, kOldProviders.contains(name)    ? "Example site"
+                        : newest.rows[i].contains(name) ? newest.rows[i].at(name)
+                                                        : "no such column")
+            << name;
+  }
+  EXPECT_EQ(bill_focus(sample_statement()), bill_focus(sample_statement(), FocusVersion::k1_3)) << "if not asked for";
 }
 
 TEST(BillFocus, AddsUpToTheCostAndTheMeter) {
@@ -207,6 +232,79 @@ TEST(BillFocus, EveryModelWithAPriceHasALineOfItsOwn) {
   }
   EXPECT_THAT(hours, testing::ElementsAre(testing::ElementsAre("vision", "NVIDIA H100", "100", "1.5", "150"),
                                           testing::ElementsAre("vision", "NVIDIA L4", "8", "0.25", "2")));
+}
+
+// The energy of all GPUs is the charge that is split: ratios over all lines are 1, quantities are the meter's.
+void expect_split(const Statement& statement, const std::string& method) {
+  double ratio = 0;
+  double kwh = 0;
+  const Table table = parse(bill_focus(statement));
+  for (const Row& row : table.rows) {
+    if (row.at("ServiceName") != "GPU energy") {
+      for (const std::string& name : kAllocated) EXPECT_EQ(row.at(name), "") << name;
+      continue;
+    }
+    EXPECT_EQ(row.at("AllocatedMethodId"), method);
+    const bool is_known = row.at("x_LineKind") == "owner" || row.at("x_LineKind") == "no_group";
+    EXPECT_EQ(row.at("AllocatedResourceId").empty(), !is_known);
+    EXPECT_EQ(row.at("AllocatedResourceId"), row.at("AllocatedResourceName"));
+    const auto details = nlohmann::json::parse(row.at("AllocatedMethodDetails"));
+    for (const auto& element : details.at("Elements")) {
+      ratio += element.at("AllocatedRatio").get<double>();
+      kwh += element.at("UsageQuantity").get<double>();
+      EXPECT_EQ(element.at("UsageUnit"), "kWh");
+    }
+  }
+  EXPECT_NEAR(ratio, 1, 1e-9);
+  EXPECT_EQ(std::llround(kwh * 3.6e9), statement.meter_millijoules);
+}
+
+TEST(BillFocus, AllocatedColumnsSayHowTheEnergyWasSplit) {
+  expect_split(sample_statement(), "gpu-ledger-energy");
+  Statement spread = spread_statement();
+  expect_split(spread, "gpu-ledger-energy-spread-by-use");
+  spread.spread = Spread::kByAllocation;
+  expect_split(spread, "gpu-ledger-energy-spread-by-allocation");
+
+  Statement simple = sample_statement();
+  simple.lines = {bill_line(LineKind::kOwner, "vision", 3'600'000'000, 7'200'000'000),
+                  bill_line(LineKind::kNobody, "idle", 3'600'000'000, 0)};
+  simple.lines[0].spread_millijoules = 3'600'000'000;
+  simple.lines[1].spread_millijoules = -3'600'000'000;
+  const Table table = parse(bill_focus(simple));
+  EXPECT_EQ(table.rows.at(0).at("AllocatedResourceId"), "vision");
+  EXPECT_EQ(table.rows.at(0).at("AllocatedMethodDetails"),
+            R"({"Elements":[{"AllocatedRatio":0.25,"UsageUnit":"kWh","UsageQuantity":1,"x_Basis":"measured"},)"
+            R"({"AllocatedRatio":0.5,"UsageUnit":"kWh","UsageQuantity":2,"x_Basis":"estimated",)"
+            R"("x_StandardErrorKwh":0.08},)"
+            R"({"AllocatedRatio":0.25,"UsageUnit":"kWh","UsageQuantity":1,"x_Basis":"unattributed_spread"}]})");
+  EXPECT_EQ(table.rows.at(1).at("AllocatedMethodDetails"),
+            R"({"Elements":[{"AllocatedRatio":0.25,"UsageUnit":"kWh","UsageQuantity":1,"x_Basis":"measured"},)"
+            R"({"AllocatedRatio":-0.25,"UsageUnit":"kWh","UsageQuantity":-1,"x_Basis":"unattributed_spread"}]})");
+  simple.lines = {bill_line(LineKind::kOwner, "vision", 0, 0)};
+  for (const std::string& name : kAllocated)
+    EXPECT_EQ(parse(bill_focus(simple)).rows.at(0).at(name), "") << "there is nothing to split";
+}
+
+TEST(BillFocus, ASkuStaysWhenItsPriceChanges) {
+  Statement statement = sample_statement();
+  const Table before = parse(bill_focus(statement));
+  statement.prices = {"USD", 0.5, {{"NVIDIA H100", 2}}, 1.3, 380.0};
+  price(statement);
+  const Table after = parse(bill_focus(statement));
+  for (const char* name : {"SkuId", "SkuPriceId", "SkuMeter", "SkuPriceDetails"})
+    for (size_t i = 0; i < before.rows.size(); ++i) EXPECT_EQ(before.rows[i].at(name), after.rows.at(i).at(name));
+  const Row& energy = before.rows.at(0);
+  EXPECT_EQ(energy.at("SkuId"), "gpu-energy");
+  EXPECT_EQ(energy.at("SkuPriceId"), "gpu-energy");
+  EXPECT_EQ(energy.at("SkuMeter"), "GPU energy");
+  EXPECT_EQ(energy.at("SkuPriceDetails"), "");
+  EXPECT_EQ(energy.at("ContractedUnitPrice"), "0.25");
+  EXPECT_EQ(energy.at("InvoiceId"), "");
+  const Row& hours = before.rows.at(1);
+  EXPECT_EQ(hours.at("SkuId"), "gpu-hours/NVIDIA H100");
+  EXPECT_EQ(hours.at("SkuPriceId"), "gpu-hours/NVIDIA H100");
+  EXPECT_EQ(hours.at("SkuPriceDetails"), R"({"GpuCount":1,"x_GpuModel":"NVIDIA H100"})");
 }
 
 TEST(BillFocus, AbsentIsNull) {
