@@ -25,7 +25,7 @@ LICENSED = {".cc", ".h", ".inc", ".js", ".css", ".proto", ".py", ".sh", ".go", "
 # Besides the table: older names, and checks of settings that must fit together.
 MAY_NAME_SETTINGS = {SETTINGS, "app/config/config_older_names.cc", "app/config/config.cc", "app/config/config_yaml.cc"}
 # Words with another meaning too: sources of health, a kind of Slurm step and its label, fields of JSON, a command.
-OTHER_MEANINGS = {"textfile", "state-file", "batch", "step", "from", "to", "serve", "currency", "month"}
+OTHER_MEANINGS = {"textfile", "state-file", "batch", "step", "from", "to", "serve", "currency", "month", "pue"}
 # Flags that are not settings: our own, nvidia-smi's, node_exporter's and CMake's.
 OTHER_FLAGS = {"help", "version", "gpu-reset", "collector.textfile.directory", "workflow", "preset"}
 

@@ -21,7 +21,7 @@ class TablesTest(unittest.TestCase):
         """What it says of this tree with one change in one file."""
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
-            for part in ("src", "sim", "tests/data", "tests/unit", "tools", "docs"):
+            for part in ("src", "sim", "tests/data", "tests/e2e", "tests/unit", "tools", "docs"):
                 (root / part).parent.mkdir(exist_ok=True)
                 if part == "src":
                     shutil.copytree(SOURCE / part, root / part)

@@ -122,7 +122,12 @@ Json allocation_object(const std::string& name, const Allocation& allocation, co
   one["gpuHours"] = optional_json(allocation.held_hours);
   const auto cost = [&](double value) { return has_cost(statement) ? Json(value) : Json(nullptr); };
   one["gpuCost"] = cost(allocation.energy_cost + allocation.hour_cost);
-  one["gpuCostIdle"] = cost(kwh(allocation.spread) * statement.prices.pue * statement.prices.per_kwh);
+  const double charged = kwh(allocation.alone + allocation.shared + allocation.spread);
+  // With a price list the mean.
+  const double of_a_kwh = statement.prices.rows.empty() ? statement.prices.pue * statement.prices.per_kwh
+                          : charged > 0                 ? allocation.energy_cost / charged
+                                                        : 0;
+  one["gpuCostIdle"] = cost(kwh(allocation.spread) * of_a_kwh);
   std::optional<double> efficiency;
   if (allocation.allocated_hours && allocation.unused_hours && *allocation.allocated_hours > 0)
     efficiency = 1 - *allocation.unused_hours / *allocation.allocated_hours;

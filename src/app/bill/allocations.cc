@@ -112,9 +112,10 @@ Status BillAllocations::read_unused(const BillSpan& step, const Looks& looks) {
   const std::string idle = fmt::format("({} >= bool {})", select_names(kIdle, query_.match), kIdleAfterSeconds);
   GL_TRY(unused, count(fmt::format("sum_over_time({}{})", idle, looks.range), step, looks));
   for (const auto& [held, counts] : unused) {
-    if (!times_.contains(held)) continue;
-    Time& time = times_[held][books_.period];
-    time.unused = time.unused.value_or(0) + most(counts) * static_cast<double>(looks.seconds);
+    BillBooks::AllocationKey key = held.first;
+    key.period = books_.period;
+    if (!held_.contains(key)) continue;
+    unused_[key] += most(counts) * static_cast<double>(looks.seconds);
   }
   return ok_status();
 }
@@ -199,29 +200,31 @@ void BillAllocations::finish() {
       name_unknown(name, node.seen_ms, end);
     }
   }
-  for (const auto& [held, periods] : times_) {
-    double all = 0;
-    for (const auto& [period, time] : periods) all += time.held;
-    for (const auto& [period, time] : periods) book(held.first, period, time, all);
+  for (const auto& [held, periods] : times_) book(held.first, periods);
+  for (const auto& [key, seconds] : unused_) {
+    BillBooks::Allocation& allocation = books_.allocations[key];
+    // Of slices that share an hour, the same part is unused.
+    allocation.unused_hours = seconds / kSecondsPerHour * (allocation.hours * kSecondsPerHour / held_[key]);
+    allocation.idleness_known = true;
   }
 }
 
 // Never more than the GPU was there: a look stands for a minute, and a node may come or go within one.
-void BillAllocations::book(BillBooks::AllocationKey key, size_t period, const Time& time, double held) {
+void BillAllocations::book(BillBooks::AllocationKey key, const std::map<size_t, Time>& periods) {
+  double held = 0;
+  for (const auto& [period, time] : periods) held += time.held;
   double scale = 1 / kSecondsPerHour;
-  if (const auto node = books_.nodes.find(key.node); node != books_.nodes.end()) {
+  if (const auto node = books_.nodes.find(key.node); node != books_.nodes.end() && held > 0) {
     const auto gpu = node->second.gpus.find(key.gpu);
-    if (gpu != node->second.gpus.end() && held > 0) {
+    if (gpu != node->second.gpus.end()) {
       const auto there_ms = static_cast<double>(gpu->second.last_at_ms() - gpu->second.first_at_ms());
       scale *= std::min(1.0, there_ms / 1000 / held);
     }
   }
-  key.period = period;
-  BillBooks::Allocation& allocation = books_.allocations[key];
-  allocation.hours += time.paid * scale;
-  if (!time.unused) return;
-  allocation.unused_hours += *time.unused * scale * (time.held > 0 ? time.paid / time.held : 1);
-  allocation.idleness_known = true;
+  for (const auto& [period, time] : periods) {
+    key.period = period;
+    books_.allocations[key].hours += time.paid * scale;
+  }
 }
 
 // Of an hour of its GPU or MIG instance, if those who hold it at a time share it.
@@ -245,6 +248,9 @@ void BillAllocations::add_time(const Held& held, double seconds, const std::set<
   Time& time = times_[held][books_.period];
   time.held += seconds;
   time.paid += seconds * part_of(held, all);
+  BillBooks::AllocationKey key = held.first;
+  key.period = books_.period;
+  held_[key] += seconds;
 }
 
 }  // namespace gpuledger::app

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -32,7 +31,6 @@ class BillAllocations {
   struct Time {  // in seconds
     double held = 0;
     double paid = 0;  // the same, or the part of it where a GPU is shared
-    std::optional<double> unused = {};
   };
   struct Node {
     bool known = false;                         // what was held when it was last seen
@@ -60,13 +58,13 @@ class BillAllocations {
   double part_of(const Held& held, const std::set<Held>& all) const;
   // all: who held GPUs at that time
   void add_time(const Held& held, double seconds, const std::set<Held>& all);
-  // held: by the same in all periods
-  void book(BillBooks::AllocationKey key, size_t period, const Time& time, double held);
+  void book(BillBooks::AllocationKey key, const std::map<size_t, Time>& periods);
 
   const BillAsk& ask_;
   const BillQuery& query_;
   BillBooks& books_;
   std::map<Held, std::map<size_t, Time>> times_;                 // by period of prices
+  std::map<BillBooks::AllocationKey, double> held_, unused_;     // seconds
   std::map<BillNode, Node> nodes_;                               // those with allocations
   std::map<BillNode, std::string> matchers_;                     // that select their series
   std::map<std::pair<int64_t, int64_t>, double> looks_by_form_;  // of a step: its length, and where in a minute it ends

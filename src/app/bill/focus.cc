@@ -96,6 +96,13 @@ std::string priced_cell(const Charge& charge) {
                                            : charge.line.building_kwh);
 }
 
+// With a price list the mean.
+double pue_of(const Charge& charge) {
+  const int64_t charged = charge.line.charged_millijoules();
+  const BillPrices& prices = charge.statement.prices;
+  return prices.rows.empty() || charged == 0 ? prices.pue : charge.line.building_kwh / to_kwh(charged);
+}
+
 std::string unit_price_cell(const Charge& charge) {
   if (!charge.is_energy()) return plain_decimal(charge.hours->unit_price);
   const BillPrices& prices = charge.statement.prices;
@@ -227,10 +234,7 @@ const FocusColumn kColumns[] = {
        if (!charge.statement.has_co2e) return std::string();
        return once(charge, [](const BillLine& line) { return plain_decimal(line.co2e_grams); });
      }},
-    {"x_Pue",
-     [](const Charge& charge) {
-       return charge.is_energy() ? plain_decimal(charge.statement.prices.pue) : std::string();
-     }},
+    {"x_Pue", [](const Charge& charge) { return charge.is_energy() ? plain_decimal(pue_of(charge)) : std::string(); }},
     {"x_EnergyAloneKwh",
      [](const Charge& charge) {
        return once(charge, [](const BillLine& line) { return exact_kwh(line.alone_millijoules); });

@@ -19,7 +19,7 @@ Config with_another_value(const Setting& setting) {
         "utilization", "equal", "on",     "10%",  "0640",    "dcgm",       "http://127.0.0.1:7/metrics",
         "kubelet",     "lean",  "debug",  "json", "2026-10", "2026-10-01", "pod",
         "a=\"b\"",     "use",   "H200=1", "USD",  "csv",     "7GiB",       "a=7",
-        "plain",       "token"}) {
+        "plain",       "token", "shared"}) {
     Config config;
     if (setting.member.apply({value}, config).ok() && !setting.member.same(config, Config{})) return config;
   }
