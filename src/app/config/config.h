@@ -155,7 +155,7 @@ struct Config {
   std::map<std::string, double> price_per_gpu_hour;  // by model
   std::string currency = "EUR";
   double pue = 1;
-  std::string price_list;  // a file
+  std::string price_list;                    // a file
   std::optional<double> co2e_grams_per_kwh;  // at most one of the two
   std::string co2e_series;
   std::string bill_output;  // empty: stdout
