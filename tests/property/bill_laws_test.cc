@@ -205,7 +205,7 @@ class World {
 
 TEST(BillLaws, TwoBillsAreOneAndNoneBillsThePast) {
   const char* const more = std::getenv("GPU_LEDGER_PROPERTY_SEEDS");
-  const uint64_t seeds = more != nullptr ? std::strtoull(more, nullptr, 10) * 100 : 200;
+  const uint64_t seeds = more != nullptr ? std::strtoull(more, nullptr, 10) * 100 : 500;
   size_t compared = 0;
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "app/bill/allocations.h"
 #include "app/bill/amounts.h"
@@ -91,7 +90,7 @@ class Collector {
         }
         continue;
       }
-      if (present[name].began_again || changed(known->second, reading)) {
+      if (present[name].fell || changed(known->second, reading)) {
         GL_TRY_STATUS(follow(name, known->second.last_ms, to_ms(at)));
       }
       take(reading);
@@ -109,8 +108,7 @@ class Collector {
 
   struct Presence {
     std::string matchers;
-    bool began_again = false;      // a counter did, or may have
-    std::set<std::string> places;  // of the exporter: its instance and pod
+    bool fell = false;  // a counter did
   };
   // Nodes that were scraped since `before`, and since they were last seen.
   Result<std::map<BillNode, Presence>> presence(const std::map<BillNode, NodeReading>& readings, sys_seconds before,
@@ -121,16 +119,14 @@ class Collector {
         oldest = std::min(oldest, known->second.last_ms);
       }
     }
-    // Longer: a counter also began again if it did between its last sample and the step's begin.
+    // Longer: a counter also fell if it did between its last sample and the step's begin.
     const int64_t window = (to_ms(at) - oldest) / 1000 + kLookback.count();
     GL_TRY(answer, ask_(fmt::format("resets({}[{}s])", select_series(query_, kMeterName), window), at));
     std::map<BillNode, Presence> found;
     for (const BillSeries& series : answer) {
       Presence& one = found[node_of(series)];
       one.matchers = matchers_of(series);
-      // A replaced pod has a new series, so resets() does not see its counter restart.
-      one.places.insert(std::string(series.label("instance")) + '\n' + std::string(series.label("pod")));
-      one.began_again = one.began_again || series.samples.back().value > 0 || one.places.size() > 1;
+      one.fell = one.fell || series.samples.back().value > 0;
     }
     return found;
   }
