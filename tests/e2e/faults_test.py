@@ -146,7 +146,7 @@ class FaultsTest(harness.Case):
         node = ONE + "  - {pid: 4102, name: serve, gpus: 0, memory: 9GiB, load: decode, owner: {docker: chat}}\n"
         with self.start(node, *harness.FAST) as ledger:
             before = ledger.pass_cycles(9)
-            ledger.send(signal.SIGSTOP)
+            ledger.freeze()
             stopped = time.monotonic()
             # Longer than the driver keeps its samples. The program's clock is the machine's.
             harness.wait_until(lambda: time.monotonic() > stopped + 11, "time to pass")

@@ -178,6 +178,19 @@ class Program:
     def send(self, number):
         self.child.send_signal(number)
 
+    def freeze(self):
+        """Until SIGCONT. All its threads stand still on return: kill() does not wait for that."""
+        self.send(signal.SIGSTOP)
+        tasks = pathlib.Path(f"/proc/{self.child.pid}/task")
+
+        def stand_still():
+            try:
+                return all((task / "stat").read_text().rsplit(")", 1)[1].split()[0] == "T" for task in tasks.iterdir())
+            except OSError:
+                return False  # one of them has just ended
+
+        wait_until(stand_still, "threads that stand still")
+
     def alive(self):
         return self.child.poll() is None
 

@@ -295,7 +295,7 @@ class StateTest(harness.Case):
             self.assertEqual(self.second(self.file).returncode, 1, "the first still keeps it")
             self.assertEqual(up(first), 1)
             # A second one that comes at the very moment: the first must give way, for only one can go on.
-            first.send(signal.SIGSTOP)
+            first.freeze()
             (self.folder / "state.lock").unlink()
             with self.start() as second:
                 first.send(signal.SIGCONT)

@@ -87,14 +87,16 @@ Status BillAllocations::read(const BillSpan& step) {
   }
   std::set<Held> holders;
   for (const auto& [held, counts] : given) holders.insert(held);
+  const Slices slices = count_slices(holders);
   // Copies of a series, as by two servers, count once; but each server may have missed something. Those who share a GPU
   // need not hold it all the time.
   for (const auto& [held, counts] : given) {
     const bool missed = counts.size() > 1 && most(counts) < seen[held.first.node];
-    if (missed || part_of(held, holders) < 1) unclear.insert(held.first.node);
+    const auto shared = slices.find(shared_by(held));
+    if (missed || (shared != slices.end() && shared->second > 1)) unclear.insert(held.first.node);
   }
   for (const auto& [held, counts] : given) {
-    if (!unclear.contains(held.first.node)) add_time(held, most(counts) * static_cast<double>(looks.seconds), holders);
+    if (!unclear.contains(held.first.node)) add_time(held, most(counts) * static_cast<double>(looks.seconds), slices);
   }
   for (auto& [name, node] : nodes_) {
     if (!unclear.contains(name)) {
@@ -149,7 +151,8 @@ Status BillAllocations::look_closely(const BillNode& name, Node& node, const Bil
     const std::set<Held>& now = held[time.at_ms];
     if (node.hole_seconds > 0) pass_hole(name, node, now, time.at_ms);
     if (within) {
-      for (const Held& one : now) add_time(one, static_cast<double>(looks.seconds), now);
+      const Slices slices = count_slices(now);
+      for (const Held& one : now) add_time(one, static_cast<double>(looks.seconds), slices);
     }
     node = {true, now, time.at_ms, 0, 0};
   }
@@ -167,12 +170,13 @@ bool BillAllocations::settles(Node& node, const std::set<Held>& now, int64_t at_
 
 void BillAllocations::pass_hole(const BillNode& name, const Node& node, const std::set<Held>& now, int64_t at_ms) {
   int64_t from = node.seen_ms;
+  const Slices slices = count_slices(now);
   if (node.known) {
     for (const Held& one : node.held) {
-      if (now.contains(one)) add_time(one, static_cast<double>(node.hole_seconds), now);
+      if (now.contains(one)) add_time(one, static_cast<double>(node.hole_seconds), slices);
     }
     for (const auto& [one, seconds] : node.seconds_back) {
-      if (!node.held.contains(one) || !now.contains(one)) add_time(one, static_cast<double>(seconds), now);
+      if (!node.held.contains(one) || !now.contains(one)) add_time(one, static_cast<double>(seconds), slices);
     }
     if (node.held == now) return;
     at_ms = node.back_ms;
@@ -202,6 +206,7 @@ void BillAllocations::finish() {
   }
   for (const auto& [held, periods] : times_) book(held.first, periods);
   for (const auto& [key, seconds] : unused_) {
+    if (!(held_[key] > 0)) continue;
     BillBooks::Allocation& allocation = books_.allocations[key];
     // Of slices that share an hour, the same part is unused.
     allocation.unused_hours = seconds / kSecondsPerHour * (allocation.hours * kSecondsPerHour / held_[key]);
@@ -227,15 +232,16 @@ void BillAllocations::book(BillBooks::AllocationKey key, const std::map<size_t, 
   }
 }
 
-// Of an hour of its GPU or MIG instance, if those who hold it at a time share it.
-double BillAllocations::part_of(const Held& held, const std::set<Held>& all) const {
-  if (!query_.share_allocated) return 1;
-  const auto instance = [](const Held& one) { return one.second.substr(0, one.second.find('\n')); };
-  return 1.0 / static_cast<double>(std::max<int64_t>(1, std::count_if(all.begin(), all.end(), [&](const Held& one) {
-                                                       return one.first.node == held.first.node &&
-                                                              one.first.gpu == held.first.gpu &&
-                                                              instance(one) == instance(held);
-                                                     })));
+// A GPU, or a MIG instance of it: slices of it share its hour.
+BillAllocations::Slices BillAllocations::count_slices(const std::set<Held>& all) const {
+  Slices slices;
+  if (!query_.share_allocated) return slices;
+  for (const Held& one : all) ++slices[shared_by(one)];
+  return slices;
+}
+
+BillAllocations::Shared BillAllocations::shared_by(const Held& held) {
+  return {held.first.node, held.first.gpu, held.second.substr(0, held.second.find('\n'))};
 }
 
 void BillAllocations::name_unknown(const BillNode& name, int64_t from, int64_t to) {
@@ -244,10 +250,11 @@ void BillAllocations::name_unknown(const BillNode& name, int64_t from, int64_t t
                                        time_text(from_ms(from)), time_text(from_ms(to))));
 }
 
-void BillAllocations::add_time(const Held& held, double seconds, const std::set<Held>& all) {
+void BillAllocations::add_time(const Held& held, double seconds, const Slices& slices) {
+  const auto found = slices.find(shared_by(held));
   Time& time = times_[held][books_.period];
   time.held += seconds;
-  time.paid += seconds * part_of(held, all);
+  time.paid += found == slices.end() ? seconds : seconds / static_cast<double>(found->second);
   BillBooks::AllocationKey key = held.first;
   key.period = books_.period;
   held_[key] += seconds;

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -55,9 +56,12 @@ class BillAllocations {
   static bool settles(Node& node, const std::set<Held>& now, int64_t at_ms);
   void pass_hole(const BillNode& name, const Node& node, const std::set<Held>& now, int64_t at_ms);
   void name_unknown(const BillNode& name, int64_t from, int64_t to);
-  double part_of(const Held& held, const std::set<Held>& all) const;
-  // all: who held GPUs at that time
-  void add_time(const Held& held, double seconds, const std::set<Held>& all);
+  using Shared = std::tuple<BillNode, std::string, std::string>;
+  using Slices = std::map<Shared, size_t>;  // empty: everybody pays a whole hour
+  Slices count_slices(const std::set<Held>& all) const;
+  static Shared shared_by(const Held& held);
+  // slices: of those who held GPUs at that time
+  void add_time(const Held& held, double seconds, const Slices& slices);
   void book(BillBooks::AllocationKey key, const std::map<size_t, Time>& periods);
 
   const BillAsk& ask_;

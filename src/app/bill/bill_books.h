@@ -19,8 +19,6 @@ struct BillBooks {
     std::string matchers;
     int64_t first_ms = 0;  // its first scrape of the span
     int64_t last_ms = 0;
-    std::optional<int64_t> booted_ms;
-    int64_t present_ms = 0;                // the end of the last step in which it was scraped and then gone
     std::map<std::string, GpuBooks> gpus;  // by UUID
   };
   struct Allocation {

@@ -19,8 +19,9 @@ using std::chrono::seconds;
 using std::chrono::sys_seconds;
 
 constexpr double kMicrojoulesPerWh = 3.6e9;
-constexpr int64_t kClockSetMs = 60'000;  // a boot time moves when the clock is set
+constexpr int64_t kClocksDifferMs = 60'000;
 constexpr const char* kHasBooted = "the machine has booted";
+constexpr const char* kNotSeen = "not seen any more";
 
 class Collector {
  public:
@@ -52,7 +53,7 @@ class Collector {
       if (i > 0) GL_TRY_STATUS(allocations_.read(step));
       if (progress) progress(i + 1, times.size());
     }
-    GL_TRY_STATUS(follow_the_gone());
+    name_the_gone();
     allocations_.finish();
     if (books_.nodes.empty()) {
       return Error{Code::kNotFound, std::string("the server has no ") + kMeterName + " between " +
@@ -63,6 +64,7 @@ class Collector {
                                                                     "namespace or user; --by splits a bill by team")};
     }
     before_.name_the_lost(books_);
+    lacks_.name(books_);
     name_the_owing();
     for (std::string& remark : scrapes_.remarks()) books_.remarks.push_back(std::move(remark));
     std::sort(books_.gaps.begin(), books_.gaps.end(), [](const BillGap& a, const BillGap& b) {
@@ -79,6 +81,14 @@ class Collector {
       GL_TRY(found, presence(readings, before, at));
       present = std::move(found);
     }
+    // Those that are gone again first, and of them those that were known: their books may go on under another name.
+    for (const bool known : {true, false}) {
+      for (const auto& [name, seen] : present) {
+        if (readings.contains(name) || books_.nodes.contains(name) != known) continue;
+        const int64_t from = known ? books_.nodes[name].last_ms : to_ms(before);
+        GL_TRY_STATUS(follow(name, seen.matchers, from, to_ms(at)));
+      }
+    }
     for (auto& [name, reading] : readings) {
       GL_TRY_STATUS(co2e_.check(name, at));
       const auto known = books_.nodes.find(name);
@@ -86,22 +96,15 @@ class Collector {
         if (first) {
           open(reading);
         } else {
-          GL_TRY_STATUS(take_newcomer(name, reading.matchers, &reading, before, at));
+          GL_TRY_STATUS(follow(name, reading.matchers, to_ms(before), to_ms(at)));
+          take(reading);
         }
         continue;
       }
       if (present[name].fell || changed(known->second, reading)) {
-        GL_TRY_STATUS(follow(name, known->second.last_ms, to_ms(at)));
+        GL_TRY_STATUS(follow(name, known->second.matchers, known->second.last_ms, to_ms(at)));
       }
       take(reading);
-    }
-    for (const auto& [name, seen] : present) {
-      if (readings.contains(name)) continue;
-      if (const auto known = books_.nodes.find(name); known != books_.nodes.end()) {
-        known->second.present_ms = to_ms(at);
-      } else {
-        GL_TRY_STATUS(take_newcomer(name, seen.matchers, nullptr, before, at));  // it came and went within the step
-      }
     }
     return ok_status();
   }
@@ -136,7 +139,7 @@ class Collector {
     return std::any_of(node.gpus.begin(), node.gpus.end(), [&](const auto& gpu) {
       const auto now = reading.gpus.find(gpu.first);
       if (now == reading.gpus.end()) return gpu.second.last_at_ms() >= node.last_ms;
-      return gpu.second.changed(now->second, reading.started_ms);
+      return gpu.second.changed(now->second, reading.times());
     });
   }
 
@@ -144,30 +147,25 @@ class Collector {
     BillBooks::Node& node = books_.nodes[reading.node];
     node.matchers = reading.matchers;
     node.first_ms = node.last_ms = reading.at_ms;
-    node.booted_ms = reading.booted_ms;
-    for (const auto& [uuid, gpu] : reading.gpus) node.gpus[uuid].open(gpu, reading.at_ms, reading.started_ms);
+    for (const auto& [uuid, gpu] : reading.gpus) node.gpus[uuid].open(gpu, reading.times());
   }
 
   void take(const NodeReading& reading) {
     const auto [place, new_node] = books_.nodes.try_emplace(reading.node);
     BillBooks::Node& node = place->second;
-    const GpuBooks::Rates rates{co2e_.grams_per_microjoule(reading.node), books_.period};
-    // Then the hardware's counter began at 0, whatever the books remember.
-    const bool booted =
-        node.booted_ms && reading.booted_ms && std::abs(*reading.booted_ms - *node.booted_ms) > kClockSetMs;
-    if (reading.booted_ms) node.booted_ms = reading.booted_ms;
+    // A time that ends with the reading.
+    const GpuBooks::Rates rates{co2e_.grams_per_microjoule(reading.node),
+                                period_at(books_, from_ms(reading.at_ms - 1))};
     std::map<Missing, std::vector<std::string>> missing;
     for (const auto& [uuid, gpu] : reading.gpus) {
       GpuBooks& books = node.gpus[uuid];
-      if (books.last_at_ms() == 0) {
+      if (books.last_at_ms() == 0 || books.taken_over()) {
         if (auto arrived = arrive(reading, uuid, new_node, books)) missing[*std::move(arrived)].push_back(uuid);
       }
       const int64_t last = books.last_at_ms();
-      const auto step = books.advance(gpu, reading.at_ms, reading.started_ms, rates, books_.facts);
-      if (step != GpuBooks::Step::kWentOn) {
+      const auto step = books.advance(gpu, reading.times(), rates, books_.facts);
+      if (step != GpuBooks::Step::kWentOn && step != GpuBooks::Step::kReadBack) {
         missing[loss(reading, gpu, step, last)].push_back(uuid);
-      } else if (booted) {
-        missing[{last, reading.at_ms, kHasBooted}].push_back(uuid);
       }
     }
     for (const auto& [hours, gpus] : missing) name_missing(reading, hours, gpus);
@@ -189,23 +187,37 @@ class Collector {
     const GpuReading& gpu = reading.gpus.at(uuid);
     const int64_t begin = to_ms(query_.span.begin);
     const auto opened = gpu.opened_ms;
+    if (GpuBooks* other = same_books_elsewhere(reading, uuid)) {
+      books.take_over(*other, reading.at_ms);
+      return std::nullopt;
+    }
     if (!opened || *opened < begin || before_.has_books(reading.node, uuid, *opened)) {
-      books.open(gpu, reading.at_ms, reading.started_ms);
+      books.open(gpu, reading.times());
       return Missing{begin, reading.at_ms,
                      opened ? "first seen with counters of an earlier time"
                             : "first seen then; its release does not say when its counters began at 0"};
     }
     const int64_t zero = std::min(*opened, reading.at_ms);  // the exporter's clock may be ahead
     books.open_at_zero(gpu, zero);
-    if (!new_node) return std::nullopt;
-    if (before_.has(reading.node))
+    if ((new_node && before_.has(reading.node)) || before_.has_gpu(reading.node, uuid, books_))
       return Missing{begin, zero, "not seen at the begin, although it was seen the day before"};
+    if (!new_node) return std::nullopt;
     const int64_t booted = reading.booted_ms.value_or(0);
-    if (booted > zero + kClockSetMs) return Missing{begin, booted, kHasBooted};
+    if (booted > zero + kClocksDifferMs) return Missing{begin, booted, kHasBooted};
     // A new machine installs its driver first.
     constexpr int64_t kSetUpMs = 900'000;
     if (booted >= begin && zero - booted <= kSetUpMs) return std::nullopt;
     return Missing{std::max(begin, booted), zero, "its books were opened only then"};
+  }
+
+  // A node without a label `node` has another name after its address changed.
+  GpuBooks* same_books_elsewhere(const NodeReading& reading, const std::string& uuid) {
+    for (auto& [name, node] : books_.nodes) {
+      const auto other = node.gpus.find(uuid);
+      if (name == reading.node || other == node.gpus.end()) continue;
+      if (other->second.are_of(reading.gpus.at(uuid)) && !other->second.taken_over()) return &other->second;
+    }
+    return nullptr;
   }
 
   // What an exporter spent between its last scrape and its end is in no counter.
@@ -216,6 +228,7 @@ class Collector {
         again ? std::clamp(*gpu.opened_ms, std::min(last, reading.at_ms), reading.at_ms) : reading.at_ms;
     return {last, until,
             again                               ? "restarted without --state-file"
+            : step == GpuBooks::Step::kBooted   ? kHasBooted
             : step == GpuBooks::Step::kWentBack ? "restarted with an older state file"
                                                 : "restarted; its release does not say whether its counters went on"};
   }
@@ -225,50 +238,30 @@ class Collector {
     std::vector<std::string> names;
     for (const std::string& uuid : gpus) names.push_back(reading.node.text() + " " + uuid);
     if (gpus.size() == reading.gpus.size()) names = {reading.node.text()};
-    for (const std::string& name : names) {
-      if (add_gap(query_, books_, name, missing.from, missing.to, missing.why)) continue;
-      books_.remarks.push_back(fmt::format("{}: {} at {}; what it used in the {} s before is not on this bill", name,
-                                           missing.why, time_text(from_ms(missing.to)),
-                                           (missing.to - missing.from + 500) / 1000));
-    }
+    for (const std::string& name : names) lacks_.add(name, missing.from, missing.to, missing.why);
   }
 
-  Status follow(const BillNode& name, int64_t from, int64_t to) {
-    GL_TRY(all, scrapes_.between(name, books_.nodes[name].matchers, from, to));
+  // Every scrape of a time.
+  Status follow(const BillNode& name, const std::string& matchers, int64_t from, int64_t to) {
+    GL_TRY(all, scrapes_.between(name, matchers, from, to));
     for (const NodeReading& reading : all) take(reading);
-    return ok_status();
-  }
-
-  // First seen within the span. `seen` is null if it has gone again.
-  Status take_newcomer(const BillNode& name, const std::string& matchers, const NodeReading* seen, sys_seconds before,
-                       sys_seconds at) {
-    GL_TRY(all, scrapes_.between(name, matchers, to_ms(before), to_ms(at)));
-    for (const NodeReading& reading : all) take(reading);
-    if (seen != nullptr) take(*seen);
     return ok_status();
   }
 
   // Nodes and GPUs that are not there at the end.
-  Status follow_the_gone() {
+  void name_the_gone() {
     const int64_t end = to_ms(query_.span.end);
     for (auto& [name, node] : books_.nodes) {
-      if (node.last_ms < end) {
-        const int64_t until = std::max(node.present_ms, node.last_ms + query_.step.count() * 1000);
-        GL_TRY_STATUS(follow(name, node.last_ms, std::min(end, until)));
-        if (!add_gap(query_, books_, name.text(), node.last_ms, end, "not seen any more")) {
-          books_.remarks.push_back(
-              fmt::format("{}: last seen at {}; what it used in the {} s after is not on this bill", name.text(),
-                          time_text(from_ms(node.last_ms)), (end - node.last_ms) / 1000));
-        }
-        continue;
-      }
+      const bool moved =
+          std::all_of(node.gpus.begin(), node.gpus.end(), [](const auto& gpu) { return gpu.second.taken_over(); });
+      if (moved) continue;
+      if (node.last_ms < end) lacks_.add(name.text(), node.last_ms, end, kNotSeen);
       for (const auto& [uuid, gpu] : node.gpus) {
-        if (gpu.last_at_ms() < node.last_ms) {
-          add_gap(query_, books_, name.text() + " " + uuid, gpu.last_at_ms(), end, "this GPU is not seen any more");
+        if (gpu.last_at_ms() < node.last_ms && !gpu.taken_over()) {
+          lacks_.add(name.text() + " " + uuid, gpu.last_at_ms(), end, kNotSeen);
         }
       }
     }
-    return ok_status();
   }
 
   // A counter fell without a known restart: the bill is incomplete, and no owner gets a credit.
@@ -293,6 +286,7 @@ class Collector {
   BillScrapes scrapes_;
   BillAllocations allocations_;
   SeenBefore before_;
+  BillLacks lacks_{query_};
 };
 
 }  // namespace

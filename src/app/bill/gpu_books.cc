@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <vector>
 
 namespace gpuledger::app {
@@ -11,6 +12,7 @@ namespace {
 constexpr int64_t kMillijoule = 1000;
 // The last scrape before a step may be five minutes older than the step, and clocks differ.
 constexpr int64_t kPatienceMs = 360'000;
+constexpr int64_t kClockSetMs = 60'000;  // a boot time moves when the clock is set
 
 bool differ(const std::optional<int64_t>& a, const std::optional<int64_t>& b) {
   return a && b && *a != *b;
@@ -18,17 +20,20 @@ bool differ(const std::optional<int64_t>& a, const std::optional<int64_t>& b) {
 
 }  // namespace
 
-void GpuBooks::keep_run(const GpuReading& reading, std::optional<int64_t> started_ms) {
+void GpuBooks::keep_run(const GpuReading& reading, const ScrapeTimes& times) {
   // What one scrape lacks, because it is there only in part, the one before had.
+  if (reading.opened_ms && opened_ms_ && *reading.opened_ms != *opened_ms_) earlier_.insert(*opened_ms_);
   if (reading.opened_ms) opened_ms_ = reading.opened_ms;
   if (reading.run) run_ = reading.run;
-  if (started_ms) started_ms_ = started_ms;
+  if (times.started_ms) started_ms_ = times.started_ms;
+  if (times.snapshot_ms) snapshot_ms_ = times.snapshot_ms;
+  if (times.booted_ms) booted_ms_ = times.booted_ms;
 }
 
-void GpuBooks::open(const GpuReading& reading, int64_t at_ms, std::optional<int64_t> started_ms) {
-  if (first_ms_ == 0) first_ms_ = at_ms;
-  at_ms_ = at_ms;
-  keep_run(reading, started_ms);
+void GpuBooks::open(const GpuReading& reading, const ScrapeTimes& times) {
+  if (first_ms_ == 0) first_ms_ = times.at_ms;
+  at_ms_ = times.at_ms;
+  keep_run(reading, times);
   energy_ = reading.energy;
   booked_ = reading.accounts;
   remainder_ = {reading.closed.begin(), reading.closed.end()};
@@ -40,28 +45,58 @@ void GpuBooks::open(const GpuReading& reading, int64_t at_ms, std::optional<int6
 
 void GpuBooks::open_at_zero(const GpuReading& reading, int64_t at_ms) {
   first_ms_ = at_ms_ = at_ms;
-  keep_run(reading, std::nullopt);
+  keep_run(reading, {});
 }
 
-bool GpuBooks::changed(const GpuReading& reading, std::optional<int64_t> started_ms) const {
-  return differ(reading.run, run_) || judge(reading, started_ms) != Step::kWentOn ||
+void GpuBooks::take_over(GpuBooks& other, int64_t at_ms) {
+  keep_errors();
+  at_ms_ = std::min(other.at_ms_, at_ms);
+  if (first_ms_ == 0) first_ms_ = at_ms_;
+  std::tie(opened_ms_, run_, started_ms_) = std::tie(other.opened_ms_, other.run_, other.started_ms_);
+  std::tie(snapshot_ms_, booted_ms_, earlier_) = std::tie(other.snapshot_ms_, other.booted_ms_, other.earlier_);
+  std::tie(energy_, booked_, remainder_) = std::tie(other.energy_, other.booked_, other.remainder_);
+  for (const auto& [owner, errors] : other.errors_) errors_[owner].first = errors_[owner].last = errors.last;
+  taken_over_ = false;
+  other.taken_over_ = true;
+}
+
+bool GpuBooks::changed(const GpuReading& reading, const ScrapeTimes& times) const {
+  return reading.opened_ms.has_value() != opened_ms_.has_value() || judge(reading, times) != Step::kWentOn ||
          std::any_of(reading.accounts.begin(), reading.accounts.end(), [&](const auto& now) {
            const auto before = booked_.find(now.first);
            return before != booked_.end() && now.second < before->second - kMillijoule;
          });
 }
 
-GpuBooks::Step GpuBooks::judge(const GpuReading& reading, std::optional<int64_t> started_ms) const {
+GpuBooks::Step GpuBooks::judge(const GpuReading& reading, const ScrapeTimes& times) const {
   const bool fell = reading.energy < energy_ - reading.rounding();
-  if (reading.opened_ms && reading.opened_ms != opened_ms_) {
-    if (*reading.opened_ms >= at_ms_ - kPatienceMs) return Step::kBeganAgain;
-    if (opened_ms_) return Step::kWentBack;
+  const bool restarted = differ(times.started_ms, started_ms_);
+  if (!reading.opened_ms || !opened_ms_) {
+    // Nothing is guessed, but that a release which says it has followed one that does not.
+    const bool opened_since = reading.opened_ms && *reading.opened_ms >= at_ms_ - kPatienceMs;
+    if (fell || restarted) return opened_since ? Step::kBeganAgain : Step::kUnclear;
+    return Step::kWentOn;
   }
-  if (opened_ms_ && reading.opened_ms) {
-    const bool earlier_run = reading.run && run_ && *reading.run < *run_;
-    return fell || earlier_run ? Step::kWentBack : Step::kWentOn;
+  if (*reading.opened_ms != *opened_ms_) {
+    const bool opened_since = *reading.opened_ms >= at_ms_ - kPatienceMs && !earlier_.contains(*reading.opened_ms);
+    return opened_since ? Step::kBeganAgain : Step::kWentBack;
   }
-  return fell || differ(started_ms, started_ms_) ? Step::kUnclear : Step::kWentOn;
+  if (fell || (reading.run && run_ && *reading.run < *run_)) return Step::kWentBack;
+  if (!differ(reading.run, run_)) return Step::kWentOn;
+  const bool booted = times.booted_ms && booted_ms_ && std::abs(*times.booted_ms - *booted_ms_) > kClockSetMs;
+  return booted ? Step::kBooted : Step::kReadBack;
+}
+
+// Whether it is a scrape that was taken already, or an older one: of two servers with different clocks, or as a server
+// shows it for some minutes more. The exporter's clock may have been set back, so the counter must not be higher.
+bool GpuBooks::is_known(const GpuReading& reading, const ScrapeTimes& times) const {
+  return are_of(reading) && times.snapshot_ms && snapshot_ms_ && *times.snapshot_ms <= *snapshot_ms_ &&
+         reading.energy <= energy_;
+}
+
+void GpuBooks::pass_time(int64_t at_ms) {
+  metered_ms_ += std::max<int64_t>(at_ms - at_ms_, 0);
+  at_ms_ = std::max(at_ms, at_ms_);
 }
 
 void GpuBooks::begin_again(int64_t at_ms) {
@@ -116,21 +151,24 @@ void GpuBooks::book_ended(const GpuReading& reading, std::map<BillGroup, std::ma
   }
 }
 
-GpuBooks::Step GpuBooks::advance(const GpuReading& reading, int64_t at_ms, std::optional<int64_t> started_ms,
-                                 const Rates& rates, BillFacts& facts) {
-  const Step step = judge(reading, started_ms);
+GpuBooks::Step GpuBooks::advance(const GpuReading& reading, const ScrapeTimes& times, const Rates& rates,
+                                 BillFacts& facts) {
+  if (is_known(reading, times)) {
+    pass_time(times.at_ms);
+    return Step::kWentOn;
+  }
+  const Step step = judge(reading, times);
   if (step == Step::kWentBack || step == Step::kUnclear) {
     keep_errors();
-    open(reading, at_ms, started_ms);
+    open(reading, times);
     return step;
   }
   // Not later than the reading: its clock may have been ahead when they were opened.
-  if (step == Step::kBeganAgain) begin_again(std::max(at_ms_, std::min(at_ms, *reading.opened_ms)));
-  keep_run(reading, started_ms);
+  if (step == Step::kBeganAgain) begin_again(std::max(at_ms_, std::min(times.at_ms, *reading.opened_ms)));
+  keep_run(reading, times);
   meter_ += reading.energy - energy_;
   energy_ = reading.energy;
-  metered_ms_ += std::max<int64_t>(at_ms - at_ms_, 0);
-  at_ms_ = std::max(at_ms, at_ms_);
+  pass_time(times.at_ms);
   std::map<BillGroup, std::map<BillAccount, int64_t>> fresh;
   for (const auto& [account, value] : reading.accounts) {
     const auto [booked, is_new] = booked_.try_emplace(account, 0);

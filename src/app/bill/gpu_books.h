@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -33,24 +34,29 @@ class GpuBooks {
   };
   enum class Step {
     kWentOn,
+    kReadBack,    // went on, in another run of the exporter
+    kBooted,      // the same after a boot of the node: then the hardware's counter began at 0, whatever they remember
     kBeganAgain,  // other books, opened since the last reading: their counters began at 0
     kWentBack,    // books that were read from an older state: what was spent since the last reading is not known
     kUnclear,     // the same for a release that does not say when its books were opened
   };
 
   // Energy before the reading belongs to an earlier bill.
-  void open(const GpuReading& reading, int64_t at_ms, std::optional<int64_t> started_ms);
+  void open(const GpuReading& reading, const ScrapeTimes& times);
   // The counters began at 0 at that time.
   void open_at_zero(const GpuReading& reading, int64_t at_ms);
-  // The exporter's start counts only where its release does not say when its books were opened.
-  Step advance(const GpuReading& reading, int64_t at_ms, std::optional<int64_t> started_ms, const Rates& rates,
-               BillFacts& facts);
+  // The same books were read under another name of their node, up to now.
+  void take_over(GpuBooks& other, int64_t at_ms);
+  Step advance(const GpuReading& reading, const ScrapeTimes& times, const Rates& rates, BillFacts& facts);
 
   // Owners whose energy in the span is negative, and by how many microjoules.
   std::map<std::string, Wide> owing() const;
 
   // Whether the exporter has restarted or its books are others. Then every scrape since has to be read.
-  bool changed(const GpuReading& reading, std::optional<int64_t> started_ms) const;
+  bool changed(const GpuReading& reading, const ScrapeTimes& times) const;
+  // Whether they are the books of the reading, as far as is known.
+  bool are_of(const GpuReading& reading) const { return reading.opened_ms && reading.opened_ms == opened_ms_; }
+  bool taken_over() const { return taken_over_; }
 
   int64_t last_at_ms() const { return at_ms_; }
   int64_t first_at_ms() const { return first_ms_; }
@@ -67,9 +73,11 @@ class GpuBooks {
     double last = 0;
     double before = 0;  // of earlier runs of the exporter
   };
-  Step judge(const GpuReading& reading, std::optional<int64_t> started_ms) const;
+  Step judge(const GpuReading& reading, const ScrapeTimes& times) const;
+  bool is_known(const GpuReading& reading, const ScrapeTimes& times) const;
   void begin_again(int64_t at_ms);
-  void keep_run(const GpuReading& reading, std::optional<int64_t> started_ms);
+  void keep_run(const GpuReading& reading, const ScrapeTimes& times);
+  void pass_time(int64_t at_ms);
   void keep_errors();  // before they start at 0 or at another value
   void spend(const BillAccount& account, Wide amount, const Rates& rates);
   void book_ended(const GpuReading& reading, std::map<BillGroup, std::map<BillAccount, int64_t>>& fresh,
@@ -80,6 +88,10 @@ class GpuBooks {
   std::optional<int64_t> opened_ms_;
   std::optional<int64_t> run_;
   std::optional<int64_t> started_ms_;
+  std::optional<int64_t> snapshot_ms_;
+  std::optional<int64_t> booted_ms_;
+  std::set<int64_t> earlier_;  // when books were opened that others have followed
+  bool taken_over_ = false;
   int64_t metered_ms_ = 0;
   int64_t energy_ = 0;
   Wide meter_ = 0;

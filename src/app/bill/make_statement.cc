@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <utility>
 
 #include "app/bill/allocated.h"
 #include "app/bill/amounts.h"
@@ -34,6 +33,8 @@ struct Sum {
   double co2e_grams = 0;    // with the PUE
   double building_kwh = 0;  // the same
   double energy_cost = 0;
+  double kwh_without_price = 0;
+  std::set<std::string> without_price;  // models, for some of the hours
   std::set<std::string> without_hours;  // models on which some of it worked for a time that is not known
 };
 using Sums = std::map<std::pair<LineKind, std::string>, Sum>;
@@ -70,16 +71,34 @@ bool hours_unknown(const BillFacts::Owner& owner, const GpuBooks::Spent& spent) 
          owner.kind != owner_kind(OwnerKind::kUnknown).word;
 }
 
-void hold(BillLine& line, const std::string& model, double hours, const BillPrices& prices) {
+using PricesByPeriod = std::vector<BillPrices>;
+
+std::map<std::string, PricesByPeriod> prices_by_cluster(const BillPrices& prices, const BillBooks& books) {
+  std::map<std::string, PricesByPeriod> all;
+  for (const auto& [name, node] : books.nodes) all.try_emplace(name.cluster);
+  for (const auto& [key, allocation] : books.allocations) all.try_emplace(key.node.cluster);
+  for (auto& [cluster, periods] : all) {
+    for (size_t i = 0; i <= books.price_changes.size(); ++i) {
+      periods.push_back(prices.at(cluster, begin_of_period(books, i)));
+    }
+  }
+  return all;
+}
+
+void hold(Sum& sum, const std::string& model, double hours, const BillPrices& prices) {
+  BillLine& line = sum.line;
   line.held_gpu_hours[model] += hours;
   const auto price = prices.per_gpu_hour.find(model);
-  if (price == prices.per_gpu_hour.end()) return;
+  if (price == prices.per_gpu_hour.end()) {
+    if (hours > 0) sum.without_price.insert(model);
+    return;
+  }
   line.gpu_hour_costs[model] += hours * price->second;
   line.gpu_hour_cost += hours * price->second;
 }
 
 void add_gpu(const BillBooks& books, const BillNode& node, const std::string& uuid, const GpuBooks& gpu,
-             const BillView& view, const Allocated& allocated, Sums& sums) {
+             const BillView& view, const PricesByPeriod& periods, const Allocated& allocated, Sums& sums) {
   const std::string model = model_of(books.facts, uuid);
   std::string last_owner;
   for (const auto& [charge, spent] : gpu.spent()) {
@@ -89,41 +108,50 @@ void add_gpu(const BillBooks& books, const BillNode& node, const std::string& uu
     Sum& sum = sum_of(sums, place_of(books.facts, node, uuid, books.facts.owners.at(owner), view.by));
     sum.alone += spent.alone;
     sum.shared += spent.shared;
-    const BillPrices prices = view.prices.at(node.cluster, begin_of_period(books, period));
+    const BillPrices& prices = periods.at(period);
     const double kwh = static_cast<double>(spent.alone + spent.shared) / kMicrojoulesPerKwh * prices.pue;
     sum.building_kwh += kwh;
     sum.energy_cost += kwh * prices.per_kwh;
+    if (prices.per_kwh == 0) sum.kwh_without_price += kwh;
     sum.co2e_grams += spent.co2e_grams * prices.pue;
     if (spent.gpu_time) {
       const double hours = static_cast<double>(*spent.gpu_time) / kMicrosecondsPerHour;
       sum.line.gpu_hours = sum.line.gpu_hours.value_or(0) + hours;
-      if (!allocated.pays(node, uuid, owner)) hold(sum.line, model, hours, prices);
+      if (!allocated.pays(node, uuid, owner)) hold(sum, model, hours, prices);
     }
     if (hours_unknown(books.facts.owners.at(owner), spent) && !allocated.pays(node, uuid, owner)) {
       sum.without_hours.insert(model);
     }
     // Of all periods.
-    const bool known = std::exchange(last_owner, owner) == owner;
-    if (const auto error = gpu.standard_error(owner); !known && error && spent.shared != 0) {
+    if (const auto error = gpu.standard_error(owner); error && spent.shared != 0 && owner != last_owner) {
+      last_owner = owner;
       sum.squared_errors += *error * *error;
       sum.has_error = true;
     }
   }
 }
 
-void add_allocations(const BillBooks& books, const BillView& view, Sums& sums) {
+void add_allocations(const BillBooks& books, const BillView& view, const std::map<std::string, PricesByPeriod>& prices,
+                     Sums& sums) {
   for (const auto& [key, allocation] : books.allocations) {
     Sum& sum = sum_of(sums, place_of(books.facts, key.node, key.gpu, books.facts.owners.at(key.owner), view.by));
     sum.line.allocated_gpu_hours = sum.line.allocated_gpu_hours.value_or(0) + allocation.hours;
     if (allocation.idleness_known) {
       sum.line.unused_gpu_hours = sum.line.unused_gpu_hours.value_or(0) + allocation.unused_hours;
     }
-    hold(sum.line, model_of(books.facts, key.gpu), allocation.hours,
-         view.prices.at(key.node.cluster, begin_of_period(books, key.period)));
+    hold(sum, model_of(books.facts, key.gpu), allocation.hours, prices.at(key.node.cluster).at(key.period));
   }
 }
 
 // Names the hours that cost nothing although hours have a price.
+void note_free_energy(const std::vector<Sum*>& sums, const BillPrices& prices, std::vector<std::string>& remarks) {
+  if (!prices.has_kwh_price()) return;
+  double kwh = 0;
+  for (const Sum* sum : sums) kwh += sum->kwh_without_price;
+  if (kwh > 0)
+    remarks.push_back(plain_decimal(kwh) + " kWh are of a time or cluster without a price and cost nothing here");
+}
+
 void note_unpaid(const std::vector<Sum*>& sums, const BillPrices& prices, std::vector<std::string>& remarks) {
   constexpr size_t kMostNames = 3;
   const auto priced = prices.models();
@@ -131,14 +159,13 @@ void note_unpaid(const std::vector<Sum*>& sums, const BillPrices& prices, std::v
   std::set<std::string> without_price;
   std::map<std::string, std::vector<std::string>> without_hours;  // lines by model
   for (const Sum* sum : sums) {
-    for (const auto& [model, hours] : sum->line.held_gpu_hours) {
-      if (!sum->line.gpu_hour_costs.contains(model)) without_price.insert(model);
-    }
+    without_price.insert(sum->without_price.begin(), sum->without_price.end());
     for (const std::string& model : sum->without_hours) {
       if (priced.contains(model)) without_hours[model].push_back(line_name(sum->line));
     }
   }
-  const std::string start = "--price-per-gpu-hour: hours of ";
+  const std::string setting = prices.rows.empty() ? "--price-per-gpu-hour: " : "--price-list: some ";
+  const std::string start = setting + "hours of ";
   for (const std::string& model : without_price) {
     remarks.push_back(start + in_quotes(model) + " have no price and cost nothing here");
   }
@@ -246,18 +273,21 @@ Result<Statement> view_books(const BillBooks& books, const BillView& view) {
   statement.remarks = books.remarks;
   Sums sums;
   const Allocated allocated(books);
+  const auto prices = prices_by_cluster(view.prices, books);
   Wide meter = 0;
   size_t gpus = 0;
   for (const auto& [name, node] : books.nodes) {
     for (const auto& [uuid, gpu] : node.gpus) {
-      add_gpu(books, name, uuid, gpu, view, allocated, sums);
+      add_gpu(books, name, uuid, gpu, view, prices.at(name.cluster), allocated, sums);
       meter += gpu.meter();
       ++gpus;
       statement.meter_gpu_hours += static_cast<double>(gpu.metered_ms()) / kMillisecondsPerHour;
     }
   }
-  add_allocations(books, view, sums);
+  add_allocations(books, view, prices, sums);
   GL_TRY_STATUS(check_sum(sums, meter, gpus));
+  constexpr Wide kMostMicrojoules = Wide{1} << 72;  // in millijoules it still fits
+  if (meter > kMostMicrojoules) return Error{Code::kMalformed, "the meters have more joules than there can be"};
   statement.meter_millijoules = static_cast<int64_t>((meter + 500) / 1000);
   std::vector<Sum*> in_order;
   for (auto& [key, sum] : sums) in_order.push_back(&sum);
@@ -280,6 +310,7 @@ Result<Statement> view_books(const BillBooks& books, const BillView& view) {
     line.co2e_grams = sum->co2e_grams;
   }
   note_unpaid(in_order, view.prices, statement.remarks);
+  note_free_energy(in_order, view.prices, statement.remarks);
   for (Sum* sum : in_order) statement.lines.push_back(std::move(sum->line));
   return statement;
 }

@@ -61,14 +61,14 @@ std::vector<std::string> reading_names() {
   return names_of([](What what) { return what != What::kStartTime; });
 }
 
+std::vector<std::string> node_names() {
+  return names_of([](What) { return true; });
+}
+
 std::string select_names(std::span<const std::string> names, const std::string& matchers) {
   std::string all;
   for (const std::string& name : names) all += (all.empty() ? "" : "|") + name;
   return "{__name__=~\"" + all + "\"" + (matchers.empty() ? "" : "," + matchers) + "}";
-}
-
-std::string node_selector(const std::string& matchers) {
-  return select_names(names_of([](What) { return true; }), matchers);
 }
 
 std::string info_selector(const std::string& matchers) {

@@ -42,10 +42,10 @@ const SeriesMeaning* meaning_of(std::string_view name);
 
 // All names that a reading is made of, but the start time.
 std::vector<std::string> reading_names();
+// The same with the start time, which other programs have too.
+std::vector<std::string> node_names();
 // The selector of all series of these names.
 std::string select_names(std::span<const std::string> names, const std::string& matchers);
-// The selector of a reading of one node: with the start time, which other programs have too.
-std::string node_selector(const std::string& matchers);
 // What pods and jobs are. An exporter says so only while they have a process or a GPU.
 std::string info_selector(const std::string& matchers);
 // The start times of all exporters with a meter, which are those of gpu-ledger.

@@ -44,7 +44,9 @@ Status read_value(const YAML::Node& node, const std::string& key, Parse parse, T
 Status read_models(const YAML::Node& map, PriceRow& row) {
   if (!map.IsMap()) return wrong(map, "per_gpu_hour must be a map of models and prices");
   for (const auto& entry : map) {
-    GL_TRY_STATUS(read_value(entry.second, entry.first.Scalar(), parse_amount, row.per_gpu_hour[entry.first.Scalar()]));
+    const std::string model = entry.first.Scalar();
+    if (row.per_gpu_hour.contains(model)) return wrong(entry.first, model + " is given twice");
+    GL_TRY_STATUS(read_value(entry.second, model, parse_amount, row.per_gpu_hour[model]));
   }
   return ok_status();
 }
@@ -74,6 +76,7 @@ Result<PriceRow> read_row(const YAML::Node& map) {
       return wrong(entry.first, in_quotes(key) + " is not one of from, to, cluster, per_kwh, pue and per_gpu_hour");
     }
   }
+  if (!row.per_kwh && !row.pue && row.per_gpu_hour.empty()) return wrong(map, "a row without a price");
   if (row.from && row.to && *row.to <= *row.from) return wrong(map, "to is not after from");
   return row;
 }
@@ -96,8 +99,7 @@ Result<std::vector<PriceRow>> read_rows(const YAML::Node& list) {
 }  // namespace
 
 BillPrices BillPrices::at(const std::string& cluster, sys_seconds time) const {
-  BillPrices prices = *this;
-  prices.rows.clear();
+  BillPrices prices{currency, per_kwh, per_gpu_hour, pue, co2e_grams_per_kwh};
   for (const std::string& of : {std::string(), cluster}) {
     for (const PriceRow& row : rows) {
       if (row.cluster != of || !holds(row, time)) continue;
@@ -142,9 +144,9 @@ std::vector<std::string> BillPrices::words() const {
     }
     if (!text.empty()) lines.push_back(when + text);
   };
-  const bool constant = rows.empty() || per_kwh > 0;
-  add("", per_kwh > 0 ? std::optional(per_kwh) : std::nullopt,
-      constant && per_kwh > 0 ? std::optional(pue) : std::nullopt, per_gpu_hour);
+  const bool has_pue = per_kwh > 0 || (!rows.empty() && pue != 1);
+  add("", per_kwh > 0 ? std::optional(per_kwh) : std::nullopt, has_pue ? std::optional(pue) : std::nullopt,
+      per_gpu_hour);
   for (const PriceRow& row : rows) {
     std::string when;
     if (row.from) when += "from " + time_text(*row.from) + " ";

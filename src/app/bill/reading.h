@@ -56,6 +56,14 @@ struct BillNode {
   std::string text() const { return cluster.empty() ? name : cluster + "/" + name; }
 };
 
+// Empty: not known.
+struct ScrapeTimes {
+  int64_t at_ms = 0;
+  std::optional<int64_t> snapshot_ms;  // by the exporter's clock
+  std::optional<int64_t> started_ms;   // the exporter; asked for only if it does not say when its books were opened
+  std::optional<int64_t> booted_ms;    // the node
+};
+
 // One scrape of one exporter.
 struct NodeReading {
   BillNode node;
@@ -68,6 +76,8 @@ struct NodeReading {
   std::optional<int64_t> booted_ms;        // the node; empty: not known
   std::map<std::string, GpuReading> gpus;  // by UUID
   std::string lacks;                       // a series whose meter is not there, and more; empty: none
+
+  ScrapeTimes times() const { return {at_ms, snapshot_ms, started_ms, booted_ms}; }
 };
 
 // A value in seconds as milliseconds since 1970. Empty: it is no time.

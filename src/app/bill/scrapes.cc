@@ -44,11 +44,12 @@ Result<std::map<BillNode, NodeReading>> newest(std::vector<NodeReading> readings
 // One exporter that two jobs scrape under two names would be billed twice. A UUID alone does not tell: simulated GPUs
 // have those of others.
 Status check_names(const std::map<BillNode, NodeReading>& readings) {
-  std::map<std::pair<std::string, std::optional<int64_t>>, const BillNode*> names;
+  using Run = std::pair<std::optional<int64_t>, std::optional<int64_t>>;
+  std::map<std::pair<std::string, Run>, const BillNode*> names;
   for (const auto& [name, reading] : readings) {
     for (const auto& [uuid, gpu] : reading.gpus) {
-      const auto began = gpu.opened_ms ? gpu.opened_ms : reading.started_ms;
-      const auto [place, fresh] = names.try_emplace({uuid, began}, &name);
+      const Run run = gpu.opened_ms ? Run(gpu.opened_ms, gpu.run) : Run(reading.started_ms, {});
+      const auto [place, fresh] = names.try_emplace({uuid, run}, &name);
       if (fresh) continue;
       return Error{Code::kMalformed, uuid + " is there as node " + place->second->text() + " and as node " +
                                          name.text() + "; choose one with --match"};
@@ -104,11 +105,12 @@ Status BillScrapes::read_infos(const BillSpan& step) {
 }
 
 // What is too much for the server or for us is asked for in parts.
-Result<std::vector<BillSeries>> BillScrapes::ask_for_all(sys_seconds at) {
+Result<std::vector<BillSeries>> BillScrapes::ask_for_all(Pieces& pieces, const std::string& matchers,
+                                                         const std::string& range, sys_seconds at) {
   std::vector<BillSeries> all;
-  for (size_t i = 0; i < pieces_.size();) {
-    std::vector<std::string>& names = pieces_[i];
-    auto answer = ask_(select_names(names, query_.match), at);
+  for (size_t i = 0; i < pieces.size();) {
+    std::vector<std::string>& names = pieces[i];
+    auto answer = ask_(select_names(names, matchers) + range, at);
     if (answer.ok()) {
       std::move(answer->begin(), answer->end(), std::back_inserter(all));
       ++i;
@@ -118,13 +120,13 @@ Result<std::vector<BillSeries>> BillScrapes::ask_for_all(sys_seconds at) {
     const auto half = names.begin() + static_cast<std::ptrdiff_t>(names.size() / 2);
     std::vector<std::string> rest(half, names.end());
     names.erase(half, names.end());
-    pieces_.push_back(std::move(rest));
+    pieces.push_back(std::move(rest));
   }
   return all;
 }
 
 Result<std::map<BillNode, NodeReading>> BillScrapes::last(sys_seconds at) {
-  GL_TRY(answer, ask_for_all(at));
+  GL_TRY(answer, ask_for_all(pieces_, query_.match, "", at));
   const auto count = [&](const char* name) {
     return std::count_if(answer.begin(), answer.end(), [&](const auto& one) { return one.label("__name__") == name; });
   };
@@ -169,7 +171,7 @@ Result<std::vector<NodeReading>> BillScrapes::between(const BillNode& name, cons
     const int64_t end = std::min(begin + step, to);
     const auto at = sys_seconds(std::chrono::ceil<seconds>(std::chrono::milliseconds(end)));
     const int64_t range = (to_ms(at) - begin + 999) / 1000;
-    GL_TRY(answer, ask_(fmt::format("{}[{}s]", node_selector(match_with(query_, matchers)), range), at));
+    GL_TRY(answer, ask_for_all(node_pieces_, match_with(query_, matchers), fmt::format("[{}s]", range), at));
     GL_TRY(readings, read_nodes(answer, facts_, false));
     for (NodeReading& reading : readings) {
       if (reading.node == name && reading.at_ms > begin && reading.at_ms <= end) all.push_back(std::move(reading));

@@ -19,7 +19,7 @@ inline constexpr std::chrono::seconds kLookback{300};
 class BillScrapes {
  public:
   BillScrapes(const BillAsk& ask, const BillQuery& query, BillFacts& facts)
-      : ask_(ask), query_(query), facts_(facts), pieces_{reading_names()} {}
+      : ask_(ask), query_(query), facts_(facts), pieces_{reading_names()}, node_pieces_{node_names()} {}
 
   // What pods and jobs were at any time of a step: at its end they may be gone.
   Status read_infos(const BillSpan& step);
@@ -31,13 +31,16 @@ class BillScrapes {
   std::vector<std::string> remarks() const;
 
  private:
-  Result<std::vector<BillSeries>> ask_for_all(std::chrono::sys_seconds at);
+  using Pieces = std::vector<std::vector<std::string>>;  // names that are asked for at once; smaller after a refusal
+  Result<std::vector<BillSeries>> ask_for_all(Pieces& pieces, const std::string& matchers, const std::string& range,
+                                              std::chrono::sys_seconds at);
   Status make_exact(NodeReading& reading, std::chrono::sys_seconds at);
 
   const BillAsk& ask_;
   const BillQuery& query_;
   BillFacts& facts_;
-  std::vector<std::vector<std::string>> pieces_;  // names that are asked for at once; smaller after a refusal
+  Pieces pieces_;       // of all nodes at a time
+  Pieces node_pieces_;  // of every scrape of a node
   std::map<BillNode, std::set<int64_t>> in_part_;
 };
 

@@ -18,6 +18,12 @@ Status SeenBefore::read(const BillAsk& ask, const BillQuery& query) {
   return ok_status();
 }
 
+bool SeenBefore::has_gpu(const BillNode& node, const std::string& uuid, const BillBooks& books) const {
+  return std::any_of(gpus_.begin(), gpus_.end(), [&](const auto& each) {
+    return each.second.contains(uuid) && (each.first == node || !books.nodes.contains(each.first));
+  });
+}
+
 bool SeenBefore::has_books(const BillNode& node, const std::string& uuid, int64_t opened_ms) const {
   const auto gpus = gpus_.find(node);
   if (gpus == gpus_.end()) return false;
@@ -31,12 +37,17 @@ void SeenBefore::name_the_lost(BillBooks& books) const {
   for (const auto& [name, node] : books.nodes) {
     for (const auto& [uuid, gpu] : node.gpus) billed.insert(uuid);
   }
+  constexpr const char* kWhy = "seen the day before, not in this span";
   for (const auto& [name, uuids] : gpus_) {
-    if (books.nodes.contains(name)) continue;
     const bool elsewhere =
-        std::all_of(uuids.begin(), uuids.end(), [&](const auto& gpu) { return billed.contains(gpu.first); });
-    if (elsewhere) continue;
-    books.gaps.push_back({name.text(), books.span, "seen the day before, not in this span"});
+        std::any_of(uuids.begin(), uuids.end(), [&](const auto& gpu) { return billed.contains(gpu.first); });
+    if (!books.nodes.contains(name) && !elsewhere) {
+      books.gaps.push_back({name.text(), books.span, kWhy});
+      continue;
+    }
+    for (const auto& [uuid, opened] : uuids) {
+      if (!billed.contains(uuid)) books.gaps.push_back({name.text() + " " + uuid, books.span, kWhy});
+    }
   }
 }
 

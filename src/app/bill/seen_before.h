@@ -17,9 +17,11 @@ class SeenBefore {
   Status read(const BillAsk& ask, const BillQuery& query);
 
   bool has(const BillNode& node) const { return gpus_.contains(node); }
+  // The GPU was there, or at a node that is not there any more, as one has another name after its address changed.
+  bool has_gpu(const BillNode& node, const std::string& uuid, const BillBooks& books) const;
   // Whether the GPU had these books then. An exporter's clock may have been ahead when they were opened.
   bool has_books(const BillNode& node, const std::string& uuid, int64_t opened_ms) const;
-  // Those that never appear in the span, unless their GPUs do elsewhere.
+  // Nodes and GPUs that never appear in the span. A GPU may do so elsewhere.
   void name_the_lost(BillBooks& books) const;
 
  private:

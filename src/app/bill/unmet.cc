@@ -36,7 +36,7 @@ std::map<std::string, std::string> find_unmet(const BillBooks& books, const Bill
   for (const auto& [uuid, model] : books.facts.models) models.insert(model);
   std::string known;
   for (const std::string& one : models) known += (known.empty() ? "" : ", ") + in_quotes(one);
-  for (const auto& [model, price] : view.prices.models()) {
+  for (const auto& [model, price] : view.prices.per_gpu_hour) {
     if (models.contains(model)) continue;
     out["--price-per-gpu-hour=" + model] = "--price-per-gpu-hour: no node has a GPU of the model " + in_quotes(model) +
                                            (known.empty() ? "" : " (there is " + known + ")");

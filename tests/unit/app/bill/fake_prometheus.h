@@ -93,6 +93,7 @@ class FakePrometheus {
   std::map<std::string, int64_t> ghosts;  // nodes for which a series that ended is still shown at that time
   bool knows_starts = true;               // else somebody drops the process_ series
   bool tells_books = true;         // else the exporters are of a release that does not say when books were opened
+  std::optional<int64_t> untold;   // of the scrape at that time the books' series have not arrived
   double meter_error = 0;          // joules that every meter has too many
   size_t most_series = 1'000'000;  // of an answer; above it is refused
 
@@ -212,7 +213,7 @@ class FakePrometheus {
       add({{"__name__", "gpu_ledger_device_energy_joules_total"}, {"gpu", gpu}, {"uuid", uuid}}, joules + meter_error);
       add({{"__name__", "gpu_ledger_device_info"}, {"gpu", gpu}, {"uuid", uuid}, {"model", gpu == "1" ? "L4" : "H200"}},
           1);
-      if (!tells_books) continue;
+      if (!tells_books || scrape.at == untold) continue;
       add({{"__name__", "gpu_ledger_books_opened_timestamp_seconds"}, {"gpu", gpu}, {"uuid", uuid}},
           static_cast<double>(kBegin) +
               (scrape.opened_of.contains(gpu) ? scrape.opened_of.at(gpu) : scrape.opened.value_or(scrape.started)));

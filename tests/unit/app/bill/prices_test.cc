@@ -56,7 +56,9 @@ TEST(Prices, AListThatCannotBeIsRefused) {
   EXPECT_THAT(list_error("- {per_kwh: 1, per_kwh: 2}"), HasSubstr("per_kwh is given twice"));
   EXPECT_THAT(list_error("- {pue: 0.5}"), HasSubstr("pue: "));
   EXPECT_THAT(list_error("- {from: soon}"), HasSubstr("from: "));
-  EXPECT_THAT(list_error("- {from: 2026-02-01, to: 2026-01-01}"), HasSubstr("to is not after from"));
+  EXPECT_THAT(list_error("- {from: 2026-02-01, to: 2026-01-01, pue: 2}"), HasSubstr("to is not after from"));
+  EXPECT_THAT(list_error("- {from: 2026-02-01}"), HasSubstr("a row without a price"));
+  EXPECT_THAT(list_error("- {per_gpu_hour: {a: 1, a: 2}}"), HasSubstr("a is given twice"));
   EXPECT_THAT(list_error("- {per_gpu_hour: 2}"), HasSubstr("must be a map of models"));
   EXPECT_THAT(list_error("- {per_kwh: 1}\n- {from: 2026-01-01, per_kwh: 2}"), HasSubstr("another row has a price"));
   EXPECT_THAT(list_error("- {to: 2026-01-01, per_kwh: 1}\n- {from: 2026-01-01, per_kwh: 2}"), "(no error)");
@@ -97,6 +99,40 @@ TEST_F(Priced, ABillOverAChangeCostsWhatItsPartsCost) {
   view_.spread = Spread::kKeep;
   for (const BillLine& one : good(3).lines) kept += one.energy_cost;
   EXPECT_NEAR(cost, kept, 1e-9) << "the same, whoever pays";
+}
+
+TEST_F(Priced, AnOwnerThatSharesOnlyAfterAChangeHasItsError) {
+  for (const auto& [at, alone, shared, error] :
+       {std::tuple(int64_t{0}, 0.0, 0.0, 0.0), std::tuple(int64_t{5000}, 50.0, 0.0, 0.0),
+        std::tuple(2 * kHour, 50.0, 90.0, 7.0)}) {
+    server_.scrape("n", at)
+        .pod("team", "a", alone, shared)
+        .pod_more("team", "a", "energy_standard_error_joules", error);
+  }
+  use("- {to: 2026-09-21T15:43:20Z, per_kwh: 0.2}\n- {from: 2026-09-21T15:43:20Z, per_kwh: 0.4}\n");
+  EXPECT_DOUBLE_EQ(line(good(2), "team").standard_error_joules.value_or(0), 7);
+}
+
+// The last scrape of a node that has gone is before the change, and so is its price.
+TEST_F(Priced, WhatANodeUsedBeforeItWentHasThePriceOfThen) {
+  run("stays", 0, 3 * kHour, 0, 0);
+  run("goes", 0, 3000, 0, 1200);  // 1 kWh
+  server_.scrape("goes", 3015);
+  use("- {to: 2026-09-21T15:43:20Z, per_kwh: 0.2}\n- {from: 2026-09-21T15:43:20Z, per_kwh: 0.4}\n");
+  const auto statement = bill(3);
+  ASSERT_TRUE(statement.ok()) << statement.error().message;
+  EXPECT_NEAR(line(*statement, "team").energy_cost, 0.2, 1e-9);
+}
+
+TEST_F(Priced, WhatHasNoPriceIsNamed) {
+  run("n", 0, 3 * kHour, 0, 1000);
+  server_.holdings = {{{{"node", "n"}, {"uuid", "GPU-n-0"}, {"namespace", "team"}, {"pod", "a"}}, -600, 3 * kHour}};
+  use("- {to: 2026-09-21T15:13:20Z, per_kwh: 0.2, per_gpu_hour: {H200: 1, Old: 9}}\n"
+      "- {from: 2026-09-21T16:13:20Z, per_kwh: 0.2}\n");
+  const Statement statement = good(3);
+  EXPECT_NEAR(line(statement, "team").energy_cost, 0.4, 1e-9);
+  EXPECT_THAT(statement.remarks, ElementsAre("--price-list: some hours of \"H200\" have no price and cost nothing here",
+                                             "1 kWh are of a time or cluster without a price and cost nothing here"));
 }
 
 }  // namespace

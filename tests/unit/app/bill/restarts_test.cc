@@ -285,5 +285,105 @@ TEST_F(Restarts, ANodeThatRanWithoutAnExporterLacksItsHours) {
   }
 }
 
+// A node without a label `node` is named by its address, which a restart may change.
+TEST_F(Restarts, TheSameBooksUnderAnotherNameGoOn) {
+  run("10.0.0.1", 600, kHour, 0, 100, 600);
+  server_.scrape("10.0.0.1", kHour + 15);
+  run("10.0.0.2", kHour + 60, 3 * kHour, 100.0 * (kHour + 60 - 600), 100, kHour + 50);
+  for (FakeScrape& one : server_.scrapes) {
+    one.card = "GPU-1";
+    one.opened = 600;
+    one.booted = 540;
+    one.run = one.node == "10.0.0.1" ? 1 : 2;
+  }
+  const Statement statement = good(3);
+  EXPECT_TRUE(statement.complete());
+  EXPECT_THAT(statement.remarks, SizeIs(0));
+  EXPECT_EQ(statement.meter_millijoules, (100 * (3 * kHour - 600) + 50) * 1000);
+}
+
+// Of one node, a while each: neither may be counted from 0 again and again.
+TEST_F(Restarts, TwoExportersOfANodeThatOverlapAreNotCountedTwice) {
+  for (int64_t at = 0; at <= 2 * kHour; at += 60) {
+    if (at <= kHour + 600) {
+      FakeScrape& one = server_.scrape("n", at).pod("team", "a", 1e6 + 100.0 * static_cast<double>(at));
+      one.instance = "old";
+    }
+    if (at >= kHour) {
+      FakeScrape& one = server_.scrape("n", at).pod("team", "a", 100.0 * static_cast<double>(at - kHour + 5));
+      one.instance = "new";
+      one.started = kHour - 5;
+      one.booted = -1e6 - 60;
+    }
+  }
+  const auto statement = bill(2);
+  ASSERT_TRUE(statement.ok()) << statement.error().message;
+  EXPECT_LE(statement->meter_millijoules, (2 * kHour + 60) * 100 * 1000);
+  EXPECT_GE(statement->meter_millijoules, (2 * kHour - 120) * 100 * 1000);
+}
+
+// Each loss is short, all of them are most of the time.
+TEST_F(Restarts, RestartsWithoutStateAgainAndAgainAddUp) {
+  for (int64_t begun = 0; begun < 3 * kHour; begun += 300)
+    run("n", begun + 200, begun + 280, 8000, 100, static_cast<double>(begun) + 195);
+  for (FakeScrape& one : server_.scrapes) one.booted = -1e6;
+  const auto statement = bill(3);
+  ASSERT_TRUE(statement.ok()) << statement.error().message;
+  EXPECT_FALSE(statement->complete());
+  ASSERT_THAT(statement->gaps, SizeIs(::testing::Ge(1U)));
+  EXPECT_THAT(statement->gaps.back().why, HasSubstr("restarted without --state-file, 35 times, "));
+}
+
+TEST_F(Restarts, AReadingWithoutTheTimeOfItsBooksIsNoRestart) {
+  run("n", -240, 3 * kHour, 0, 100, -240);
+  server_.untold = 0;  // at the begin they have not arrived yet
+  const Statement statement = good(3);
+  EXPECT_TRUE(statement.complete());
+  EXPECT_EQ(statement.meter_millijoules, 3 * kHour * 100 * 1000);
+}
+
+// A second server, whose clock is ahead, has an older copy of a scrape that was taken.
+TEST_F(Restarts, AnOlderCopyOfAScrapeIsNoOlderState) {
+  for (int64_t at = 0; at <= 2 * kHour; at += 60) {
+    for (const std::string replica : {"0", "1"}) {
+      FakeScrape& one = server_.scrape("n", at + (replica == "1" ? 20 : 0));
+      one.replica = replica;
+      one.clock_ahead = replica == "1" ? -20 : 0;
+      one.pod("team", "a", 100.0 * static_cast<double>(at));
+      one.opened = -1e6;
+      one.booted = -1e6;
+      one.started = at <= kHour - 600 ? -1e6 : kHour - 590;
+      one.run = at <= kHour - 600 ? 1 : 2;
+    }
+  }
+  const Statement statement = good(2);
+  EXPECT_EQ(statement.meter_millijoules, 2 * kHour * 100 * 1000);
+  EXPECT_THAT(statement.remarks, SizeIs(0));
+}
+
+TEST_F(Restarts, AClockThatIsSetIsNoBoot) {
+  run("n", 0, 3 * kHour, 0);
+  for (FakeScrape& one : server_.scrapes) one.booted = one.at < kHour ? -2e6 : -2e6 + 120;
+  EXPECT_THAT(good().remarks, SizeIs(0));
+}
+
+TEST_F(Restarts, AGpuThatWasLostAtTheBeginIsNamed) {
+  for (const bool comes_back : {false, true}) {
+    server_.scrapes.clear();
+    for (int64_t at = -kHour; at <= 3 * kHour; at += 60) {
+      FakeScrape& one = server_.scrape("n", at);
+      one.pod("team", "a", 100.0 * static_cast<double>(at + kHour));
+      if (at < -300) one.pod("team", "b", 5, 0, "1");
+      if (at < kHour || !comes_back) continue;
+      one.pod("team", "b", 10.0 * static_cast<double>(at - kHour), 0, "1");
+      one.opened_of["1"] = kHour - 10.0;
+    }
+    const auto statement = bill();
+    ASSERT_TRUE(statement.ok()) << statement.error().message;
+    ASSERT_THAT(statement->gaps, SizeIs(1)) << comes_back;
+    EXPECT_EQ(statement->gaps[0].node, "n GPU-n-1");
+  }
+}
+
 }  // namespace
 }  // namespace gpuledger::app
