@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "app/bill/allocations.h"
 #include "app/bill/amounts.h"
@@ -81,6 +82,8 @@ class Collector {
       GL_TRY(found, presence(readings, before, at));
       present = std::move(found);
     }
+    present_.clear();
+    for (const auto& [name, reading] : readings) present_.insert(name);
     // Those that are gone again first, and of them those that were known: their books may go on under another name.
     for (const bool known : {true, false}) {
       for (const auto& [name, seen] : present) {
@@ -159,8 +162,13 @@ class Collector {
     std::map<Missing, std::vector<std::string>> missing;
     for (const auto& [uuid, gpu] : reading.gpus) {
       GpuBooks& books = node.gpus[uuid];
-      if (books.last_at_ms() == 0 || books.taken_over()) {
-        if (auto arrived = arrive(reading, uuid, new_node, books)) missing[*std::move(arrived)].push_back(uuid);
+      const bool fresh = books.last_at_ms() == 0;
+      if (fresh || books.taken_over() || (gpu.opened_ms && !books.are_of(gpu))) {
+        if (GpuBooks* other = books_elsewhere(reading, uuid, books.last_at_ms())) {
+          books.take_over(*other, reading.at_ms);
+        } else if (fresh) {
+          if (auto arrived = arrive(reading, uuid, new_node, books)) missing[*std::move(arrived)].push_back(uuid);
+        }
       }
       const int64_t last = books.last_at_ms();
       const auto step = books.advance(gpu, reading.times(), rates, books_.facts);
@@ -187,10 +195,6 @@ class Collector {
     const GpuReading& gpu = reading.gpus.at(uuid);
     const int64_t begin = to_ms(query_.span.begin);
     const auto opened = gpu.opened_ms;
-    if (GpuBooks* other = same_books_elsewhere(reading, uuid)) {
-      books.take_over(*other, reading.at_ms);
-      return std::nullopt;
-    }
     if (!opened || *opened < begin || before_.has_books(reading.node, uuid, *opened)) {
       books.open(gpu, reading.times());
       return Missing{begin, reading.at_ms,
@@ -210,14 +214,21 @@ class Collector {
     return Missing{std::max(begin, booted), zero, "its books were opened only then"};
   }
 
-  // A node without a label `node` has another name after its address changed.
-  GpuBooks* same_books_elsewhere(const NodeReading& reading, const std::string& uuid) {
+  // The newest books of the GPU at a node of another name: one without a label `node` is named by its address. Null:
+  // none, or none newer than `known_ms`. Simulated GPUs have UUIDs of others: if it has other books now, that node must
+  // be gone.
+  GpuBooks* books_elsewhere(const NodeReading& reading, const std::string& uuid, int64_t known_ms) {
+    GpuBooks* newest = nullptr;
     for (auto& [name, node] : books_.nodes) {
       const auto other = node.gpus.find(uuid);
-      if (name == reading.node || other == node.gpus.end()) continue;
-      if (other->second.are_of(reading.gpus.at(uuid)) && !other->second.taken_over()) return &other->second;
+      if (name == reading.node || other == node.gpus.end() || other->second.taken_over()) continue;
+      GpuBooks& books = other->second;
+      const bool same = books.are_of(reading.gpus.at(uuid));
+      const bool gone = !present_.contains(name) && books.last_at_ms() <= reading.at_ms;
+      const bool newer = books.last_at_ms() > (newest == nullptr ? known_ms : newest->last_at_ms());
+      if (newer && (same || gone)) newest = &books;
     }
-    return nullptr;
+    return newest;
   }
 
   // What an exporter spent between its last scrape and its end is in no counter.
@@ -287,6 +298,7 @@ class Collector {
   BillAllocations allocations_;
   SeenBefore before_;
   BillLacks lacks_{query_};
+  std::set<BillNode> present_;  // at the end of the step
 };
 
 }  // namespace
