@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
+#include <sstream>
 
 #include "app/bill/formats.h"
 #include "app/bill/html.h"
@@ -222,6 +224,41 @@ TEST_F(Tokens, AreShownWhereTheyAre) {
             own.npos)
       << own;
   EXPECT_EQ(own.find("train"), own.npos);
+}
+
+TEST_F(Tokens, CostWhatThePriceListSays) {
+  statement_.prices.per_kwh = 0;
+  statement_.prices.rows.emplace_back().per_kwh = 0.36;
+  servers_ = {{{{"namespace", "chat"}, {"pod", "a"}}, 3'000'000, 1'000'000}};
+  query_.step = seconds(9000);
+  line("chat", 7'200'000).energy_cost = 0.72;
+  ASSERT_TRUE(add({"namespace"}).ok());
+  const std::string table = bill_table(statement_);
+  EXPECT_NE(table.find("± J/token  EUR/M tokens  CO2e g/M tokens\n"), table.npos) << table;
+  EXPECT_TRUE(row(table, "chat ").ends_with("0.1800            200.0")) << table;
+}
+
+TEST_F(Tokens, AddUpAsTheyAreShown) {
+  for (const char* pod : {"a", "b", "c"}) {
+    servers_.push_back({{{"namespace", pod}, {"pod", pod}}, 200.4, 200.4});
+    line(pod, 990);
+  }
+  query_.step = seconds(9000);
+  ASSERT_TRUE(add({"namespace"}).ok());
+  const std::string table = bill_table(statement_), csv = bill_csv(statement_);
+  // The tokens of a row, in thousands, of which so many cells are behind.
+  const auto thousands = [&](const std::string& name, size_t behind) {
+    std::istringstream words(row(table.substr(table.find("\n" + name) + 1), name));
+    const std::vector<std::string> cells{std::istream_iterator<std::string>(words), {}};
+    return std::llround(std::stod(cells.at(cells.size() - behind)) * 1000);
+  };
+  EXPECT_EQ(thousands("a ", 6) + thousands("b ", 6) + thousands("c ", 6), thousands("the meter", 2)) << table;
+  EXPECT_EQ(thousands("a ", 5) + thousands("b ", 5) + thousands("c ", 5), thousands("the meter", 1)) << table;
+  EXPECT_NE(row(csv, ",owner,c").find(",200,200,"), csv.npos) << csv;
+  EXPECT_TRUE(row(csv, ",meter,").ends_with(",600,600,,,,")) << csv;
+  const std::string html = bill_html(statement_);
+  const std::string cell = "<td>0.001</td><td>0.001</td>";
+  EXPECT_NE(html.find(cell), html.rfind(cell)) << "a line's and the sum's: " << html;
 }
 
 // A row of each kind has as many cells as the header.
