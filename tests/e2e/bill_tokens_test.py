@@ -55,6 +55,9 @@ def write_day():
             *names, labels = NAMES[pod[:-2]]
             for name, value in zip(names, counted):
                 add(f'{name}{{job="servers",instance="{pod}",namespace="chat",pod="{pod}"{labels and "," + labels}}}', value, at)
+        # A server that shows the names of another too.
+        for name in NAMES["llamacpp"][:2]:
+            add(f'{name}{{job="servers",instance="tgi-0",namespace="chat",pod="tgi-0"}}', since, at)
     text = []
     for name, samples in lines.items():
         counter = name.endswith("_total")

@@ -48,8 +48,11 @@ ACCOUNT_MISTAKES = [
 ]
 # Likewise in tokens.rules.yml, for tests/tokens_test.yml to notice.
 TOKEN_MISTAKES = [
-    ("sglang:prompt_tokens_total|", ""),
-    ('_sum|llamacpp:tokens_predicted_total",pod!=""', '_sum"'),
+    ("or rate(sglang:prompt_tokens_total{", "or rate(sglang:{"),
+    ('llamacpp:tokens_predicted_total{namespace!="",pod!=""', 'llamacpp:{namespace!="",pod!=""'),
+    ('or rate(trtllm_prompt', 'and rate(trtllm_prompt'),
+    ('vllm:prompt_tokens_total{namespace!="",pod!=""', 'vllm:prompt_tokens_total{pod!=""'),
+    (" < 1e9\n", "\n"),
     ("sum by (cluster, job, namespace,", "sum by (cluster, instance, job, namespace,"),
     ("sum by (cluster, job, namespace,", "sum by (cluster, namespace,"),
     ('"model", "$1", "model_name", "(.+)"', '"model", "$1", "model_name", "(.*)"'),

@@ -20,10 +20,12 @@ def example():
 
 class TokensTest(harness.Case):
     def test_the_rules_the_bill_the_scrape_and_the_page_have_the_same_names(self):
-        rules = re.findall(r'__name__=~"([^"]+)",pod!=', (FOLDER / "tokens.rules.yml").read_text(encoding="utf-8"))
-        self.assertEqual([set(each.split("|")) for each in rules], [{names[which] for names in NAMES.values()} for which in (0, 1)])
+        text = (FOLDER / "tokens.rules.yml").read_text(encoding="utf-8")
+        rules = [re.findall(r'rate\((\S+)\{namespace!="",pod!=""\}\[5m\]\)', rule)
+                 for rule in re.findall(r"record: pod_model:gpu_ledger_tokens:rate5m(.+?)labels:", text, re.DOTALL)]
+        self.assertEqual([set(each) for each in rules], [{names[which] for names in NAMES.values()} for which in (0, 1)])
         code = (harness.SOURCE / "src/app/bill/tokens.cc").read_text(encoding="utf-8")
-        listed = ["".join(re.findall(r'"([^"]+)"', each)) for each in re.findall(r"Tokens =\n((?: +\"[^\"]+\"\n?)+);", code)]
+        listed = [re.findall(r'"([^"]+)"', each) for each in re.findall(r"Tokens = \{([^}]+)\};", code)]
         self.assertEqual(listed, rules)
         kept = re.compile(example()["metric_relabel_configs"][0]["regex"])
         page = (harness.SOURCE / "docs" / "tokens.md").read_text(encoding="utf-8")

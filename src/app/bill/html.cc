@@ -114,18 +114,16 @@ void add_energies(const Statement& statement, std::vector<HtmlColumn>& columns) 
   add("Charged", energy.charged);
 }
 
-std::vector<HtmlColumn> token_columns(const Statement& statement, const BillTokens& all) {
+std::vector<HtmlColumn> token_columns(const Statement& statement) {
   std::vector<HtmlColumn> columns;
-  const auto add = [&](const char* title, const std::string& unit, const std::string& total, const auto& value) {
-    HtmlColumn column{title, unit, {}, total};
+  const auto add = [&](const char* title, const std::string& unit, const auto& value) {
+    HtmlColumn column{title, unit, {}, kAbsent};
     for (const BillLine& line : statement.lines) column.cells.push_back(line.tokens ? value(line) : kAbsent);
     columns.push_back(std::move(column));
   };
-  const auto millions = [](double tokens) { return grouped_decimal(tokens / kTokensPerMillion, 3); };
-  add("Tokens", "million", millions(all.all()), [&](const BillLine& line) { return millions(line.tokens->all()); });
-  add("of them generated", "million", millions(all.generated),
-      [&](const BillLine& line) { return millions(line.tokens->generated); });
-  add("Energy of a token", "J, \u00b1 standard error", kAbsent, [](const BillLine& line) {
+  columns.push_back(rounded_column("Tokens", "million", round_amounts(statement, 3, millions_of_tokens), 3));
+  columns.push_back(rounded_column("of them generated", "million", round_amounts(statement, 3, millions_generated), 3));
+  add("Energy of a token", "J, \u00b1 standard error", [](const BillLine& line) {
     std::string text = grouped_decimal(joules_per_token(line), 4);
     if (const auto error = line.standard_error_joules) {
       text +=
@@ -134,11 +132,11 @@ std::vector<HtmlColumn> token_columns(const Statement& statement, const BillToke
     return text;
   });
   if (has_cost(statement)) {
-    add("Cost of a million tokens", statement.prices.currency, kAbsent,
+    add("Cost of a million tokens", statement.prices.currency,
         [](const BillLine& line) { return grouped_decimal(per_million_tokens(line, line.cost()), 4); });
   }
   if (statement.has_co2e) {
-    add("CO\u2082e of a million tokens", "g", kAbsent,
+    add("CO\u2082e of a million tokens", "g",
         [](const BillLine& line) { return grouped_decimal(per_million_tokens(line, line.co2e_grams), 1); });
   }
   return columns;
@@ -274,9 +272,9 @@ std::string bill_html(const Statement& statement) {
   out += not_over_box(statement) + incomplete_box(statement);
   out += key_figures(statement);
   out += table(statement, columns_of(statement), "The meter: the GPUs\u2019 energy counters");
-  if (const auto tokens = statement.tokens()) {
+  if (statement.tokens()) {
     // Apart: one table of both would be wider than paper.
-    out += "<h2>Tokens</h2>\n" + table(statement, token_columns(statement, *tokens), "Together",
+    out += "<h2>Tokens</h2>\n" + table(statement, token_columns(statement), "Together",
                                        [](const BillLine& line) { return line.tokens.has_value(); });
   }
   out += "<h2>Energy by line, in kWh</h2>\n<figure style=\"margin:0\">\n" + bill_chart(statement) + "</figure>\n";

@@ -68,7 +68,7 @@ RoundedColumn round_amounts(const Statement& statement, int digits,
                             const std::function<double(const BillLine&)>& value) {
   constexpr double kFine = 1e6;
   std::vector<Wide> parts;
-  for (const BillLine& line : statement.lines) parts.push_back(std::llround(value(line) * kFine));
+  for (const BillLine& line : statement.lines) parts.push_back(static_cast<Wide>(std::round(value(line) * kFine)));
   const auto unit = static_cast<int64_t>(kFine / std::pow(10.0, digits));
   const Wide all = std::accumulate(parts.begin(), parts.end(), Wide{0});
   return round_column(parts, unit, in_units(all, unit), true);

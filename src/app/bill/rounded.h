@@ -32,7 +32,7 @@ struct RoundedEnergy {
 };
 RoundedEnergy round_energy(const Statement& statement);
 
-// Money or weight, with up to six decimals. The total is that of the exact amounts.
+// Money, weight or millions of tokens, with up to six decimals. The total is that of the exact amounts.
 RoundedColumn round_amounts(const Statement& statement, int digits,
                             const std::function<double(const BillLine&)>& value);
 

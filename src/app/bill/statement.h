@@ -30,7 +30,7 @@ enum class LineKind {
   kNobody,   // the GPU's own: idle, unseen, exporter_down ...; `name` is the reason
 };
 
-// Of inference servers, from their counters: not whole numbers.
+// Of inference servers, from their counters. Whole numbers in a line, so that lines add up.
 struct BillTokens {
   double prompt = 0;
   double generated = 0;

@@ -100,28 +100,31 @@ void add_energies(std::vector<TableColumn>& columns, const Statement& statement,
   columns.back().cells.back() = decimals(energy.charged.total);
 }
 
-void add_tokens_of(std::vector<TableColumn>& columns, const Statement& statement, const BillTokens& all) {
-  const auto add_each = [&](const std::string& title, const std::string& last, int digits, const auto& value) {
-    add(columns, title, statement, last, [&](const BillLine& line) {
+void add_tokens_of(std::vector<TableColumn>& columns, const Statement& statement) {
+  const auto add_each = [&](const std::string& title, int digits, const auto& value) {
+    add(columns, title, statement, "", [&](const BillLine& line) {
       return line.tokens ? fmt::format("{:.{}f}", value(line), digits) : std::string();
     });
   };
-  const auto millions = [](double tokens) { return fmt::format("{:.3f}", tokens / kTokensPerMillion); };
-  add_each("M tokens", millions(all.all()), 3,
-           [](const BillLine& line) { return line.tokens->all() / kTokensPerMillion; });
-  add_each("generated M", millions(all.generated), 3,
-           [](const BillLine& line) { return line.tokens->generated / kTokensPerMillion; });
-  add_each("J/token", "", 4, joules_per_token);
+  const auto add_millions = [&](const std::string& title, double (*value)(const BillLine&)) {
+    add_amounts(columns, title, statement, 3, value);
+    for (size_t i = 0; i < statement.lines.size(); ++i) {
+      if (!statement.lines[i].tokens) columns.back().cells[i].clear();
+    }
+  };
+  add_millions("M tokens", millions_of_tokens);
+  add_millions("generated M", millions_generated);
+  add_each("J/token", 4, joules_per_token);
   add(columns, "± J/token", statement, "", [](const BillLine& line) {
     const bool known = line.tokens && line.standard_error_joules;
     return known ? fmt::format("{:.4f}", *line.standard_error_joules / line.tokens->all()) : std::string();
   });
-  if (statement.prices.per_kwh > 0 || !statement.prices.per_gpu_hour.empty()) {
-    add_each(statement.prices.currency + "/M tokens", "", 4,
+  if (has_cost(statement)) {
+    add_each(statement.prices.currency + "/M tokens", 4,
              [](const BillLine& line) { return per_million_tokens(line, line.cost()); });
   }
   if (statement.has_co2e) {
-    add_each("CO2e g/M tokens", "", 1, [](const BillLine& line) { return per_million_tokens(line, line.co2e_grams); });
+    add_each("CO2e g/M tokens", 1, [](const BillLine& line) { return per_million_tokens(line, line.co2e_grams); });
   }
 }
 
@@ -146,7 +149,7 @@ std::vector<TableColumn> columns_of(const Statement& statement, const BillDigits
   if (statement.has_co2e) {
     add_amounts(columns, "CO2e kg", statement, 3, [](const BillLine& line) { return line.co2e_grams / 1000; });
   }
-  if (const auto tokens = statement.tokens()) add_tokens_of(columns, statement, *tokens);
+  if (statement.tokens()) add_tokens_of(columns, statement);
   return columns;
 }
 

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
+#include <sstream>
 
 #include "app/bill/formats.h"
 #include "app/bill/html.h"
@@ -95,7 +97,18 @@ TEST_F(Tokens, AreThoseOfTheMatchers) {
   servers_ = {{{{"namespace", "chat"}, {"pod", "a"}}, 100, 10}};
   ASSERT_TRUE(add({"namespace"}).ok());
   for (const std::string& query : queries_)
-    EXPECT_NE(query.find("{cluster=\"east\",__name__=~\""), query.npos) << query;
+    EXPECT_NE(query.find("{cluster=\"east\",namespace!=\"\",pod!=\"\"}["), query.npos) << query;
+}
+
+// A rate has no name: one of several names is refused if a server shows two of them with the same labels.
+TEST_F(Tokens, OfEachNameAreAskedApart) {
+  servers_ = {{{{"namespace", "chat"}, {"pod", "a"}}, 100, 10}};
+  line("chat", 990);
+  ASSERT_TRUE(add({"namespace"}).ok());
+  for (const std::string& query : queries_) {
+    EXPECT_EQ(query.find("__name__"), query.npos) << query;
+    EXPECT_NE(query.find("s]) or increase("), query.npos) << query;
+  }
 }
 
 TEST_F(Tokens, BelongToTheLineOfTheirGroup) {
@@ -123,7 +136,40 @@ TEST_F(Tokens, OfPodsWithoutEnergyAreNamed) {
   line("chat", 990);
   ASSERT_TRUE(add({"namespace"}).ok());
   ASSERT_EQ(statement_.remarks.size(), 2U);
-  EXPECT_NE(statement_.remarks[0].find("tokens of \"cpu\" have no line"), std::string::npos) << statement_.remarks[0];
+  EXPECT_NE(statement_.remarks[0].find("tokens of \"cpu\" are in no line"), std::string::npos) << statement_.remarks[0];
+}
+
+TEST_F(Tokens, OfPodsWithoutTheGroupAreNamed) {
+  servers_ = {{{{"namespace", "chat"}, {"pod", "a"}, {"cluster", "east"}}, 100, 10},
+              {{{"namespace", "lab"}, {"pod", "b"}}, 100, 10}};
+  line("east", 990);
+  ASSERT_TRUE(add({"cluster"}).ok());
+  EXPECT_NE(statement_.remarks[0].find("tokens of \"pods of lab\" are in no line"), std::string::npos)
+      << statement_.remarks[0];
+}
+
+// One pod must not stop the bill of all others.
+TEST_F(Tokens, ThatAreNoNumberAreLeftOut) {
+  for (const double wrong : {std::nan(""), -1.0, static_cast<double>(INFINITY), 1e17}) {
+    statement_.lines.clear();
+    statement_.remarks.clear();
+    servers_ = {{{{"namespace", "chat"}, {"pod", "a"}}, 100, 10}, {{{"namespace", "chat"}, {"pod", "b"}}, wrong, 20}};
+    line("chat", 990);
+    const Status status = add({"namespace"});
+    ASSERT_TRUE(status.ok()) << status.error().message;
+    expect_tokens(statement_.lines[0], 300, 90);
+    ASSERT_EQ(statement_.remarks.size(), 2U) << wrong;
+    EXPECT_NE(statement_.remarks[0].find("tokens of \"chat/b\" are too few"), std::string::npos)
+        << statement_.remarks[0];
+  }
+  // Where there are no others, neither.
+  statement_.lines.clear();
+  statement_.remarks.clear();
+  servers_ = {{{{"namespace", "chat"}, {"pod", "b"}}, INFINITY, 0}};
+  line("chat", 990);
+  ASSERT_TRUE(add({"namespace"}).ok());
+  EXPECT_FALSE(statement_.lines[0].tokens);
+  EXPECT_EQ(statement_.remarks.size(), 2U);
 }
 
 TEST_F(Tokens, ThatAreNotThereAreAnError) {
@@ -132,8 +178,6 @@ TEST_F(Tokens, ThatAreNotThereAreAnError) {
   Status none = add({"namespace"});
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.error().code, Code::kNotFound);
-  servers_[0].prompt = std::nan("");
-  EXPECT_FALSE(add({"namespace"}).ok());
   failure_ = "no answer in time";
   none = add({"namespace"});
   ASSERT_FALSE(none.ok());
@@ -174,13 +218,47 @@ TEST_F(Tokens, AreShownWhereTheyAre) {
   const size_t tokens = html.find("<h2>Tokens</h2>");
   ASSERT_NE(tokens, html.npos) << html;
   const std::string own = html.substr(tokens, html.find("</table>", tokens) - tokens);
-  EXPECT_NE(
-      own.find(
-          "<bdi>chat</bdi></th><td>4.000</td><td>1.000</td><td>1.8000 <span class=\"error\">\u00b1\u00a00.1800</span>"
-          "</td><td>0.1800</td><td>200.0</td></tr>"),
-      own.npos)
+  EXPECT_NE(own.find("<bdi>chat</bdi></th><td>4.000</td><td>1.000</td><td>1.8000 <span "
+                     "class=\"error\">\u00b1\u00a00.1800</span>"
+                     "</td><td>0.1800</td><td>200.0</td></tr>"),
+            own.npos)
       << own;
   EXPECT_EQ(own.find("train"), own.npos);
+}
+
+TEST_F(Tokens, CostWhatThePriceListSays) {
+  statement_.prices.per_kwh = 0;
+  statement_.prices.rows.emplace_back().per_kwh = 0.36;
+  servers_ = {{{{"namespace", "chat"}, {"pod", "a"}}, 3'000'000, 1'000'000}};
+  query_.step = seconds(9000);
+  line("chat", 7'200'000).energy_cost = 0.72;
+  ASSERT_TRUE(add({"namespace"}).ok());
+  const std::string table = bill_table(statement_);
+  EXPECT_NE(table.find("± J/token  EUR/M tokens  CO2e g/M tokens\n"), table.npos) << table;
+  EXPECT_TRUE(row(table, "chat ").ends_with("0.1800            200.0")) << table;
+}
+
+TEST_F(Tokens, AddUpAsTheyAreShown) {
+  for (const char* pod : {"a", "b", "c"}) {
+    servers_.push_back({{{"namespace", pod}, {"pod", pod}}, 200.4, 200.4});
+    line(pod, 990);
+  }
+  query_.step = seconds(9000);
+  ASSERT_TRUE(add({"namespace"}).ok());
+  const std::string table = bill_table(statement_), csv = bill_csv(statement_);
+  // The tokens of a row, in thousands, of which so many cells are behind.
+  const auto thousands = [&](const std::string& name, size_t behind) {
+    std::istringstream words(row(table.substr(table.find("\n" + name) + 1), name));
+    const std::vector<std::string> cells{std::istream_iterator<std::string>(words), {}};
+    return std::llround(std::stod(cells.at(cells.size() - behind)) * 1000);
+  };
+  EXPECT_EQ(thousands("a ", 6) + thousands("b ", 6) + thousands("c ", 6), thousands("the meter", 2)) << table;
+  EXPECT_EQ(thousands("a ", 5) + thousands("b ", 5) + thousands("c ", 5), thousands("the meter", 1)) << table;
+  EXPECT_NE(row(csv, ",owner,c").find(",200,200,"), csv.npos) << csv;
+  EXPECT_TRUE(row(csv, ",meter,").ends_with(",600,600,,,,")) << csv;
+  const std::string html = bill_html(statement_);
+  const std::string cell = "<td>0.001</td><td>0.001</td>";
+  EXPECT_NE(html.find(cell), html.rfind(cell)) << "a line's and the sum's: " << html;
 }
 
 // A row of each kind has as many cells as the header.
