@@ -2,8 +2,11 @@
 """The chart's allocation API, with the real Helm."""
 
 import os
+import pathlib
 import tempfile
 import unittest
+
+import yaml
 
 from deploy_parts import IMAGE, main, render, run
 from helm_test import HELM, find, notes, refused, values_of
@@ -59,17 +62,39 @@ class Bill(unittest.TestCase):
             self.assertEqual("tcpSocket" in container["livenessProbe"], probe is None)
             self.assertEqual("--web-config-file=/etc/gpu-ledger/web/web.yml" in container["args"], bool(settings))
 
+    def test_a_url_is_text(self):
+        (container,) = self.pod("--set", "bill.prometheusUrl=http://prometheus:")["spec"]["containers"]
+        self.assertIn("--prometheus-url=http://prometheus:", container["args"])
+
+    def test_a_price_list_alone_is_mounted_too(self):
+        rows = "bill.priceList[0].per_kwh=0.2"
+        objects = render(HELM, None, *self.ON, "--set", rows)
+        (files,) = [one["data"] for one in find(objects, "ConfigMap") if one["metadata"]["name"].endswith("-bill")]
+        self.assertEqual(yaml.safe_load(files.pop("prices.yaml")), [{"per_kwh": "0.2"}])
+        self.assertFalse(files)
+        pod = self.pod("--set", rows)
+        (container,) = pod["spec"]["containers"]
+        self.assertIn("--price-list=/etc/gpu-ledger/config/prices.yaml", container["args"])
+        self.assertNotIn("--config=", str(container["args"]))
+        self.assertEqual([one["mountPath"] for one in container["volumeMounts"]], ["/etc/gpu-ledger/config"])
+        self.assertNotEqual(pod["metadata"]["annotations"],
+                            self.pod("--set", rows + "1")["metadata"]["annotations"], "new prices make a new pod")
+
     def test_the_program_takes_its_arguments(self):
         """Those of the golden values, as far as the settings go: the files of Secrets are not there."""
         objects = render(HELM, values_of("bill"))
-        (text,) = [one["data"]["config.yaml"] for one in find(objects, "ConfigMap") if "config.yaml" in one["data"]]
+        (files,) = [one["data"] for one in find(objects, "ConfigMap") if "config.yaml" in one["data"]]
         (container,) = find(objects, "Deployment")[0]["spec"]["template"]["spec"]["containers"]
-        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-            file.write(text)
-            file.flush()
-            said = run(os.environ["GPU_LEDGER_BINARY"], *(f"--config={file.name}" if one.startswith("--config=") else one
-                                                          for one in container["args"]), "--format=csv")
-        self.assertIn("--serve: not together with", said.stderr, "every setting was read")
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in files.items():
+                pathlib.Path(folder, name).write_text(text)
+            arguments = [one.replace("/etc/gpu-ledger/config", folder) for one in container["args"]]
+            program = os.environ["GPU_LEDGER_BINARY"]
+            said = run(program, *arguments, "--format=csv")
+            self.assertIn("--serve: not together with", said.stderr, "every setting was read")
+            with open(pathlib.Path(folder, "prices.yaml"), "a") as prices:
+                prices.write("- {per_kw: 1}\n")
+            self.assertIn('"per_kw" is not one of', run(program, *arguments).stderr, "the rows before it were read")
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ class Chart(unittest.TestCase):
                       "webConfig.tlssecret=a", "image.name=a", "hostAliases=a", "securityContext.priviledged=true", "podSecurityContext.privileged=true",
                       "affinity.nodeAfinity.a=b", "readinessProbe.periodSecond=1", "resources.limit.cpu=1", "updateStrategy.typ=OnDelete", "exactTime.duty=often", "exactTime.mode=on", "service.type=Nodeport", "kubelet.rootDir=var",
                       "prometheus.textfileCollectorPath=here", "prometheusRule.runbookUrl=operations.md",
-                      "bill.prometheusUrl=prometheus", "bill.service.port=0", "bill.confg.a=b"):
+                      "bill.prometheusUrl=prometheus", "bill.prometheusUrl=http://a b", "bill.prometheusUrl=http://a#b", "bill.priceList[0].per_kw=1", "bill.priceList[0].pue=0.5", "bill.service.port=0", "bill.confg.a=b"):
             with self.subTest(wrong):
                 said = refused(*IMAGE, "--set", wrong)
                 name = wrong.partition("=")[0].split(".")[0].partition("[")[0]

@@ -138,7 +138,7 @@ class FrontEnd(harness.Case):
             (kept,) = self.ask(day + "pod&filter=" + urllib.parse.quote(text))["data"]
             self.assertEqual(set(kept), names, text)
             for name in names - {"__idle__"}:
-                self.assertEqual(kept[name], pods[name], "a filter changes nothing of what it leaves")
+                self.assertEqual(kept[name], pods[name], "a filter changes nothing of what it keeps")
         (idle,) = self.ask(day + "node&filter=node:%22gpu-2%22")["data"]
         self.assertAlmostEqual(idle["__idle__"]["gpuEnergyKwh"], 2 * 24 * IDLE_WATTS / 1000, places=6)
 

@@ -13,6 +13,8 @@ namespace {
 using Kind = AllocationFilter::Kind;
 
 constexpr int kDeepest = 20;
+// Each is compared with every owner of every set.
+constexpr size_t kMostValues = 100;
 
 constexpr std::array<std::pair<std::string_view, Kind>, 4> kComparisons = {
     {{"<~:", Kind::kBegins}, {"~>:", Kind::kEnds}, {"~:", Kind::kContains}, {":", Kind::kIs}}};
@@ -52,7 +54,6 @@ class Parser {
     return inner;
   }
 
-  // Of several values one must fit, or with "!" none.
   Result<AllocationFilter> comparison() {
     AllocationFilter one;
     GL_TRY(property, take_property());
@@ -62,14 +63,15 @@ class Parser {
         std::find_if(kComparisons.begin(), kComparisons.end(), [&](const auto& c) { return take(c.first); });
     if (sign == kComparisons.end()) return cannot_read();
     one.kind = sign->second;
-    AllocationFilter all;
-    all.kind = one.negated ? Kind::kAll : Kind::kAny;
     do {
       GL_TRY(value, take_value());
-      one.value = std::move(value);
-      all.parts.push_back(one);
+      if (value.empty() && one.kind != Kind::kIs)
+        return Error{Code::kMalformed, R"(filter: "__unallocated__" or "" needs : or !: before it)"};
+      if (++values_ > kMostValues)
+        return Error{Code::kMalformed, "filter: has more than " + std::to_string(kMostValues) + " values"};
+      one.values.push_back(std::move(value));
     } while (take(","));
-    return all;
+    return one;
   }
 
   Result<std::string> take_property() {
@@ -122,6 +124,7 @@ class Parser {
   }
 
   std::string_view rest_;
+  size_t values_ = 0;
 };
 
 }  // namespace
@@ -138,10 +141,12 @@ bool AllocationFilter::matches(const ValueOf& value_of) const {
   if (kind == Kind::kAll) return std::all_of(parts.begin(), parts.end(), fits);
   if (kind == Kind::kAny) return std::any_of(parts.begin(), parts.end(), fits);
   const std::string has = value_of(property);
-  const bool found = kind == Kind::kIs       ? has == value
-                     : kind == Kind::kBegins ? has.starts_with(value)
-                     : kind == Kind::kEnds   ? has.ends_with(value)
-                                             : has.find(value) != has.npos;
+  const bool found = std::any_of(values.begin(), values.end(), [&](const std::string& value) {
+    return kind == Kind::kIs       ? has == value
+           : kind == Kind::kBegins ? has.starts_with(value)
+           : kind == Kind::kEnds   ? has.ends_with(value)
+                                   : has.find(value) != has.npos;
+  });
   return found != negated;
 }
 

@@ -30,7 +30,7 @@ struct AllocationFilter {
   Kind kind = Kind::kAll;
   std::vector<AllocationFilter> parts;  // of kAll and kAny; the others compare
   std::string property;                 // a word of --by
-  std::string value;
+  std::vector<std::string> values;      // one of them, or with `negated` none
   bool negated = false;
 
   bool matches(const ValueOf& value_of) const;

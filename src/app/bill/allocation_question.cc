@@ -117,7 +117,14 @@ bool is_label(std::string_view text) {
   return text.starts_with(kStart) && is_label_name(text.substr(kStart.size()));
 }
 
-Status read_groups(const char* parameter, std::string_view text, AllocationQuestion& question) {
+Status check_group(std::string_view parameter, std::string_view one, std::string_view or_all) {
+  if (contains(kAllocationProperties, one) || contains(kNobodyHas, one) || is_label(one)) return ok_status();
+  return wrong(
+      fmt::format("{}: {} is not known here (cluster, node, namespace, pod, label:NAME, user, slurm_account{})",
+                  parameter, in_quotes(one), or_all));
+}
+
+Status read_groups(std::string_view text, AllocationQuestion& question) {
   if (text.empty()) text = "pod";
   if (text == "all") {
     question.in_one = true;
@@ -127,10 +134,8 @@ Status read_groups(const char* parameter, std::string_view text, AllocationQuest
   size_t count = 0;
   while (!text.empty()) {
     const std::string_view one = take_until(text, ',');
-    if (!contains(kAllocationProperties, one) && !contains(kNobodyHas, one) && !is_label(one))
-      return wrong(std::string(parameter) + ": " + in_quotes(one) +
-                   " is not known here (cluster, node, namespace, pod, label:NAME, user, slurm_account, all)");
-    if (++count > kMostAggregates) return wrong(fmt::format("{}: more than {} at once", parameter, kMostAggregates));
+    GL_TRY_STATUS(check_group("aggregate", one, ", all"));
+    if (++count > kMostAggregates) return wrong(fmt::format("aggregate: more than {} at once", kMostAggregates));
     question.by.append(question.by.empty() ? "" : ",").append(one);
   }
   return ok_status();
@@ -138,15 +143,6 @@ Status read_groups(const char* parameter, std::string_view text, AllocationQuest
 
 Error too_many_sets() {
   return wrong(fmt::format("step: more than {} sets; write a longer step or accumulate", kMostSets));
-}
-
-std::chrono::sys_seconds newest(std::chrono::sys_seconds now) {
-  return std::chrono::floor<std::chrono::minutes>(now - kOnTheWay);
-}
-
-// A set never ends in the future.
-std::chrono::sys_seconds over_at(std::chrono::sys_seconds end, std::chrono::sys_seconds now) {
-  return end > now ? newest(now) : end;
 }
 
 Status cut_into_steps(BillSpan window, const std::string& step_text, std::chrono::sys_seconds now,
@@ -158,7 +154,7 @@ Status cut_into_steps(BillSpan window, const std::string& step_text, std::chrono
     if (*parsed < std::chrono::minutes(1)) return wrong("step: " + in_quotes(step_text) + " is shorter than a minute");
     step = std::chrono::floor<std::chrono::seconds>(*parsed);
   }
-  window.end = over_at(window.end, now);
+  window.end = std::min(window.end, newest_end(now));
   for (auto begin = window.begin; begin < window.end; begin += step) {
     if (question.spans.size() == kMostSets) return too_many_sets();
     question.spans.push_back({begin, std::min(begin + step, window.end)});
@@ -180,10 +176,10 @@ std::chrono::sys_seconds begin_of(const CalendarUnit& unit, std::chrono::sys_sec
 // As OpenCost: all of each hour, day, week (from Sunday), month or quarter of which the window has a part.
 Status cut_into_units(const BillSpan& window, const CalendarUnit& unit, std::chrono::sys_seconds now,
                       AllocationQuestion& question) {
-  const auto end = std::min(window.end, newest(now));
+  const auto end = std::min(window.end, newest_end(now));
   for (auto begin = begin_of(unit, window.begin); begin < end; begin = begin_of(unit, begin + unit.longest)) {
     if (question.spans.size() == kMostSets) return too_many_sets();
-    question.spans.push_back({begin, over_at(begin_of(unit, begin + unit.longest), now)});
+    question.spans.push_back({begin, std::min(begin_of(unit, begin + unit.longest), newest_end(now))});
   }
   return ok_status();
 }
@@ -204,7 +200,7 @@ Status cut(const BillSpan& window, Parameters& parameters, std::chrono::sys_seco
 
 Status read_sets(const BillSpan& window, Parameters& parameters, std::chrono::sys_seconds now,
                  AllocationQuestion& question) {
-  GL_TRY_STATUS(read_groups("aggregate", take(parameters, "aggregate"), question));
+  GL_TRY_STATUS(read_groups(take(parameters, "aggregate"), question));
   GL_TRY(include_idle, take_bool(parameters, "includeIdle"));
   GL_TRY(share_idle, take_bool(parameters, "shareIdle"));
   question.include_idle = include_idle;
@@ -216,7 +212,9 @@ Status read_sets(const BillSpan& window, Parameters& parameters, std::chrono::sy
 Status read_names(const BillSpan& window, Parameters& parameters, std::chrono::sys_seconds now,
                   AllocationQuestion& question) {
   constexpr size_t kMostNames = 1000;
-  GL_TRY_STATUS(read_groups("field", take(parameters, "field"), question));
+  question.by = take(parameters, "field");
+  if (question.by.empty()) question.by = "pod";
+  GL_TRY_STATUS(check_group("field", question.by, ""));
   question.search = take(parameters, "search");
   if (const std::string limit = take(parameters, "limit"); !limit.empty()) {
     const auto [end, error] = std::from_chars(limit.data(), limit.data() + limit.size(), question.most_names);

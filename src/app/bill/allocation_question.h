@@ -16,7 +16,7 @@ namespace gpuledger::app {
 enum class AllocationForm {
   kFull,
   kSummary,  // few fields
-  kNames,    // only the names of groups, for who types one
+  kNames,    // only the names of groups, for those who type one
 };
 
 // What a request to the allocation API asks for.
@@ -36,9 +36,8 @@ struct AllocationQuestion {
   std::string key() const;
 };
 
-// `query`: the part of the target after "?". A span that is not over ends at the last full minute, or the one before
-// while scrapes of that may be on their way, so that those who ask within a minute ask the same. The message of an
-// error names the parameter and what it may be.
+// `query`: the part of the target after "?". No span ends after newest_end, so that those who ask within a minute ask
+// the same. The message of an error names the parameter and what it may be.
 Result<AllocationQuestion> parse_allocation_question(std::string_view query, std::chrono::sys_seconds now,
                                                      AllocationForm form = AllocationForm::kFull);
 

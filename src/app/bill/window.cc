@@ -56,7 +56,7 @@ std::optional<BillSpan> by_length(std::string_view text, sys_seconds now) {
   const auto count = number(text.substr(0, text.size() - 1));
   if (!count || *count < 1 || *count > kLongest / minutes(1)) return std::nullopt;
   switch (text.back()) {
-    case 'm': return BillSpan{floor<minutes>(now) - minutes(*count), floor<minutes>(now)};
+    case 'm': return BillSpan{newest_end(now) - minutes(*count), newest_end(now)};
     case 'h': return BillSpan{floor<hours>(now) + hours(1 - *count), floor<hours>(now) + hours(1)};
     case 'd': return BillSpan{floor<days>(now) + days(1 - *count), floor<days>(now) + days(1)};
     case 'w': return BillSpan{floor<days>(now) + days(1 - 7 * *count), floor<days>(now) + days(1)};
@@ -73,6 +73,10 @@ std::optional<sys_seconds> time_of(std::string_view text) {
 }
 
 }  // namespace
+
+sys_seconds newest_end(sys_seconds now) {
+  return floor<minutes>(now - kOnTheWay);
+}
 
 Result<BillSpan> parse_window(std::string_view text, sys_seconds now) {
   auto span = by_name(text, now);

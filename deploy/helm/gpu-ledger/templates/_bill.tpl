@@ -8,8 +8,20 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{ include "gpu-ledger.labels" . | fromYaml | merge (include "gpu-ledger.billSelector" . | fromYaml) (dict "app.kubernetes.io/component" "bill") | toYaml }}
 {{- end -}}
 
+{{/* What its ConfigMap holds; empty: there is none. */}}
+{{- define "gpu-ledger.billFiles" -}}
+{{- with .Values.bill.config }}
+config.yaml: |
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.bill.priceList }}
+prices.yaml: |
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
 {{- define "gpu-ledger.billMounts" -}}
-{{- if .Values.bill.config }}
+{{- if include "gpu-ledger.billFiles" . }}
 - {name: config, mountPath: /etc/gpu-ledger/config, readOnly: true}
 {{- end }}
 {{- if .Values.bill.prometheusSecret }}
@@ -24,7 +36,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
 {{- define "gpu-ledger.billVolumes" -}}
-{{- if .Values.bill.config }}
+{{- if include "gpu-ledger.billFiles" . }}
 - name: config
   configMap: {name: {{ include "gpu-ledger.fullname" . }}-bill}
 {{- end }}

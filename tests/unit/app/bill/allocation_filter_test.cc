@@ -53,6 +53,35 @@ TEST(AllocationFilter, JoinsValuesAndComparisons) {
     EXPECT_FALSE(keeps(no)) << no;
 }
 
+TEST(AllocationFilter, LooksAPropertyUpOncePerComparison) {
+  int asked = 0;
+  const auto filter = parse_allocation_filter(R"(pod!:"a","b","c"+node~:"d","e")");
+  EXPECT_FALSE(filter->matches([&](const std::string&) {
+    ++asked;
+    return std::string("x");
+  }));
+  EXPECT_EQ(asked, 2);
+}
+
+TEST(AllocationFilter, HasNoMoreThanAHundredValues) {
+  std::string values = R"(pod:"a")", comparisons = R"(pod:"a")";
+  for (int i = 1; i < 100; ++i) {
+    values += R"(,"a")";
+    comparisons += R"(+pod:"a")";
+  }
+  for (const std::string& most : {values, comparisons}) {
+    EXPECT_EQ(filter_error(most), "");
+    EXPECT_EQ(filter_error(most + R"(+node:"b")"), "filter: has more than 100 values");
+  }
+}
+
+TEST(AllocationFilter, ThereIsNoPartOfNone) {
+  for (const std::string sign : {"~:", "!~:", "<~:", "!<~:", "~>:", "!~>:"})
+    for (const std::string none : {R"("")", R"("__unallocated__")", R"("a","")"})
+      EXPECT_THAT(filter_error("pod" + sign + none), HasSubstr("needs : or !: before it")) << sign << none;
+  EXPECT_EQ(filter_error(R"(pod!:"a",""+node:"__unallocated__")"), "");
+}
+
 TEST(AllocationFilter, NamesItsProperties) {
   std::set<std::string> names;
   parse_allocation_filter(R"(node:"a"+(label[team]:"b"|node:"c"))")->add_properties_to(names);

@@ -92,11 +92,30 @@ TEST(AllocationQuestion, AccumulatesByTheCalendar) {
     EXPECT_THAT(sets("window=yesterday&step=1h&accumulate=" + all),
                 ElementsAre("2026-11-15T00:00:00Z 2026-11-16T00:00:00Z"));
   EXPECT_EQ(sets("window=yesterday&step=1h&accumulate=false").size(), 24u);
-  const auto midnight =
-      parse_allocation_question("window=2d&accumulate=day", at(2026, 11, 16) + std::chrono::seconds(9));
-  ASSERT_EQ(midnight->spans.size(), 1u) << "the new day has no full minute yet";
-  EXPECT_EQ(midnight->spans[0].end, at(2026, 11, 16));
   EXPECT_EQ(error_of("window=30d&accumulate=hour"), "step: more than 366 sets; write a longer step or accumulate");
+}
+
+TEST(AllocationQuestion, NoSetEndsWhileScrapesMayBeOnTheirWay) {
+  const auto sets_after_midnight = [](const std::string& query, int seconds) {
+    const auto now = at(2026, 11, 16) + std::chrono::seconds(seconds);
+    return parse_allocation_question("window=" + query, now)->spans;
+  };
+  for (const std::string query : {"2d&accumulate=day", "2d&step=1d", "yesterday", "yesterday&accumulate=day",
+                                  "2026-11-15,2026-11-16", "1h&accumulate=hour"})
+    for (const int seconds : {0, 9, 29, 30, 59}) {
+      const auto spans = sets_after_midnight(query, seconds);
+      if (query.starts_with("1h")) {
+        EXPECT_TRUE(spans.empty()) << "the new hour has no full minute yet";
+        continue;
+      }
+      ASSERT_EQ(spans.size(), 1u) << query << ": the new day has no full minute yet";
+      EXPECT_EQ(spans[0].begin, at(2026, 11, 15)) << query;
+      EXPECT_EQ(spans[0].end, seconds < 30 ? at(2026, 11, 15, 23, 59) : at(2026, 11, 16)) << query << seconds;
+    }
+  const auto minute = sets_after_midnight("1m", 9);
+  ASSERT_EQ(minute.size(), 1u);
+  EXPECT_EQ(minute[0].begin, at(2026, 11, 15, 23, 58));
+  EXPECT_EQ(minute[0].end, at(2026, 11, 15, 23, 59));
 }
 
 TEST(AllocationQuestion, WhatIsKnownOfNobodyIsNoError) {
@@ -132,6 +151,9 @@ TEST(AllocationQuestion, AsksForNames) {
   EXPECT_EQ(names("&field=controllerName")->most_names, 100u);
   EXPECT_NE(question->key(), names("&field=label:team&search=Sp&limit=25&filter=node:%22n%22")->key());
   EXPECT_THAT(names("&field=provider").error().message, HasSubstr("field: \"provider\" is not known here"));
+  for (const std::string field : {"all", "namespace,pod"})
+    EXPECT_THAT(names("&field=" + field).error().message, HasSubstr("field: \"" + field + "\" is not known here"))
+        << "no filter takes it";
   for (const std::string limit : {"0", "1001", "-1", "many", "5x"})
     EXPECT_EQ(names("&limit=" + limit).error().message, "limit: \"" + limit + "\" is not a number from 1 to 1000");
   EXPECT_EQ(names("&aggregate=pod").error().message,
