@@ -233,10 +233,13 @@ class Collector {
 
   // What an exporter spent between its last scrape and its end is in no counter.
   static Missing loss(const NodeReading& reading, const GpuReading& gpu, GpuBooks::Step step, int64_t last) {
-    // Its clock may have been ahead when it opened its books.
     const bool again = step == GpuBooks::Step::kBeganAgain;
-    const int64_t until =
-        again ? std::clamp(*gpu.opened_ms, std::min(last, reading.at_ms), reading.at_ms) : reading.at_ms;
+    int64_t until = reading.at_ms;
+    if (again) {
+      // A boot since then lost something again. Its clock may have been ahead when it opened its books.
+      const int64_t opened = std::max(*gpu.opened_ms, reading.booted_ms.value_or(0));
+      until = std::clamp(opened, std::min(last, reading.at_ms), reading.at_ms);
+    }
     return {last, until,
             again                               ? "restarted without --state-file"
             : step == GpuBooks::Step::kBooted   ? kHasBooted
