@@ -82,7 +82,8 @@ GpuBooks::Step GpuBooks::judge(const GpuReading& reading, const ScrapeTimes& tim
     return opened_since ? Step::kBeganAgain : Step::kWentBack;
   }
   if (fell || (reading.run && run_ && *reading.run < *run_)) return Step::kWentBack;
-  if (!differ(reading.run, run_)) return Step::kWentOn;
+  // A state from a backup may have led to the same number again.
+  if (!differ(reading.run, run_)) return restarted ? Step::kWentBack : Step::kWentOn;
   const bool booted = times.booted_ms && booted_ms_ && std::abs(*times.booted_ms - *booted_ms_) > kClockSetMs;
   return booted ? Step::kBooted : Step::kReadBack;
 }

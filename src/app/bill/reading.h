@@ -60,7 +60,7 @@ struct BillNode {
 struct ScrapeTimes {
   int64_t at_ms = 0;
   std::optional<int64_t> snapshot_ms;  // by the exporter's clock
-  std::optional<int64_t> started_ms;   // the exporter; asked for only if it does not say when its books were opened
+  std::optional<int64_t> started_ms;   // the exporter
   std::optional<int64_t> booted_ms;    // the node
 };
 

@@ -127,16 +127,10 @@ Result<std::vector<BillSeries>> BillScrapes::ask_for_all(Pieces& pieces, const s
 
 Result<std::map<BillNode, NodeReading>> BillScrapes::last(sys_seconds at) {
   GL_TRY(answer, ask_for_all(pieces_, query_.match, "", at));
-  const auto count = [&](const char* name) {
-    return std::count_if(answer.begin(), answer.end(), [&](const auto& one) { return one.label("__name__") == name; });
-  };
-  if (count(kBooksOpenedName) < count(kMeterName)) {
-    // A release that does not say when its books were opened: a restart is seen by the start time.
-    GL_TRY(starts, ask_(start_selector(query_.match), at));
-    for (BillSeries& series : starts) {
-      const SeriesMeaning* meaning = meaning_of(series.label("__name__"));
-      if (meaning != nullptr && meaning->what == SeriesMeaning::What::kStartTime) answer.push_back(std::move(series));
-    }
+  GL_TRY(starts, ask_(start_selector(query_.match), at));
+  for (BillSeries& series : starts) {
+    const SeriesMeaning* meaning = meaning_of(series.label("__name__"));
+    if (meaning != nullptr && meaning->what == SeriesMeaning::What::kStartTime) answer.push_back(std::move(series));
   }
   GL_TRY(all, read_nodes(answer, facts_));
   GL_TRY(readings, newest(std::move(all)));
