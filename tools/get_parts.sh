@@ -13,6 +13,6 @@ get() {
 }
 export GPU_LEDGER_CLUSTER_BUILD_SECONDS=3000 GPU_LEDGER_FETCH_SECONDS=3000
 get tests/cluster/build
-for part in helm crds linter debian crane focus1 focus2 thanos debian11 ubuntu; do get tests/deploy/fetch $part; done
+for part in helm crds linter debian crane thanos debian11 ubuntu focus1 focus2; do get tests/deploy/fetch $part; done
 echo "get_parts: ended after $((SECONDS - begin)) s" >&2
 exit $outcome

@@ -24,7 +24,7 @@ cluster_packages=(containerd runc docker.io podman busybox-static iproute2 util-
   rpm systemd git)
 slurm_packages=(slurm-wlm slurmdbd slurm-wlm-basic-plugins slurm-wlm-mysql-plugin munge mariadb-server iproute2 util-linux)
 # The compiler for arm64 brings libraries of its own and leaves this machine's alone; qemu runs what it makes.
-release_packages=(git python3 openssl rpm dpkg-dev g++-aarch64-linux-gnu qemu-user-static)
+release_packages=(git python3 python3-venv openssl rpm dpkg-dev g++-aarch64-linux-gnu qemu-user-static)
 ci_packages=(libbenchmark-dev clang-format-14 clang-14 clang-tidy-14 libclang-rt-14-dev)
 # Left out where there is no such package: Ubuntu has Chromium as a snap only. Its test says so and is skipped. Not in
 # --test, for it is 100 MB to fetch.

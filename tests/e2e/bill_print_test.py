@@ -142,6 +142,10 @@ class BillPrintTest(harness.Case):
 
             harness.wait_until(is_up, "the allocation API")
             window = f"window={begin},{end}"
+            # No set ends within the last half minute.
+            last = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(end))
+            harness.wait_until(lambda: [one["window"]["end"] for sets in ask(f"{window}&aggregate=all")[1]["data"]
+                                        for one in sets.values()][:1] == [last], "a set up to the end")
             status, answer = ask(f"{window}&aggregate=namespace&includeIdle=true")
             self.assertEqual(status, 200, answer)
             self.assertNotIn("warning", answer)

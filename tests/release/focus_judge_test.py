@@ -63,7 +63,7 @@ class Judge(harness.Case):
             self.skipTest("no Prometheus (tools/setup.sh --test)")
         venv = VENVS[part]
         if not venv:
-            self.skipTest(f"the validator of FOCUS, {part}, cannot be had: no Python 3.12, or PyPI is out of reach")
+            self.skipTest(f"the validator of FOCUS, {part}, cannot be had: no Python for it (docs/bill-formats.md), or PyPI is out of reach")
         # It reads its list of currencies by a path below the working directory, and writes a log there.
         (self.folder / "focus_validator").symlink_to(next(venv.glob("lib/*/site-packages/focus_validator")))
         return venv / "bin/python"
