@@ -165,7 +165,7 @@ class Collector {
       const bool fresh = books.last_at_ms() == 0;
       if (fresh || books.taken_over() || (gpu.opened_ms && !books.are_of(gpu))) {
         if (GpuBooks* other = books_elsewhere(reading, uuid, books.last_at_ms())) {
-          books.take_over(*other, reading.at_ms);
+          books.take_over(*other);
         } else if (fresh) {
           if (auto arrived = arrive(reading, uuid, new_node, books)) missing[*std::move(arrived)].push_back(uuid);
         }

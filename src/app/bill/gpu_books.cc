@@ -48,9 +48,9 @@ void GpuBooks::open_at_zero(const GpuReading& reading, int64_t at_ms) {
   keep_run(reading, {});
 }
 
-void GpuBooks::take_over(GpuBooks& other, int64_t at_ms) {
+void GpuBooks::take_over(GpuBooks& other) {
   keep_errors();
-  at_ms_ = std::min(other.at_ms_, at_ms);
+  at_ms_ = other.at_ms_;
   if (first_ms_ == 0) first_ms_ = at_ms_;
   std::tie(opened_ms_, run_, started_ms_) = std::tie(other.opened_ms_, other.run_, other.started_ms_);
   std::tie(snapshot_ms_, booted_ms_, earlier_) = std::tie(other.snapshot_ms_, other.booted_ms_, other.earlier_);
@@ -88,11 +88,13 @@ GpuBooks::Step GpuBooks::judge(const GpuReading& reading, const ScrapeTimes& tim
   return booted ? Step::kBooted : Step::kReadBack;
 }
 
-// Whether it is a scrape that was taken already, or an older one: of two servers with different clocks, or as a server
-// shows it for some minutes more. The exporter's clock may have been set back, so the counter must not be higher.
+// Whether it is a scrape that was taken already, or an older one: of a node that had another name meanwhile, of two
+// servers with different clocks, or as a server shows it for some minutes more. The exporter's clock may have been set
+// back, so a counter that is higher is newer.
 bool GpuBooks::is_known(const GpuReading& reading, const ScrapeTimes& times) const {
-  return are_of(reading) && times.snapshot_ms && snapshot_ms_ && *times.snapshot_ms <= *snapshot_ms_ &&
-         reading.energy <= energy_;
+  if (!are_of(reading)) return false;
+  const bool shown = times.snapshot_ms && snapshot_ms_ && *times.snapshot_ms <= *snapshot_ms_;
+  return times.at_ms < at_ms_ || (shown && reading.energy <= energy_);
 }
 
 void GpuBooks::pass_time(int64_t at_ms) {

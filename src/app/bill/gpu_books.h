@@ -46,7 +46,7 @@ class GpuBooks {
   // The counters began at 0 at that time.
   void open_at_zero(const GpuReading& reading, int64_t at_ms);
   // The same books were read under another name of their node, up to now.
-  void take_over(GpuBooks& other, int64_t at_ms);
+  void take_over(GpuBooks& other);
   Step advance(const GpuReading& reading, const ScrapeTimes& times, const Rates& rates, BillFacts& facts);
 
   // Owners whose energy in the span is negative, and by how many microjoules.
