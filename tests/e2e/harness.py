@@ -224,9 +224,9 @@ class Program:
 class Ledger(Program):
     """`gpu-ledger serve` on the simulated node, once its first snapshot is there."""
 
-    def __init__(self, *arguments, scenario=None, environment=None, ready=True, port=None, through=()):
+    def __init__(self, *arguments, scenario=None, environment=None, ready=True, port=None, through=(), program=BINARY):
         self.port = port or free_port()
-        command = [*through, BINARY, "serve", "--backend=sim", f"--listen-address=127.0.0.1:{self.port}", *arguments]
+        command = [*through, program, "serve", "--backend=sim", f"--listen-address=127.0.0.1:{self.port}", *arguments]
         if scenario:
             command.append(f"--sim-scenario={scenario}")
         super().__init__(command, environment)

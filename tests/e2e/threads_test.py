@@ -4,6 +4,7 @@
 import json
 import os
 import resource
+import shutil
 import socket
 import subprocess
 import unittest
@@ -26,18 +27,22 @@ class ThreadsTest(harness.Case):
         self.folder.chmod(0o777)
         self.control = harness.Control(self.folder)
         self.scenario = self.write("scenario.yaml", NODE)
+        # The build may be in a folder that only root enters, such as /root.
+        self.program = shutil.copy(harness.BINARY, self.folder)
+        (self.folder / "sim").mkdir()
+        self.library = shutil.copy(harness.SIM / "libnvidia-ml.so.1", self.folder / "sim")
         self.user = ("setpriv", f"--reuid={USER}", "--clear-groups") if os.geteuid() == 0 else ()
 
     def start(self, *arguments, most=None, ready=True):
         through = (*self.user, "prlimit", f"--nproc={most}") if most else self.user
         return harness.Ledger(*harness.FAST, *arguments, through=through, scenario=self.scenario, ready=ready,
-                              environment=self.control.environment)
+                              environment=self.control.environment, program=self.program)
 
     def start_on_a_node(self, most):
         """With a kubelet that accepts connections and says nothing."""
-        return harness.Ledger(*harness.FAST, "--backend=nvml", f"--nvml-library={harness.SIM}/libnvidia-ml.so.1",
+        return harness.Ledger(*harness.FAST, "--backend=nvml", f"--nvml-library={self.library}",
                               f"--pod-resources-socket={self.folder}/kubelet.sock", "--pod-source=none", ready=False,
-                              through=(*self.user, "prlimit", f"--nproc={most}:"))
+                              program=self.program, through=(*self.user, "prlimit", f"--nproc={most}:"))
 
     def serves(self, ledger):
         """Whether it starts: its sampler has made a cycle. Else it has ended."""
