@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What must hold of a config file whatever is in it: settings that exist, each with a value, or one line that says
-// where.
+// where. So of a list of prices.
 
 #include <cstdint>
 #include <string>
 
+#include "app/bill/prices.h"
 #include "app/config/config_given.h"
 #include "invariant.h"
 
@@ -12,6 +13,11 @@ using gpuledger::fuzz::require;
 using namespace gpuledger::app;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
+  if (const auto rows = parse_price_list({reinterpret_cast<const char*>(bytes), size}); !rows) {
+    const std::string& message = rows.error().message;
+    require(message.starts_with("line ") || message.starts_with("NUL"), "an error says where");
+    require(message.find('\n') == message.npos, "an error is one line");
+  }
   const auto given = parse_yaml_settings({reinterpret_cast<const char*>(bytes), size}, "file");
   if (!given) {
     require(given.error().message.starts_with("file:"), "an error says where");
