@@ -7,8 +7,8 @@
 
 namespace gpuledger {
 
-// Waits until the condition holds. The limit only ends a test that would hang: no slow machine reaches it.
-inline bool eventually(const std::function<bool()>& condition, std::chrono::seconds limit = std::chrono::minutes(1)) {
+// Waits until the condition holds. The limit only ends a test that would hang.
+inline bool eventually(const std::function<bool()>& condition, std::chrono::seconds limit = std::chrono::minutes(5)) {
   const auto end = std::chrono::steady_clock::now() + limit;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > end) return false;

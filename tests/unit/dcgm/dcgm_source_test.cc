@@ -172,7 +172,9 @@ TEST_F(DcgmSourceTest, AnEngineThatWasOfNoUseIsUsedAfterSeconds) {
 }
 
 TEST_F(DcgmSourceTest, GpusOfEverOtherUuidsAreLeftOut) {
-  node("gpus: [{model: H200}, {model: H200}, {model: H200}, {model: H200}, {model: H200}, {model: H200}]\n");
+  std::string gpus = "{model: H200}";
+  for (int i = 1; i < 16; ++i) gpus += ", {model: H200}";
+  node("gpus: [" + gpus + "]\n");
   set("new_uuids", 1);
   const auto source = open(false);
   const auto left_out = [](const SampleBatch& batch) { return batch.health.errors.contains("too_many_gpus"); };
