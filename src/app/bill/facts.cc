@@ -115,13 +115,6 @@ std::string ended_owner(const std::string& kind, const std::string& name_space, 
   return add_owner(std::move(owner), facts);
 }
 
-bool is_exporter_down(const std::string& owner, const BillFacts& facts) {
-  const auto found = facts.owners.find(owner);
-  if (found == facts.owners.end() || found->second.form != BillFacts::Owner::Form::kNobody) return false;
-  const auto reason = found->second.labels.find("reason");
-  return reason != found->second.labels.end() && reason->second == "exporter_down";
-}
-
 std::string owner_text(const std::string& owner, const BillFacts& facts) {
   const auto found = facts.owners.find(owner);
   if (found == facts.owners.end()) return "an owner";

@@ -46,8 +46,6 @@ void read_facts(const BillSeries& series, const SeriesMeaning& meaning, bool now
 std::string owner_of_series(const BillSeries& series, const SeriesMeaning& meaning, BillFacts& facts);
 // One that has no series of its own any more, of one kind and, for pods, namespace.
 std::string ended_owner(const std::string& kind, const std::string& name_space, BillFacts& facts);
-// Whether it is energy used while the exporter was not running.
-bool is_exporter_down(const std::string& owner, const BillFacts& facts);
 // An owner in words, for messages.
 std::string owner_text(const std::string& owner, const BillFacts& facts);
 // The pod of an allocation. Without a uid it has the labels that a pod of its name has had up to now.
